@@ -1,4 +1,4 @@
-"""attend against its peers: same weights, same machine, side by side in one run."""
+"""Benchmarks of attend and its peers, with the same weights, on the same machine, side by side in one run."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: everything, or one part. Each part keeps its results; the report has the latest of all."""
+"""`python -m benchmarks`: run all parts, or one. Results are kept; the report has the latest of each part."""
 
 import sys
 from pathlib import Path
@@ -44,15 +44,17 @@ HTTP_BEAM_SIZES, PEERS, SHARES = [4], ["libretranslate", "fastapi"], [0.5, 0.8]
 
 Data = Annotated[
     Path | None,
-    typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; without it our own sentences, no BLEU."),
+    typer.Option(
+        envvar="ATTEND_TEST_DATA", help="Directory of the corpora; by default our own sentences, without BLEU."
+    ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="A look of a minute, kept apart from the full results.")]
-BeamSizes = Annotated[list[int], typer.Option("--beam-size", help="May be given more than once, as all of the below.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Measure for a minute; kept apart from the full results.")]
+BeamSizes = Annotated[list[int], typer.Option("--beam-size", help="May be repeated, like the options below.")]
 
 
 @app.callback()
 def everything(context: typer.Context, data: Data = None, quick: Quick = False) -> None:
-    """Without a part: all of them, and the report."""
+    """Run all parts and write the report."""
     if context.invoked_subcommand is not None:
         return
     if quick:
@@ -70,7 +72,7 @@ def everything(context: typer.Context, data: Data = None, quick: Quick = False) 
 
 @app.command("prepare")
 def prepare_command(models: Annotated[list[str], typer.Option("--model")] = MODELS) -> None:
-    """Make every model in every format, and install LibreTranslate."""
+    """Write every model in every format, and install LibreTranslate."""
     precisions: tuple[Precision, ...] = ("int8", "fp32")
     for model in map(BenchmarkModel, models):
         for precision in precisions if model.name == SHIPPED else ("int8",):
@@ -87,7 +89,7 @@ def decoder_command(
     beam_size: BeamSizes = BEAM_SIZES,
     batch: Annotated[list[int], typer.Option(help="Sentences in flight.")] = BATCHES,
 ) -> None:
-    """Engines alone: target tokens per second and memory at each batch size and beam."""
+    """Measure engines alone: target tokens per second and memory at each batch and beam size."""
     for name in model:
         decoder.measure(BenchmarkModel(name), beam_size, batch, data, quick, console)
 
@@ -99,9 +101,11 @@ def imports_command(
     part: Annotated[list[str], typer.Option(help=", ".join(IMPORT_PARTS))] = IMPORT_PARTS,
     beam_size: BeamSizes = BEAM_SIZES,
     batch: Annotated[list[int], typer.Option(help="Sentences in flight.")] = IMPORT_BATCHES,
-    without: Annotated[list[str] | None, typer.Option(help="An engine to leave out: transformers is slow.")] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="An engine to skip, for example transformers, which is slow.")
+    ] = None,
 ) -> None:
-    """Models that were trained elsewhere: a translator of the size of OPUS-MT's, and a classifier of DistilBERT's."""
+    """Measure imported models: a translator of the size of OPUS-MT's, and a classifier of DistilBERT's."""
     if "translator" in part:
         decoder.measure(ImportedModel(), beam_size, batch, data, quick, console, without or ())
     if "classifier" in part:
@@ -110,7 +114,7 @@ def imports_command(
 
 @app.command("large")
 def large_command() -> None:
-    """Time and memory of a translator of NLLB-200's size: import, export, and a service beside CTranslate2."""
+    """Measure a translator of NLLB-200's size: time and memory of import, export and service, beside CTranslate2."""
     for name, value in large.measure().items():
         console.print(f"{name}: {value:.1f}")
 
@@ -122,7 +126,7 @@ def quality_command(
     precision: Annotated[list[str], typer.Option(help="fp32 or int8.")] = PRECISIONS,
     beam_size: BeamSizes = BEAM_SIZES,
 ) -> None:
-    """BLEU of every engine, and how many of its translations are the reference decoder's."""
+    """Measure the BLEU of every engine, and its agreement with the reference decoder."""
     precisions: list[Precision] = ["fp32" if one == "fp32" else "int8" for one in precision]
     quality.measure(precisions, beam_size, data, quick, console)
 
@@ -131,15 +135,13 @@ def quality_command(
 def served_command(
     data: Annotated[
         Path | None,
-        typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; without it they come from a hub."),
+        typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; by default they are downloaded."),
     ] = None,
-    url: Annotated[str, typer.Option(help="Of a running service.")] = "http://127.0.0.1:8000",
-    test: Annotated[
-        list[str] | None, typer.Option(help="Part of a test set's name, or cases; without any, all.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first rows of each test set.")] = None,
+    url: Annotated[str, typer.Option(help="Address of a running service.")] = "http://127.0.0.1:8000",
+    test: Annotated[list[str] | None, typer.Option(help="Part of a test set's name, or cases; by default all.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Rows to read of each test set; by default all.")] = None,
 ) -> None:
-    """What users get: scores of every model of a running service, and cases that it passes, asked without options."""
+    """Score every model of a running service on test sets and failure cases, with default options."""
     with httpx.Client(base_url=url) as client:
         served_quality.measure(client, data, test or [], limit, console)
 
@@ -150,12 +152,14 @@ def http_command(
     quick: Quick = False,
     part: Annotated[list[str], typer.Option(help=", ".join(HTTP_PARTS))] = HTTP_PARTS,
     beam_size: BeamSizes = HTTP_BEAM_SIZES,
-    peer: Annotated[list[str], typer.Option(help="In the latency part.")] = PEERS,
-    share: Annotated[list[float], typer.Option(help="Of the peer's saturation load.")] = SHARES,
-    seconds: Annotated[float | None, typer.Option(help="Of one run of the load generator.")] = None,
-    repetitions: Annotated[int | None, typer.Option(help="Runs of each server, in turns.")] = None,
+    peer: Annotated[list[str], typer.Option(help="Peers of the latency part.")] = PEERS,
+    share: Annotated[
+        list[float], typer.Option(help="Loads of the latency part, as shares of the peer's saturation.")
+    ] = SHARES,
+    seconds: Annotated[float | None, typer.Option(help="Seconds of one run of the load generator.")] = None,
+    repetitions: Annotated[int | None, typer.Option(help="Number of runs of each server, in turns.")] = None,
 ) -> None:
-    """attend, FastAPI with CTranslate2, and LibreTranslate over HTTP, by wrk."""
+    """Measure attend, FastAPI with CTranslate2, and LibreTranslate over HTTP with wrk."""
     for size in beam_size:
         default_s, default_repetitions = (3.0, 1) if quick else (10.0, 3)
         efforts = (seconds or default_s, repetitions or default_repetitions)
@@ -174,13 +178,13 @@ def http_command(
 
 @app.command("attention")
 def attention_command(data: Data = None, quick: Quick = False) -> None:
-    """What attention costs those who ask for it, and those beside them."""
+    """Measure what attention costs its users, and other users of the server."""
     attention_cost.measure(data, quick, console)
 
 
 @app.command("growth")
 def growth_command(data: Data = None, quick: Quick = False) -> None:
-    """How the cost of a step, of the encoder and of memory grows."""
+    """Measure how the cost of steps, the encoder and memory grows."""
     growth.measure(data, quick, console)
 
 
@@ -189,12 +193,12 @@ def lecture_command(
     data: Data = None,
     quick: Quick = False,
     part: Annotated[list[str], typer.Option(help=", ".join(LECTURE_PARTS))] = LECTURE_PARTS,
-    system: Annotated[list[str] | None, typer.Option(help="By its name in the table; without any, all.")] = None,
+    system: Annotated[list[str] | None, typer.Option(help="Name of a system in the table; by default all.")] = None,
 ) -> None:
-    """Every system of the lecture: what it learns, what it costs, and docs/lecture.md. The corpora come from DATA."""
+    """Measure quality and cost of every system of the lecture; write docs/lecture.md. DATA has the corpora."""
     unknown = set(system or ()) - {one.name for one in SYSTEMS}
     if unknown:
-        raise typer.BadParameter(f"no system is called {', '.join(sorted(unknown))}")
+        raise typer.BadParameter(f"unknown `--system` {', '.join(sorted(unknown))}")
     chosen = [one for one in SYSTEMS if system is None or one.name in system]
     if "quality" in part:
         lecture_quality.measure(chosen, data, quick, console)
@@ -206,9 +210,9 @@ def lecture_command(
 
 @app.command("detection")
 def detection_command(data: Data = None) -> None:
-    """Libraries that tell languages apart: how often right, and their memory and time."""
+    """Measure libraries that identify languages: accuracy, memory and time."""
     if data is None:
-        raise typer.BadParameter("needs the directory of the corpora")
+        raise typer.BadParameter("`--data` is required")
     for row in detection.measure(data):
         rounded = (f"{value:.1f}" if isinstance(value, float) else str(value) for value in row.values())
         console.print(" ".join(rounded), highlight=False)
@@ -218,26 +222,24 @@ def detection_command(data: Data = None) -> None:
 def footprint_command(
     artifacts: Annotated[Path, typer.Option(help="Directory of artifact directories.")] = Path("artifacts"),
 ) -> None:
-    """Seconds to start, processes and memory of a service of many models."""
+    """Measure the start, processes and memory of a service with many models."""
     for name, value in footprint.measure(artifacts).items():
         console.print(f"{name}: {value:.1f}")
 
 
 @app.command("fairness")
 def fairness_command() -> None:
-    """How long a small model takes beside a slow one that is always busy, and alone."""
+    """Measure the latency of a small model alone, and beside a slow one that is always busy."""
     for name, value in fairness.measure().items():
         console.print(f"{name}: {value:.2f}")
 
 
 @app.command("servers")
 def servers_command(
-    counts: Annotated[
-        list[int], typer.Option("--servers", help="How many; may be given more than once.")
-    ] = SERVER_COUNTS,
-    repetitions: Annotated[int, typer.Option(help="Runs of each, in turns.")] = 3,
+    counts: Annotated[list[int], typer.Option("--servers", help="Number of servers; may be repeated.")] = SERVER_COUNTS,
+    repetitions: Annotated[int, typer.Option(help="Number of runs of each, in turns.")] = 3,
 ) -> None:
-    """Requests a second of one server and of several, before loops that answer at once."""
+    """Measure requests per second of one and several servers, before workers that answer immediately."""
     for count, rates in instant.measure(counts, repetitions).items():
         console.print(f"{count} servers: {', '.join(f'{rate:.0f}' for rate in rates)} requests a second")
 

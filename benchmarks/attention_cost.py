@@ -1,7 +1,7 @@
-"""What attention costs: those who ask for it, and those beside them who do not.
+"""Cost of attention, for clients that ask for it and for others beside them.
 
-While connections translate without pause, a stranger sends requests at a steady rate: plain ones, or the same with
-alignment or attention. What changes for the others is the cost of looking.
+While other connections translate without pause, a client sends requests at a steady rate: plain ones, or the same with
+alignment or attention. The difference for the others is the cost.
 """
 
 import statistics
@@ -19,9 +19,9 @@ from benchmarks.texts import load_sentences
 
 TEXTS = 512
 CONNECTIONS = 16
-"""Of those who translate without pause."""
+"""Connections that translate without pause."""
 STRANGERS_RATE = 20.0
-"""Requests per second of the one who may ask for more."""
+"""Requests per second of the client that asks for more."""
 
 WISHES: dict[str, dict[str, Any]] = {
     "nothing": {},
@@ -33,7 +33,7 @@ WISHES: dict[str, dict[str, Any]] = {
 
 
 def measure(data: Path | None, quick: bool, console: Console) -> None:
-    """Every wish in turns on one server, alone and beside others, and save what came out."""
+    """Measure every kind of request in turns on one server, alone and beside others, and save the results."""
     seconds, repetitions = (2.0, 1) if quick else (8.0, 3)
     texts: list[str | list[str]] = [sentence.text for sentence in load_sentences(data, TEXTS)]
     (plain,) = variants("attend", beam_size=4)

@@ -1,7 +1,7 @@
-"""Our checkpoint's weights as a CTranslate2 model, so that both engines compute the same function.
+"""Converts a checkpoint to a CTranslate2 model, so that both engines compute the same function.
 
-CTranslate2 keeps the Transformer in its own file format; its `TransformerSpec` is filled here, layer by layer. Nothing
-is approximated: with float32 weights the translations are the same (`python -m benchmarks quality` checks it).
+CTranslate2 has its own file format; its `TransformerSpec` is filled here, layer by layer. Nothing is approximated: with
+float32 weights the translations are equal (`python -m benchmarks quality` checks it).
 """
 
 from pathlib import Path
@@ -29,9 +29,9 @@ def convert(
     """Write a CTranslate2 model directory.
 
     Args:
-        tokens: every token of the vocabulary, its id being its place.
+        tokens: every token of the vocabulary, in the order of ids.
         precision: "fp32" or "int8" (CTranslate2's own quantization: one scale per output channel).
-        add_source_eos: end sources for a tokenizer that does not, as ours does.
+        add_source_eos: whether CTranslate2 appends </s> to sources, because the tokenizer does not.
     """
     spec = transformer_spec(model)
     spec.register_source_vocabulary(tokens)
@@ -46,7 +46,7 @@ def convert(
 
 
 def transformer_spec(model: Transformer) -> TransformerSpec:
-    """The weights of a model where CTranslate2 expects them."""
+    """Fill a CTranslate2 specification with the weights of a model."""
     config = model.config
     spec = TransformerSpec.from_config(
         (config.n_encoder_layers, config.n_decoder_layers), config.n_heads, pre_norm=config.norm == "pre"
@@ -82,14 +82,14 @@ def _fill_decoder(spec: TransformerDecoderSpec, decoder: Decoder) -> None:
 
 
 def _fill_self_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.LayerNorm) -> None:
-    """Both keep q, k and v stacked in this order in one weight (3 d_model, d_model)."""
+    """Both sides stack q, k and v in this order in one weight (3 d_model, d_model)."""
     _fill_norm(spec.layer_norm, norm)
     _fill_linear(spec.linear[0], attention.input.weight, attention.input.bias)
     _fill_linear(spec.linear[1], attention.output.weight, attention.output.bias)
 
 
 def _fill_cross_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.LayerNorm) -> None:
-    """CTranslate2 keeps the query apart from the stacked key and value."""
+    """CTranslate2 separates the query from the stacked key and value."""
     d = attention.d_model
     _fill_norm(spec.layer_norm, norm)
     _fill_linear(spec.linear[0], attention.input.weight[:d], attention.input.bias[:d])

@@ -1,7 +1,7 @@
-"""Decoder only: token ids in, token ids out, the same weights in every engine.
+"""Measures engines alone: token ids in, token ids out, the same weights in every engine.
 
-For every batch size and beam, a small search finds each engine's best settings; then the best of each run in turns,
-A B C A B C, each in a fresh process, and medians are compared.
+For every batch size and beam, a small search finds each engine's best settings. Then the best of each run in turns, A B
+C A B C, each in a fresh process, and medians are compared.
 """
 
 import statistics
@@ -23,19 +23,19 @@ from benchmarks.texts import load_sentences, works_of, works_of_random_ids
 from service.base.cores import usable_cores
 
 PARTS = {SHIPPED: "decoder", RANDOM: "decoder_random", OPUS: "imports"}
-"""Each is saved by itself, since one may have been measured on another machine."""
+"""Part of each model: they may be measured on different machines."""
 KEY = ["model", "beam_size", "batch", "engine"]
-HOPELESS = 1.5
-"""A candidate that takes so many times as long as the best, in one pass, is given up."""
+MAX_SLOWDOWN = 1.5
+"""Candidates slower than the best by this factor in one pass are dropped."""
 FINALISTS_REPETITIONS = 3
-"""Passes, in turns, that choose among the others."""
+"""Passes, in turns, that choose among the remaining candidates."""
 EAGER = (PYTORCH, TRANSFORMERS)
 SLOW_REPETITIONS = 3
-"""Of the eager engines."""
+"""Passes of the eager engines."""
 
 
 def candidates(cores: int) -> list[Candidate]:
-    """The settings among which each engine's best are searched."""
+    """Return the settings in which the best of each engine is searched."""
     each = f"{cores} of 1 thread"
 
     attend = [
@@ -52,7 +52,7 @@ def candidates(cores: int) -> list[Candidate]:
         _ctranslate2(f"{each}, sharing a batch", cores, 1),
         _ctranslate2(f"{each}, a batch each", cores, 1, share=False),
         _ctranslate2(f"{each}, sharing a batch counted in tokens", cores, 1, batch_type="tokens"),
-        # It takes oneDNN on processors that are not Intel's, unless told to take MKL.
+        # It uses oneDNN on processors that are not Intel's, unless told to use MKL.
         _ctranslate2(f"{each}, sharing a batch, MKL", cores, 1, mkl=True),
         *(Candidate(engine, _threads(cores), {"threads": cores}) for engine in EAGER),
     ]
@@ -73,12 +73,12 @@ def _threads(number: int) -> str:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured.
+    """Amount of work of a measurement.
 
     Args:
-        sentences: of one pass; a third of them where one sentence runs at a time.
-        search: sentences of one pass while settings are searched.
-        repetitions: passes of each engine, in turns; eager engines only make `SLOW_REPETITIONS`.
+        sentences: sentences of one pass; a third of them if one sentence runs at a time.
+        search: sentences of one pass in the search for settings.
+        repetitions: passes of each engine, in turns; eager engines make only `SLOW_REPETITIONS`.
     """
 
     sentences: int
@@ -110,10 +110,10 @@ def measure(
     console: Console,
     without: Collection[str] = (),
 ) -> None:
-    """Measure every engine at every beam size and batch, and save what came out.
+    """Measure every engine at every beam size and batch, and save the results.
 
     Args:
-        without: engines that are left out.
+        without: engines to skip.
     """
     engines_of_model = [engine for engine in model.engines if engine not in without]
     effort = (QUICK if quick else FULL)[model.name]
@@ -156,17 +156,17 @@ def measure(
 def _search(
     engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort, console: Console
 ) -> list[Candidate]:
-    """The fastest candidate of each engine, of those that can do this at all."""
+    """Return the fastest candidate of each engine that supports this search."""
     count = min(effort.search, effort.count(batch))
     by_engine: dict[str, list[tuple[float, EngineProcess]]] = {}
     for engine in engines:
         candidate = engine.candidate
         if batch == 1 and max(candidate.settings.get(name, 1) for name in ("inter_threads", "loops")) > 1:
-            continue  # one sentence keeps one of them busy
+            continue  # one sentence occupies only one of them
         if candidate.engine == ATTEND_EXACT and beam_size == 1:
-            continue  # it has nothing to give up
+            continue  # greedy search drops no hypotheses
         try:
-            engine.run(beam_size, batch, 1)  # it may have to arrange itself for this size
+            engine.run(beam_size, batch, 1)  # it may have to restart for this size
             seconds = engine.run(beam_size, batch, count).seconds
         except EngineError as error:
             console.print(f"{candidate.engine}, beam {beam_size}: {error}")
@@ -178,7 +178,7 @@ def _search(
 def _fastest(
     tried: list[tuple[float, EngineProcess]], beam_size: int, batch: int, count: int, console: Console
 ) -> Candidate:
-    limit = HOPELESS * min(seconds for seconds, _ in tried)
+    limit = MAX_SLOWDOWN * min(seconds for seconds, _ in tried)
     finalists = [engine for seconds, engine in tried if seconds <= limit]
     if len(finalists) == 1:
         return finalists[0].candidate

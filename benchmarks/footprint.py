@@ -1,8 +1,8 @@
-"""What it takes to serve many models: `python -m benchmarks footprint`.
+"""Cost of serving many models: `python -m benchmarks footprint`.
 
-A service of all artifacts is started, each model is asked once for everything that it can do, and languages are
-detected. Told are the seconds from `python -m service` until it is ready, its processes, and its memory: proportional
-set size, which shares out pages that several processes map.
+A service of all artifacts is started, each model gets one request of each kind, and languages are detected. The results
+are the seconds from `python -m service` until it is ready, its processes, and its memory: proportional set size, which
+divides shared pages among processes.
 """
 
 import os
@@ -30,7 +30,7 @@ START_S = 120.0
 
 
 def measure(artifacts: Path, **environment: str) -> dict[str, float]:
-    """Seconds to ready, and, before and after the requests, processes and MB of memory."""
+    """Return the seconds until ready, and processes and MB of memory before and after the requests."""
     with started(artifacts, **environment) as (client, process_id, ready_s):
         found = {"ready_s": ready_s}
         found |= {f"idle_{name}": value for name, value in footprint(process_id).items()}
@@ -42,7 +42,7 @@ def measure(artifacts: Path, **environment: str) -> dict[str, float]:
 
 @contextmanager
 def started(artifacts: Path, **environment: str) -> Iterator[tuple[httpx.Client, int, float]]:
-    """A client of a service that has just become ready, the service's process, and the seconds that it took."""
+    """Yield a client of a service that is ready, the id of its process, and the seconds that the start took."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     variables = {**os.environ, "ATTEND_ARTIFACTS": str(artifacts), "ATTEND_PORT": str(port), **environment}

@@ -1,7 +1,7 @@
-"""How cost grows: a decoder step against rows and against cache length, the encoder against source length, and memory
-against the sentences in flight.
+"""Growth of cost: decoder steps by rows and by cache length, the encoder by source length, memory by sentences in
+flight.
 
-Forward passes are timed by `benchmarks.probe` in a process of its own.
+`benchmarks.probe` times forward passes in its own process.
 """
 
 import json
@@ -42,7 +42,7 @@ def _timed(artifacts: Path, seconds_per_point: float) -> list[Record]:
 
 
 def _memory(model: BenchmarkModel, data: Path | None, count: int) -> list[Record]:
-    """Memory of a fresh process at its highest, for each number of sentences in flight."""
+    """Measure the peak memory of a fresh process for each number of sentences in flight."""
     tokenizer = Tokenizer.from_file(str(model.checkpoint() / "tokenizer.json"))
     works = works_of(load_sentences(data, count), tokenizer)
     one_thread = {"compute_type": "int8", "inter_threads": 1, "intra_threads": 1}

@@ -1,6 +1,6 @@
-"""What servers take where the loops answer at once: `python -m benchmarks servers`.
+"""Speed of servers before workers that answer immediately: `python -m benchmarks servers`.
 
-The loops are stand-ins that compute nothing, so that the servers alone are measured, one of them and several.
+The workers are stand-ins that compute nothing, so that only the servers are measured, one or several of them.
 """
 
 import os
@@ -28,7 +28,7 @@ CONNECTIONS = 64
 
 @dataclass(frozen=True)
 class InstantSource(ArtifactSource):
-    """Translators that answer with their source."""
+    """Source of translators that answer with their source."""
 
     def load(self, model: str, alone: bool) -> Engines:
         return {name: _instant(engine) for name, engine in super().load(model, alone).items()}
@@ -46,7 +46,7 @@ def _instant(engine: Engine[Any]) -> Engine[Any]:
 
 
 def measure(counts: list[int], repetitions: int) -> dict[int, list[float]]:
-    """Texts a second, one a request, of so many servers, in turns."""
+    """Return the texts per second, one per request, for each number of servers, in turns."""
     (variant,) = variants("attend", beam_size=1)
     texts = [sentence.text for sentence in load_sentences(None, None)]
     rates: dict[int, list[float]] = {count: [] for count in counts}

@@ -1,4 +1,4 @@
-"""Load over HTTP by wrk, a load generator in C: it costs little of the processor that it shares with the server."""
+"""Generates load over HTTP with wrk, which is in C and takes little of the processor it shares with the server."""
 
 import json
 import shutil
@@ -17,10 +17,10 @@ class LoadGeneratorError(RuntimeError):
 
 @dataclass(frozen=True)
 class Load:
-    """What one run of the load generator saw.
+    """Results of one run of the load generator.
 
     Args:
-        failed: answers other than 200, connections that broke, and answers that took more than a minute.
+        failed: answers other than 200, broken connections, and answers that took over a minute.
     """
 
     requests: int
@@ -38,14 +38,14 @@ class Load:
 
 
 def saturate(url: str, bodies: Path, connections: int, seconds: float) -> Load:
-    """Each connection sends its next request as soon as it has its answer."""
+    """Send requests on each connection without pause."""
     _run(url, bodies, connections, WARM_UP_S, think_ms=0)
     return _run(url, bodies, connections, seconds, think_ms=0)
 
 
 def offer(url: str, bodies: Path, connections: int, rate: float, seconds: float) -> Load:
-    """Requests at random moments, about `rate` a second: each of many connections waits for its answer, thinks for a
-    while, and asks again. A first run, which also warms up, finds how much of its time it waits."""
+    """Send about `rate` requests per second at random moments: each of many connections waits for its answer, pauses
+    and asks again. A first run, which also warms up, measures how long they wait."""
     cycle_ms = 1000 * connections / rate
     waiting = _run(url, bodies, connections, WARM_UP_S, think_ms=cycle_ms)
     return _run(url, bodies, connections, seconds, think_ms=max(1.0, cycle_ms - waiting.mean_ms))

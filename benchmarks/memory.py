@@ -1,10 +1,10 @@
-"""Memory of a service: proportional set size, which shares out pages that several processes map."""
+"""Memory of a service: proportional set size, which divides shared pages among processes."""
 
 from pathlib import Path
 
 
 def footprint(process_id: int) -> dict[str, float]:
-    """Number and memory of a process and all that come from it."""
+    """Return number and memory of a process and its descendants."""
     processes = [process_id]
     for process in processes:
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()

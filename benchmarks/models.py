@@ -1,4 +1,4 @@
-"""The models that are measured, in the format of each engine: same weights everywhere."""
+"""The measured models in the format of each engine, with the same weights everywhere."""
 
 import shutil
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ SHIPPED, RANDOM, OPUS = "translate-en-fr", "random-6-6", "opus-mt-en-fr"
 
 @dataclass(frozen=True)
 class BenchmarkModel:
-    """The same weights for each engine, made when first asked for."""
+    """A model in the format of each engine, written when first needed."""
 
     name: str
     random_ids: range = range(EOS_ID + 1, VOCAB_SIZE)
-    """What a model with random weights reads, before `eos`."""
+    """Ids that a model with random weights reads, before `eos`."""
     eos: int = EOS_ID
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Which engines are compared; of random weights no beam search gives up a hypothesis, so that one is enough."""
+        """Compared engines; beam search drops no hypothesis of random weights, so one attend is enough."""
         return (ATTEND, ATTEND_EXACT, CTRANSLATE2, PYTORCH) if self.name == SHIPPED else (ATTEND, CTRANSLATE2, PYTORCH)
 
     def checkpoint(self) -> Path:
-        """What PyTorch loads: a checkpoint, or an artifact, which is one too."""
+        """The checkpoint or artifact that PyTorch loads."""
         if self.name == SHIPPED:
             return ROOT / "artifacts" / SHIPPED
         files = (
@@ -47,7 +47,7 @@ class BenchmarkModel:
         return made_from([ROOT / file for file in files], workspace("models") / self.name, save_random_checkpoint)
 
     def artifacts(self, precision: Precision) -> Path:
-        """A directory of artifact directories with this one alone, exported from the checkpoint."""
+        """A directory with only this artifact, exported from the checkpoint."""
         checkpoint = self.checkpoint()
 
         def make(directory: Path) -> None:
@@ -60,7 +60,7 @@ class BenchmarkModel:
         return made_from(sources, workspace("models", "attend") / f"{self.name}.{precision}", make)
 
     def ctranslate2(self, precision: Precision) -> Path:
-        """A CTranslate2 model directory."""
+        """The directory of a CTranslate2 model."""
         checkpoint = self.checkpoint()
 
         def make(directory: Path) -> None:
@@ -72,7 +72,7 @@ class BenchmarkModel:
         return made_from(sources, workspace("models", "ctranslate2") / f"{self.name}.{precision}", make)
 
     def path(self, engine: str, precision: Precision) -> Path:
-        """The model as the engine named wants it."""
+        """The model in the format of an engine."""
         if engine in (ATTEND, ATTEND_EXACT):
             return self.artifacts(precision)
         if engine == CTRANSLATE2:
@@ -81,5 +81,5 @@ class BenchmarkModel:
 
 
 def weights(checkpoint: Path) -> list[Path]:
-    """The files of a checkpoint that make its translations."""
+    """The files of a checkpoint that determine its translations."""
     return [checkpoint / name for name in ("config.yaml", WEIGHTS, "tokenizer.json")]

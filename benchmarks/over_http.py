@@ -1,7 +1,6 @@
-"""Over HTTP, tokenization and sentence splitting included: attend, LibreTranslate, and FastAPI with CTranslate2.
+"""Measures attend, LibreTranslate, and FastAPI with CTranslate2 over HTTP, with tokenization and sentence splitting.
 
-The load generator shares the machine's cores with the server: the same for all. Runs of one table are in turns, each on
-a server just started.
+The load generator shares the cores with each server alike. Runs of one table are in turns, each on a new server.
 """
 
 import statistics
@@ -26,18 +25,18 @@ SERVERS = (ATTEND, "fastapi", "libretranslate")
 TEXTS = 512
 TEXTS_PER_BATCH = 32
 CONNECTIONS = {1: 64, TEXTS_PER_BATCH: 4}
-"""By the texts of one request: enough that every server always has work."""
+"""Connections by texts per request: enough that every server always has work."""
 
-LEAST_SHARE = 0.9
-"""Of the load offered, that settings must bear to be chosen for how fast they answer."""
+MIN_ANSWERED_SHARE = 0.9
+"""Smallest share of the offered load that settings must answer to be compared by latency."""
 
 
 @dataclass(frozen=True)
 class HttpBenchmark:
-    """All servers at one beam size; every method measures one table and saves it.
+    """All servers at one beam size; each method measures one table and saves it.
 
     Args:
-        seconds: of one run of the load generator.
+        seconds: seconds of one run of the load generator.
         repetitions: runs of each server, in turns.
     """
 
@@ -49,8 +48,7 @@ class HttpBenchmark:
     console: Console
 
     def saturation(self) -> None:
-        """Texts per second when each connection always has a request open, of one text and of many; of each server at
-        those of its settings with which it answers most."""
+        """Measure texts per second under full load, with one text per request and many, of each server at its best."""
         loads: dict[tuple[str, int], dict[str, list[Load]]] = {}
         for _ in range(self.repetitions):
             for name in SERVERS:
@@ -68,17 +66,17 @@ class HttpBenchmark:
             self._save("saturation", ["server", "beam_size", "texts"], record)
 
     def latency(self, peer: str, share: float) -> None:
-        """attend and a peer at one load, a share of what the peer bears, each with the settings that are best at it.
+        """Measure attend and a peer at a share of the peer's saturation, each with its best settings for it.
 
         Raises:
-            LookupError: the peer's saturation has not been measured.
+            LookupError: the saturation of the peer was not measured.
         """
         saturated = self._known("saturation", server=peer, texts=1)
         if saturated is None:
-            raise LookupError(f"measure saturation first, {peer} has none at beam {self.beam_size}")
+            raise LookupError(f"measure `--part saturation` of {peer} at beam {self.beam_size} first")
         rate = share * saturated["texts_per_s"]
         connections = max(64, round(rate))
-        pair = [self._calmest(name, connections, rate) for name in (ATTEND, peer)]
+        pair = [self._lowest_latency(name, connections, rate) for name in (ATTEND, peer)]
         connections = min(connections, *(variant.max_connections for variant in pair))
         turns = [[self._offer(variant, connections, rate) for variant in pair] for _ in range(self.repetitions)]
         for variant, runs in zip(pair, zip(*turns, strict=True), strict=True):
@@ -89,7 +87,7 @@ class HttpBenchmark:
             self._save("latency", ["server", "beam_size", "peer", "share"], record)
 
     def survival(self) -> None:
-        """What is left over HTTP, in requests of many texts, of the throughput of attend's bare engine."""
+        """Measure how much of the bare engine's throughput remains over HTTP, with many texts per request."""
         works = works_of(load_sentences(self.data, TEXTS), self._tokenizer())
         artifacts = BenchmarkModel(SHIPPED).artifacts("int8")
         in_flight = TEXTS_PER_BATCH * CONNECTIONS[TEXTS_PER_BATCH]
@@ -104,7 +102,7 @@ class HttpBenchmark:
         self._save("survival", ["beam_size"], {**medians, "all_engine": bare, "all_http": served})
 
     def agreement(self) -> None:
-        """Whether the servers do the same work: their BLEU, and how many translations are those of FastAPI."""
+        """Measure whether servers do the same work: their BLEU, and how many translations equal those of FastAPI."""
         sentences = load_sentences(self.data, TEXTS)
         outputs: dict[str, list[str]] = {}
         for name in SERVERS:
@@ -123,7 +121,7 @@ class HttpBenchmark:
         return Tokenizer.from_file(str(BenchmarkModel(SHIPPED).checkpoint() / "tokenizer.json"))
 
     def _best(self, server: str) -> Variant:
-        """With the settings that were best at requests of many texts; where that is unknown, the first there are."""
+        """Return the best settings with many texts per request; if unknown, the first ones."""
         known = self._known("saturation", server=server, texts=TEXTS_PER_BATCH)
         candidates = variants(server, self.beam_size)
         return next((v for v in candidates if known and v.label == known["settings"]), candidates[0])
@@ -136,13 +134,15 @@ class HttpBenchmark:
         bodies = server.bodies(self._requests(texts))
         return saturate(server.url, bodies, CONNECTIONS[texts], self.seconds)
 
-    def _calmest(self, server: str, connections: int, rate: float) -> Variant:
-        """The settings with which a server's slowest hundredth is fastest."""
+    def _lowest_latency(self, server: str, connections: int, rate: float) -> Variant:
+        """Return the settings of a server with the lowest 99th percentile."""
         candidates = variants(server, self.beam_size)
         if len(candidates) == 1:
             return candidates[0]
         runs = [self._offer(variant, min(connections, variant.max_connections), rate) for variant in candidates]
-        return candidates[min(range(len(runs)), key=lambda i: (runs[i].rate < LEAST_SHARE * rate, runs[i].p99_ms))]
+        return candidates[
+            min(range(len(runs)), key=lambda i: (runs[i].rate < MIN_ANSWERED_SHARE * rate, runs[i].p99_ms))
+        ]
 
     def _offer(self, variant: Variant, connections: int, rate: float) -> Load:
         with Server(variant) as server:

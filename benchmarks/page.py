@@ -1,4 +1,4 @@
-"""A page of the documentation as a template with places {{part}}, and what was measured for each."""
+"""Pages of the documentation, written from a template with places {{part}} for results."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from benchmarks.tables import Rows
 
 
 def written(template: Path, path: Path) -> dict[str, str]:
-    """What a page has in each {{place}} of its template; nothing where it is of another template, or not there."""
+    """Return the content of a page by {{place}} of its template; empty if the page does not fit."""
     if not path.exists():
         return {}
     text = re.escape(template.read_text(encoding="utf-8"))
@@ -20,7 +20,7 @@ def written(template: Path, path: Path) -> dict[str, str]:
 
 
 def fill(template: Path, places: dict[str, str], path: Path) -> None:
-    """Write a page: the template with what belongs into each {{place}}."""
+    """Write a page: the template with the content of each {{place}}."""
     page = template.read_text(encoding="utf-8")
     for place, content in places.items():
         page = page.replace(f"{{{{{place}}}}}", content)
@@ -28,17 +28,17 @@ def fill(template: Path, places: dict[str, str], path: Path) -> None:
 
 
 def machine_table(described: dict[str, str]) -> str:
-    """A machine, as `describe_machine` tells of it."""
+    """Return a table of a machine from `describe_machine`."""
     return markdown([["", ""], *([name, value] for name, value in described.items())])
 
 
 def image(plot: Path) -> str:
-    """A plot in a folder beside the page."""
+    """Return the Markdown of a plot in a folder beside the page."""
     return f"![{plot.stem.replace('-', ' ')}]({plot.parent.name}/{plot.name})"
 
 
 def measured(content: str, records: list[Record], machine: dict[str, str] | None = None) -> str:
-    """The content, with when, at which commit and how it was measured, and on which processor."""
+    """Return the content with date, commit and command of its measurement, and the processor."""
     if not records:
         return "Not measured yet."
     dates = sorted({record["date"] for record in records})
@@ -50,13 +50,13 @@ def measured(content: str, records: list[Record], machine: dict[str, str] | None
 
 
 def markdown(rows: Rows) -> str:
-    """A table, its first row the header."""
+    """Return a Markdown table; the first row is the header."""
     header, *cells = rows
     return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *cells])
 
 
 def printed(title: str, rows: Rows) -> Table:
-    """The same for a terminal."""
+    """Return a table for a terminal."""
     header, *cells = rows
     table = Table(*header, title=title)
     for row in cells:

@@ -1,4 +1,4 @@
-"""The curves of the reports, one SVG each."""
+"""Plots of the reports, one SVG each."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,15 +19,15 @@ PLOTS = {
     ),
     "memory-by-sentences-in-flight": ("Memory of the process", "sentences in flight", "MB", ("memory",)),
 }
-"""By file: title, axes and curves."""
+"""Title, axes and curves by file."""
 
 
 Lines = dict[str, list[tuple[float, float]]]
-"""Points (x, y) by the label of their line."""
+"""Points (x, y) by the label of a line."""
 
 
 def draw_growth(records: list[Record], directory: Path) -> list[Path]:
-    """Draw every plot that has records; returns their files."""
+    """Draw every plot that has records; return the files."""
     figures = {}
     for name, (title, x_label, y_label, curves) in PLOTS.items():
         points = [record for record in records if record["curve"] in curves]
@@ -46,7 +46,7 @@ def _lines(points: list[Record]) -> Lines:
 
 
 def line_plot(lines: Lines, ticks: Sequence[int] = (), **described: str) -> Figure:
-    """A figure of lines; with ticks against a logarithmic axis, and from 0 on."""
+    """Return a figure of lines; with ticks, on a logarithmic x axis and from 0 on."""
     figure = Figure(figsize=(6, 3.5), layout="constrained")
     axes = figure.add_subplot(**described, xscale="log" if ticks else "linear")
     for label, line in lines.items():
@@ -62,7 +62,7 @@ def line_plot(lines: Lines, ticks: Sequence[int] = (), **described: str) -> Figu
 
 
 def save(figures: dict[str, Figure], directory: Path) -> list[Path]:
-    """Each figure as an SVG of its name: the same results make the same bytes."""
+    """Save each figure as an SVG of its name; the same results give the same bytes."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{name}.svg" for name in figures]
     with mpl.rc_context({"svg.hashsalt": "attend"}):

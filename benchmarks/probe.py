@@ -1,4 +1,4 @@
-"""Times single forward passes of attend: `python -m benchmarks.probe` with one JSON argument prints records."""
+"""Times single forward passes: `python -m benchmarks.probe` with one JSON argument prints records."""
 
 import json
 import statistics
@@ -14,11 +14,11 @@ ROWS = (1, 2, 4, 8, 16, 32, 64)
 CACHE_LENGTHS = (8, 16, 32, 64, 128, 256)
 SOURCE_LENGTHS = (4, 8, 16, 32, 64, 120)
 FIXED_ROWS, FIXED_LENGTH = 32, 16
-"""Rows while a length varies, and lengths while rows vary."""
+"""Rows for curves over lengths, and lengths for curves over rows."""
 
 
 def measure(artifacts: str, seconds_per_point: float) -> list[dict[str, Any]]:
-    """Median milliseconds of each pass, with one thread."""
+    """Return the median milliseconds of each pass, with one thread."""
     probe = ComputationProbe(Path(artifacts), threads=1)
 
     def point(curve: str, x: int, run: Callable[[], object]) -> dict[str, Any]:

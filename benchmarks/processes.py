@@ -1,4 +1,4 @@
-"""The measuring side of `benchmarks.worker`: engines in processes of their own, run in turns."""
+"""Runs engines in their own processes (`benchmarks.worker`), in turns."""
 
 import contextlib
 import json
@@ -16,16 +16,16 @@ from benchmarks.engines import Work
 from benchmarks.workspace import ROOT
 
 SETTLING_S = 0.05
-"""Between two runs: long enough for the threads of the one before to stop spinning."""
+"""Pause between two runs, in which the threads of the one before stop spinning."""
 
 
 class EngineError(RuntimeError):
-    """The engine's process has ended, or says that it cannot do this."""
+    """The process of an engine ended, or does not support a request."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An engine with settings that may be its best."""
+    """An engine with candidate settings."""
 
     engine: str
     label: str
@@ -39,7 +39,7 @@ class Run:
 
     Args:
         tokens: target tokens written, ends of sequence included.
-        peak_mb: memory of the process and its children at its highest until now.
+        peak_mb: peak memory of the process and its children until now.
     """
 
     seconds: float
@@ -49,7 +49,7 @@ class Run:
 
 
 class EngineProcess:
-    """A candidate with its model loaded, in the background until the first run; leaving the context ends it."""
+    """A candidate whose model loads in the background until the first run; leaving the context ends it."""
 
     def __init__(self, candidate: Candidate, model: Path, works: list[Work]) -> None:
         self.candidate = candidate
@@ -67,7 +67,7 @@ class EngineProcess:
         self._loading = True
 
     def wait_until_loaded(self) -> None:
-        """Nothing of the loading is left to disturb a run, of this engine or of another."""
+        """Wait until loading can disturb no run, of this engine or another."""
         if self._loading:
             self._hear()
             self._loading = False
@@ -76,7 +76,7 @@ class EngineProcess:
         """Translate the first `count` works, by default all.
 
         Raises:
-            EngineError: it cannot.
+            EngineError: the engine does not support it, or its process ended.
         """
         self.wait_until_loaded()
         time.sleep(SETTLING_S)
@@ -113,4 +113,4 @@ class EngineProcess:
         return answer
 
     def _ended(self) -> EngineError:
-        return EngineError(f"{self.candidate.engine} ({self.candidate.label}) ended with {self._process.wait()}")
+        return EngineError(f"{self.candidate.engine} ({self.candidate.label}) exited with code {self._process.wait()}")

@@ -1,4 +1,4 @@
-"""Whether the engines compute the same: BLEU of each at each precision, and how many translations agree."""
+"""Checks that engines compute the same: BLEU of each at each precision, and how many translations agree."""
 
 from pathlib import Path
 
@@ -15,14 +15,14 @@ from benchmarks.texts import Sentence, load_sentences, works_of
 KEY = ["engine", "precision", "beam_size"]
 BATCH = 64
 ALONE = 1000
-"""So many sentences are translated once more, each alone."""
+"""Sentences that are also translated alone."""
 COMPUTE_TYPE = {"fp32": "float32", "int8": "int8"}
 
 
 def measure(
     precisions: list[Precision], beam_sizes: list[int], data: Path | None, quick: bool, console: Console
 ) -> None:
-    """Translate the whole test sets, or 256 sentences in a quick run, with every engine."""
+    """Translate the test sets, or 256 sentences if quick, with every engine, and save the scores."""
     sentences = load_sentences(data, 256 if quick else None)
     model = BenchmarkModel(SHIPPED)
     tokenizer = Tokenizer.from_file(str(model.checkpoint() / "tokenizer.json"))
@@ -65,6 +65,6 @@ def _equal(some: list[list[int]], others: list[list[int]]) -> int:
 
 
 def bleu(outputs: list[str], sentences: list[Sentence]) -> float | None:
-    """BLEU of the first sentences' translations; None where there are no human ones."""
+    """Return the BLEU of translations of the first sentences; None without references."""
     references = [sentence.reference for sentence in sentences[: len(outputs)] if sentence.reference is not None]
     return float(BLEU().corpus_score(outputs, [references]).score) if len(references) == len(outputs) else None

@@ -1,8 +1,8 @@
-"""A Transformer of the original size with random weights: what a trained one of that size costs, without training.
+"""Writes a Transformer of the original size with random weights, which costs as much as a trained one.
 
-Plain random weights make a poor stand-in: with tied embeddings such a model repeats its last token for ever, and ends
-at random. So the sublayers' outputs are made strong enough to drown the token that was read, and </s> is pushed out of
-reach: every sequence ends where its limit says.
+With plain random weights and tied embeddings a model repeats its last token for ever, and ends at random. So the
+outputs of sublayers are made strong enough to outweigh the token that was read, and </s> is excluded: every sequence
+ends at its limit.
 """
 
 from pathlib import Path
@@ -18,9 +18,9 @@ from model.tokenizer import EOS_ID, SPECIAL_TOKENS
 VOCAB_SIZE = 32_000
 SEED = 20
 OUTPUT_GAIN = 4.0
-"""On the last product of each sublayer."""
+"""Factor of the last weight of each sublayer."""
 EOS_NORM, EOS_BIAS = 40.0, 4.0
-"""</s> scores about -160: far below every other token, whose scores are around 0."""
+"""These make </s> score about -160, far below all other tokens, which score around 0."""
 
 
 def save_random_checkpoint(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""The results as tables: on the terminal, and in docs/benchmarks.md with plots beside it."""
+"""Writes the results as tables: on the terminal, and in docs/benchmarks.md with plots beside it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from benchmarks.results import Record, load, machine
 from benchmarks.workspace import ROOT, workspace
 
 TEMPLATE = Path(__file__).parent / "report.md"
-"""The report with a place {{part}} for what each part measured."""
+"""Template of the report, with a place {{part}} for each part."""
 
 TABLES: dict[str, Callable[[list[Record]], tables.Rows]] = {
     "decoder": tables.decoder_rows,
@@ -29,12 +29,12 @@ TABLES: dict[str, Callable[[list[Record]], tables.Rows]] = {
 
 
 def write(quick: bool, console: Console) -> Path:
-    """Print every table that has results, and write the report; a quick one stays in the workspace.
+    """Print every table that has results, and write the report, in the workspace if quick.
 
-    What was not measured here stays as the report has it, with the machine that it was measured on.
+    Parts without new results stay as they are in the report, with their machine.
 
     Returns:
-        The report's path.
+        The path of the report.
     """
     path = workspace("quick") / "benchmarks.md" if quick else ROOT / "docs" / "benchmarks.md"
     places = dict.fromkeys([*TABLES, "growth"], "Not measured yet.") | written(TEMPLATE, path)

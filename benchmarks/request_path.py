@@ -1,10 +1,9 @@
-"""How much code a request passes through: `python -m benchmarks.request_path [--list]` in the directory of a `service`.
+"""Counts the code that a request passes: `python -m benchmarks.request_path [--list]` in a directory with `service`.
 
-The service runs with one translator in one loop, and sys.setprofile writes down every function of `service/`
-that is entered in either process, with the time. A function counts if it was entered between the body's arrival (the
-headers were sent before) and the answer. Each text is sent several times, and what every time had counts: so the
-reports that a loop makes five times a second do not. Lambdas are functions; comprehensions are told apart, because
-later Pythons have none of their own.
+The service runs with one translator in one worker, and sys.setprofile logs every function of `service/` that is entered
+in either process, with the time. A function counts if it was entered between the arrival of the body (headers were sent
+before) and the answer, in each of several requests; so the periodic reports of the worker do not count. Lambdas are
+functions; comprehensions are listed apart, because later Pythons do not call them.
 """
 
 import http.client
@@ -29,7 +28,7 @@ PAUSE_S = 0.3
 READY_S = 180
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
-# As sitecustomize, every Python process of the service imports it before anything else.
+# Every Python process of the service imports it first, as sitecustomize.
 TRACER = """
 import os, sys, threading, time
 
@@ -64,7 +63,7 @@ def main() -> None:
 
 @contextmanager
 def _running_service(folder: Path) -> Iterator[int]:
-    """Its port, once it is ready."""
+    """Yield the port of a service that is ready."""
     (folder / "sitecustomize.py").write_text(TRACER)
     (folder / "logs").mkdir()
     (folder / "artifacts").mkdir()
@@ -103,7 +102,7 @@ def _ready_port(said: Path) -> int | None:
 
 
 def _functions(port: int, request: dict[str, str], folder: Path) -> set[Function]:
-    """Those of one request."""
+    """Return the functions that one request enters."""
     body = json.dumps(request).encode()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
     connection.putrequest("POST", "/translate")

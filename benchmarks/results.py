@@ -1,4 +1,4 @@
-"""What was measured, kept as JSON between commands, so that each part can be run alone and the report has them all."""
+"""Keeps results as JSON, so that each part can run alone and the report has all of them."""
 
 import json
 import os
@@ -18,9 +18,9 @@ Record = dict[str, Any]
 
 
 def save(part: str, key: list[str], records: list[Record], quick: bool) -> None:
-    """Put records into a part's file: they replace older ones that agree in every field of `key`.
+    """Save records of a part; they replace older ones that agree in every field of `key`.
 
-    Records of another machine are dropped, so that no table ever mixes two.
+    Records of another machine are dropped: no table mixes two.
     """
     path = _path(part, quick)
     machine = describe_machine()
@@ -33,21 +33,21 @@ def save(part: str, key: list[str], records: list[Record], quick: bool) -> None:
 
 
 def load(part: str, quick: bool) -> list[Record]:
-    """Every record of a part; none where it was never run."""
+    """Return the records of a part, if any."""
     path = _path(part, quick)
     records: list[Record] = json.loads(path.read_text())["records"] if path.exists() else []
     return records
 
 
 def machine(part: str, quick: bool) -> dict[str, str]:
-    """The machine of a part's records; empty where there are none."""
+    """Return the machine of a part's records, if any."""
     path = _path(part, quick)
     described: dict[str, str] = json.loads(path.read_text())["machine"] if path.exists() else {}
     return described
 
 
 def describe_machine() -> dict[str, str]:
-    """What the numbers hang on: processor, memory, system and versions."""
+    """Describe the machine: processor, memory, system and versions."""
     versions = {f"{name} version": found for name in PACKAGES if (found := _version(name))}
     return {
         "processor": _processor(),
@@ -60,7 +60,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def command() -> str:
-    """The command that is running, as a reader would type it; the data directory is named DATA."""
+    """Return the running command as a reader would type it; the data directory is named DATA."""
     arguments = list(sys.argv[1:])
     for i, argument in enumerate(arguments[:-1]):
         if argument == "--data":
@@ -89,7 +89,7 @@ def _processor() -> str:
 
 
 def commit() -> str:
-    """What is checked out."""
+    """Return the checked out commit."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=ROOT,

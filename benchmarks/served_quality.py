@@ -1,6 +1,4 @@
-"""What users get: every model of a running service on the test sets of its recipe and on its failure cases, asked
-without options.
-"""
+"""Scores of every model of a running service on its test sets and failure cases, with default options."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,22 +11,22 @@ from rich.table import Table
 
 from benchmarks.workspace import ROOT
 from model.data import Row, load_rows
-from model.evaluation.cases import Answered, Suite, pass_counts, run_suite, suite_for
+from model.evaluation.cases import Answer, Suite, pass_counts, run_suite, suite_for
 from model.evaluation.scoring import accuracy, score_translations
 from model.recipe import load_experiment
 
-AT_ONCE = 64
+TEXTS_PER_REQUEST = 64
 TIMEOUT_S = 300.0
 
 
 def measure(client: httpx.Client, data: Path | None, tests: Sequence[str], limit: int | None, console: Console) -> None:
-    """Print scores of all models on the test sets whose names have one of `tests` in them, or on all; `cases` are the
-    failure cases of a model, whose score is the share that pass.
+    """Print scores of all models on the test sets whose names contain one of `tests`, or on all; `cases` are the
+    failure cases, scored by the share that pass.
 
     Raises:
         DataError: a test set is missing.
-        SuiteError: the failure cases are not usable.
-        httpx.HTTPError: there is no service, or it answered with an error.
+        SuiteError: the failure cases are malformed.
+        httpx.HTTPError: the service is missing, or answered with an error.
     """
     table = Table("model", "test set", "texts", "metric", "as served")
     for model in _content(client.get("/models"))["models"]:
@@ -51,7 +49,7 @@ def _is_wanted(name: str, tests: Sequence[str]) -> bool:
 
 
 def scores(client: httpx.Client, model: dict[str, Any], rows: Sequence[Row]) -> dict[str, float]:
-    """Scores of a model, described as in `/models`, on (source, target) or (label, text) rows."""
+    """Return the scores of a model, described as in `/models`, on (source, target) or (label, text) rows."""
     if model["task"] == "classification":
         labels = [answer.output for answer in answers(client, model, [row.right for row in rows])]
         return {"accuracy": accuracy(labels, [row.left for row in rows])}
@@ -60,24 +58,24 @@ def scores(client: httpx.Client, model: dict[str, Any], rows: Sequence[Row]) -> 
 
 
 def cases_passed(client: httpx.Client, model: dict[str, Any], suite: Suite) -> tuple[int, int]:
-    """How many cases a model passes, and how many there are."""
+    """Return the numbers of passed and of all cases."""
     return pass_counts(run_suite(suite, partial(answers, client, model)))["all"]
 
 
-def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[Answered]:
-    """The label or the translation of each text."""
+def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[Answer]:
+    """Return the label or translation of each text."""
     if model["task"] == "classification":
         found = _ask(client, "/classify", {"model": model["name"]}, texts)
-        return [Answered(answer["label"], answer["score"]) for answer in found]
+        return [Answer(answer["label"], answer["score"]) for answer in found]
     options = {"model": model["name"], "source": model["sources"][0], "target": model["targets"][0]}
-    return [Answered(answer["text"]) for answer in _ask(client, "/translate", options, texts)]
+    return [Answer(answer["text"]) for answer in _ask(client, "/translate", options, texts)]
 
 
 def _ask(client: httpx.Client, path: str, options: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
-    """One answer for each text, `AT_ONCE` texts in a request."""
+    """Return one answer per text, with `TEXTS_PER_REQUEST` texts per request."""
     found: list[dict[str, Any]] = []
-    for start in range(0, len(texts), AT_ONCE):
-        body = options | {"text": list(texts[start : start + AT_ONCE]), "timeout_s": TIMEOUT_S}
+    for start in range(0, len(texts), TEXTS_PER_REQUEST):
+        body = options | {"text": list(texts[start : start + TEXTS_PER_REQUEST]), "timeout_s": TIMEOUT_S}
         content = _content(client.post(path, json=body, timeout=TIMEOUT_S))
         found += content["predictions" if path == "/classify" else "translations"]
     return found

@@ -1,4 +1,4 @@
-"""The servers that are compared over HTTP, each as a real process on a free port."""
+"""Servers that are compared over HTTP, each as a real process on a free port."""
 
 import json
 import os
@@ -30,15 +30,15 @@ class ServerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Variant:
-    """A server with settings that may be its best.
+    """A server with candidate settings.
 
     Args:
-        command: what starts it, given a port.
-        health: path that answers 200 once the server does.
-        body: the JSON that asks for translations of one text or several.
-        texts: the translations in its answer to several.
-        max_connections: how many it keeps open at once.
-        directory: where it runs.
+        command: returns the command that starts it on a port.
+        health: path that answers 200 once the server is ready.
+        body: returns the JSON to translate one text or several.
+        texts: returns the translations in an answer to several.
+        max_connections: most connections that it keeps open.
+        directory: its working directory.
     """
 
     server: str
@@ -53,7 +53,7 @@ class Variant:
 
 
 def variants(server: str, beam_size: int) -> list[Variant]:
-    """The settings among which a server's best are searched; every server searches with this beam."""
+    """Return the settings in which the best of a server is searched; all use this beam."""
     return {"attend": _attend, "fastapi": _fastapi, "libretranslate": _libretranslate}[server](beam_size)
 
 
@@ -125,7 +125,7 @@ def _libretranslate(beam_size: int) -> list[Variant]:
 
 
 class Server:
-    """A variant that runs and answers; leaving the context stops it."""
+    """A running variant; leaving the context stops it."""
 
     def __init__(self, variant: Variant) -> None:
         self.variant = variant
@@ -152,10 +152,10 @@ class Server:
         return self._process.pid
 
     def translate(self, texts: list[str]) -> list[str]:
-        """Ask once.
+        """Translate texts in one request.
 
         Raises:
-            ServerError: an answer other than 200.
+            ServerError: the answer was not 200.
         """
         body = json.dumps(self.variant.body(texts)).encode()
         request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
@@ -166,7 +166,7 @@ class Server:
             raise ServerError(f"{self.variant.server} answered {error.code}: {error.read()[:500]!r}") from error
 
     def bodies(self, requests: Sequence[str | list[str]]) -> Path:
-        """A file with the body of each request, one a line."""
+        """Write a file with the body of each request, one per line."""
         return bodies_of(self.variant, requests)
 
     def __enter__(self) -> Self:
@@ -174,7 +174,7 @@ class Server:
         while not self._is_up():
             if self._process.poll() is not None or time.monotonic() > ends_at:
                 self.__exit__(None, None, None)
-                raise ServerError(f"{self.variant.server} did not start; its log is {self._log.name}")
+                raise ServerError(f"{self.variant.server} did not start; see {self._log.name}")
             time.sleep(0.1)
         return self
 
@@ -199,7 +199,7 @@ class Server:
 
 
 def bodies_of(variant: Variant, requests: Sequence[str | list[str]]) -> Path:
-    """A file with the body of each request, one a line, as the variant wants it."""
+    """Write a file with the body of each request, one per line, in the format of a variant."""
     path = workspace("bodies") / f"{variant.server}.jsonl"
     path.write_text("\n".join(json.dumps(variant.body(request)) for request in requests) + "\n")
     return path

@@ -1,4 +1,4 @@
-"""The rows of each table of the report, from records. The first row names the columns."""
+"""Rows of each table of the report, from records. The first row names the columns."""
 
 import statistics
 
@@ -7,12 +7,12 @@ from benchmarks.results import Record
 
 Rows = list[list[str]]
 
-MOST_ANSWERED = 1.1
-"""Of the load offered. Requests come at random: where more of them came in one of two runs, these are not compared."""
+MAX_ANSWERED_SHARE = 1.1
+"""Largest share of the offered load at which runs are compared: requests come at random, and one run may get more."""
 
 
 def decoder_rows(records: list[Record]) -> Rows:
-    """One row per engine of each cell, with attend's ratio to it."""
+    """Return one row per engine of each cell, with attend's ratio to it."""
     rows = [
         ["model", "beam", "batch", "engine", "settings", "tokens/s", "ms/sentence", "peak MB", "BLEU", "attend's ratio"]
     ]
@@ -76,7 +76,7 @@ def latency_rows(records: list[Record]) -> Rows:
         ]
     ]
     ours = {_load(r): r["all_p99_ms"] for r in records if r["server"] == ATTEND}
-    uneven = {_load(r) for r in records if r["rate"] > MOST_ANSWERED * r["offered_per_s"]}
+    uneven = {_load(r) for r in records if r["rate"] > MAX_ANSWERED_SHARE * r["offered_per_s"]}
     for r in sorted(records, key=lambda r: (*_load(r), r["server"])):
         own = ours.get(_load(r)) if r["server"] != ATTEND and _load(r) not in uneven else None
         ratio = "" if own is None else f"**{_ratio(r['all_p99_ms'], own):.2f}**"
@@ -111,7 +111,7 @@ def attention_rows(records: list[Record]) -> Rows:
 
 
 def classifier_rows(records: list[Record]) -> Rows:
-    """One row per engine, with attend's ratio to it."""
+    """Return one row per engine, with attend's ratio to it."""
     ours = next((r["seconds"] for r in records if r["engine"] == ATTEND), None)
     rows = [["engine", "texts/s", "attend's ratio"]]
     for r in sorted(records, key=lambda r: -r["texts_per_s"]):
@@ -121,7 +121,7 @@ def classifier_rows(records: list[Record]) -> Rows:
 
 
 def _ratio(more: list[float], less: list[float]) -> float:
-    """The median over the turns that both took, so that what slows the machine for a while slows both sides."""
+    """Return the median ratio over the turns of both: what slows the machine for a while slows both."""
     return statistics.median(a / b for a, b in zip(more, less, strict=False))
 
 

@@ -1,4 +1,4 @@
-"""What is translated: real test sentences where the data is at hand, a few of our own otherwise."""
+"""Texts to translate: test sentences from the corpora, or a few of our own."""
 
 import random
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from benchmarks.engines import Work
 from model.data import read_tsv
 
 TEST_SETS = ("tatoeba-challenge-2021", "multi30k-test-2016-flickr")
-OWN = Path(__file__).parent / "sentences.txt"
+OWN_SENTENCES = Path(__file__).parent / "sentences.txt"
 MAX_TARGET_TOKENS = 256
 GROUP = 64
-"""Works of a fixed length share it with so many others: the largest batch that is measured."""
+"""Number of works that share a fixed length: the largest measured batch."""
 
 
 @dataclass(frozen=True)
 class Sentence:
     text: str
     reference: str | None
-    """A human translation, for BLEU; sentences of our own have none."""
+    """A human translation, for BLEU; our own sentences have none."""
 
 
 def load_sentences(data: Path | None, count: int | None, seed: int = 1) -> list[Sentence]:
-    """`count` sentences, short (Tatoeba) and longer (Multi30k) in equal parts and shuffled; None for all there are.
+    """Load `count` sentences, short (Tatoeba) and longer ones (Multi30k) in equal parts and shuffled; None for all.
 
     Raises:
         DataError: a test set is missing below `data`.
     """
     if data is None:
-        own = [Sentence(line, None) for line in OWN.read_text(encoding="utf-8").splitlines()]
+        own = [Sentence(line, None) for line in OWN_SENTENCES.read_text(encoding="utf-8").splitlines()]
         return [own[i % len(own)] for i in range(count or len(own))]
     sentences: list[Sentence] = []
     for name in TEST_SETS:
@@ -41,23 +41,23 @@ def load_sentences(data: Path | None, count: int | None, seed: int = 1) -> list[
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
-    """Every token, its id being its place."""
+    """Return the tokens in the order of their ids."""
     ids = tokenizer.get_vocab()
     return sorted(ids, key=ids.__getitem__)
 
 
 def works_of(sentences: list[Sentence], tokenizer: Tokenizer) -> list[Work]:
-    """The sentences tokenized, free to end when the model ends them."""
+    """Tokenize sentences; the model may end each translation."""
     return [Work(tokenizer.encode(sentence.text).ids, MAX_TARGET_TOKENS) for sentence in sentences]
 
 
 def works_of_random_ids(
     sentences: list[Sentence], tokenizer: Tokenizer, choices: range, eos: int, seed: int = 1
 ) -> list[Work]:
-    """Random tokens, as long as the sentences and their translations really are.
+    """Return works of random tokens, as long as the sentences and their translations.
 
     CTranslate2 has one limit per call. So each group of sentences of similar length shares its mean target length: all
-    rows of a batch end together there, which favours CTranslate2.
+    rows of a batch end together, which favours CTranslate2.
     """
     draw = random.Random(seed)
     sources = [tokenizer.encode(sentence.text).ids for sentence in sentences]

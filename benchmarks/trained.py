@@ -1,4 +1,4 @@
-"""Models made by the commands that a user has, each in a process of its own, and kept for the next run."""
+"""Models trained by the commands of users, each in its own process, and kept for the next run."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ QUICK_TRAIN, QUICK_TEST = {"sample": 4000}, {"sample": 100}
 
 
 def quick_experiment(experiment: Experiment) -> Experiment:
-    """The same, trained for a few steps on a few rows."""
+    """Return the experiment with a few steps and rows."""
     content = experiment.model_dump()
     content["training"] |= QUICK
     content["data"]["train"] = [source | QUICK_TRAIN for source in content["data"]["train"]]
@@ -28,17 +28,17 @@ def quick_experiment(experiment: Experiment) -> Experiment:
 def train_and_evaluate(
     experiment: Experiment, directory: Path, data: Path | None, console: Console, tokenizer: Path | None = None
 ) -> Path:
-    """Train and score a model, where that was not done before with this very configuration and recipe.
+    """Train and score a model, unless that was done before with the same configuration and recipe.
 
     Args:
-        directory: where its configuration, its recipe, its run with the checkpoint and what the commands print are.
-        tokenizer: of another model, to be shared; None trains one.
+        directory: directory of configuration, recipe, run, checkpoint and logs.
+        tokenizer: tokenizer of another model to share; None trains one.
 
     Returns:
         The checkpoint.
 
     Raises:
-        RuntimeError: a command failed; it names the file with what that printed.
+        RuntimeError: a command failed; the message names its log.
     """
     run = directory / "run"
     checkpoint = run / "checkpoint"
@@ -54,7 +54,7 @@ def train_and_evaluate(
 
 
 def _begin(experiment: Experiment, directory: Path, tokenizer: Path | None) -> None:
-    """Where the run before was of another experiment, leave nothing of it."""
+    """Delete the run of another experiment, and write the files of this one."""
     if _begun(directory) == experiment:
         return
     shutil.rmtree(directory / "run", ignore_errors=True)
@@ -62,7 +62,7 @@ def _begin(experiment: Experiment, directory: Path, tokenizer: Path | None) -> N
         (directory / "run").mkdir()
         shutil.copyfile(tokenizer, directory / "run" / TOKENIZER)
     save_recipe(directory, experiment)
-    save_config(directory, experiment)  # last: who is killed before it begins again
+    save_config(directory, experiment)  # last: after an interruption everything starts again
 
 
 def _begun(directory: Path) -> Experiment | None:
@@ -70,7 +70,7 @@ def _begun(directory: Path) -> Experiment | None:
         return None
     try:
         return load_experiment(directory)
-    except ConfigError:  # of an older version
+    except ConfigError:  # written by an older version
         return None
 
 

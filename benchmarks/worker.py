@@ -1,7 +1,7 @@
-"""One engine in a process of its own, so that its memory and its threads are its own.
+"""Runs one engine in its own process, to measure its own memory and threads.
 
 `python -m benchmarks.worker` reads one JSON object per line and answers each with one: first what to load, then what to
-run. An engine that cannot do what is asked says so in an `error`, and goes on.
+run. If an engine does not support a request, it answers with an `error` and continues.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from benchmarks.engines import TranslationEngine, Work, load
 
 
 def main() -> None:
-    """Load, then run until the input ends."""
+    """Load an engine and run it until the input ends."""
     first = json.loads(sys.stdin.readline())
     works = [Work(*work) for work in first["works"]]
     engine = load(first["engine"], Path(first["model"]), first["settings"])
@@ -30,14 +30,14 @@ def main() -> None:
 
 
 def peak_mb() -> float:
-    """Memory of this process and its children at its highest, in MB; pages that several map are shared out."""
+    """Return the peak memory in MB of this process and its children; shared pages are divided among processes."""
     return sum(_peak_bytes(process) for process in [Path("/proc/self"), *_children()]) / 1e6
 
 
 def _children() -> list[Path]:
     children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
             if parent == os.getpid():
                 children.append(stat.parent)

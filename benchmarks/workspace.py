@@ -1,4 +1,4 @@
-"""The folder of what the benchmark makes: models in each engine's format, peers' installations, results."""
+"""The folder of benchmark files: models in the format of each engine, installed peers, results."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ WORKSPACE = ROOT / ".bench"
 
 
 def workspace(*parts: str) -> Path:
-    """A directory in the workspace, made where it is missing; git ignores the whole of it."""
+    """Return a directory in the workspace, created if missing; git ignores the workspace."""
     directory = WORKSPACE.joinpath(*parts)
     directory.mkdir(parents=True, exist_ok=True)
     (WORKSPACE / ".gitignore").write_text("*\n")
@@ -17,7 +17,7 @@ def workspace(*parts: str) -> Path:
 
 
 def made_from(sources: Iterable[Path], directory: Path, make: Callable[[Path], None]) -> Path:
-    """`directory` as `make` fills it; made again only when one of the files it is made from has changed."""
+    """Let `make` fill `directory`, again only if one of the source files has changed; return it."""
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.read_bytes())

@@ -1,4 +1,4 @@
-"""Checkpoint directory, or artifact, to artifact directory, all or nothing."""
+"""Export of a checkpoint directory, or of an artifact, to an artifact directory: all or nothing."""
 
 import gc
 import json
@@ -10,11 +10,11 @@ from pathlib import Path
 import onnx_ir as ir
 from torch import Tensor
 
-from export.calibration import Served, sources
-from export.copying import copied
+from export.calibration import ServedModel, calibration_sources
+from export.copying import copy_model
 from export.manifest import MAX_BEAM_SIZE, Manifest, Precision, Provider, describe, write_manifest
 from export.proof import prove
-from export.quantization import in_int8
+from export.quantization import quantize_model
 from export.slots import find_slots
 from export.tracing import ExportError, named_tensors, trace_all
 from model.checkpoint import (
@@ -33,35 +33,35 @@ from model.networks.transformer import TransformerClassifier, TransformerEncoder
 from model.recipe import RECIPE
 from model.weights import WEIGHTS, write_weights
 
-BESIDE = (CONFIG, RECIPE, TRAINING, EVALUATION, ALIGNMENT, CARD)
-"""What an artifact has for `model` and for people, where the checkpoint has it."""
+COPIED_FILES = (CONFIG, RECIPE, TRAINING, EVALUATION, ALIGNMENT, CARD)
+"""Files that are copied from the checkpoint, where it has them, for `model` and for people."""
 
 
 def export(checkpoint_dir: Path, out: Path, precision: Precision, texts: Sequence[str] = ()) -> list[str]:
     """Write the artifact and prove it; `out` appears, or is replaced, only after that. It may be the checkpoint itself.
 
-    Files of an artifact at `out` that are nobody's but its owner's stay.
+    Files that the owner of an artifact at `out` added to it are kept.
 
     Args:
-        texts: to calibrate int8 with, in the first language that a translator reads; by default some of our own.
+        texts: texts to calibrate int8 with, in the first source language of a translator; by default some of our own.
 
     Returns:
-        What the proof measured, one line each.
+        The measurements of the proof, one per line.
 
     Raises:
-        ExportError: `out` is there and is no artifact, such models are not served, or a graph could not be made.
-        ProofError: the artifact does not do what the checkpoint does.
+        ExportError: `out` exists and is no artifact, models of this kind are not served, or a graph could not be made.
+        ProofError: the artifact does not compute what the checkpoint does.
         CheckpointError, ConfigError: the checkpoint cannot be used.
     """
     if out.exists() and not (out / MANIFEST).is_file():
-        raise ExportError(f"{out} is in the way: it is not an artifact, so it is not replaced")
+        raise ExportError(f"{out} exists and is not an artifact; only an artifact is replaced")
     checkpoint = load_checkpoint(checkpoint_dir)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as workplace:
         new, old = Path(workplace) / "new", Path(workplace) / "old"
         new.mkdir()
         manifest = write(checkpoint_dir, checkpoint, precision, new, texts)
-        gc.collect()  # models that were traced are held by objects that hold each other
+        gc.collect()  # traced models are kept alive by reference cycles
         measured = prove(new, manifest, checkpoint)
         if not out.exists():
             new.rename(out)
@@ -77,8 +77,8 @@ def export(checkpoint_dir: Path, out: Path, precision: Precision, texts: Sequenc
 
 
 def keep_owners_files(old: Path, new: Path) -> None:
-    """Copy what lies in an artifact and is none of its own files."""
-    own = {*json.loads((old / MANIFEST).read_text(encoding="utf-8"))["files"], *BESIDE, MANIFEST}
+    """Copy the files of an artifact that are not its own: its owner put them there."""
+    own = {*json.loads((old / MANIFEST).read_text(encoding="utf-8"))["files"], *COPIED_FILES, MANIFEST}
     for path in sorted(old.rglob("*")):
         place = path.relative_to(old)
         if path.is_file() and place.as_posix() not in own:
@@ -89,9 +89,9 @@ def keep_owners_files(old: Path, new: Path) -> None:
 def write(
     checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, directory: Path, texts: Sequence[str] = ()
 ) -> Manifest:
-    """Every file of the artifact into an empty directory, without proof: the same bytes for the same checkpoint."""
+    """Write every file of the artifact into an empty directory; the same checkpoint gives the same bytes."""
     shutil.copyfile(checkpoint_dir / TOKENIZER, directory / TOKENIZER)
-    for name in (*BESIDE, VOCABULARY):
+    for name in (*COPIED_FILES, VOCABULARY):
         if (checkpoint_dir / name).is_file():
             shutil.copyfile(checkpoint_dir / name, directory / name)
     models = served_models(checkpoint, precision, texts)
@@ -108,39 +108,42 @@ def write(
     return manifest
 
 
-def served_models(checkpoint: Checkpoint, precision: Precision, texts: Sequence[str] = ()) -> dict[Provider, Served]:
-    """The model as the graphs of each provider compute it: on a CPU in float32 or int8, on CUDA in float16.
+def served_models(
+    checkpoint: Checkpoint, precision: Precision, texts: Sequence[str] = ()
+) -> dict[Provider, ServedModel]:
+    """Return the model as the graphs of each provider compute it: float32 or int8 on a CPU, float16 on CUDA.
 
     Raises:
-        ExportError: an artifact can be made of no such model, or not at this precision.
+        ExportError: models of this kind are not served, or not at this precision.
     """
     model = checkpoint.model
-    if not isinstance(model, Served):
+    if not isinstance(model, ServedModel):
         task = checkpoint.config.model.task.replace("_", " ")
         raise ExportError(
-            f"{task} models are not served: only Transformers for translation, classification and embedding are"
+            f"{task} models cannot be served; Transformers for translation, classification and embedding can"
         )
     if (beam_size := checkpoint.config.decoding.beam_size) > MAX_BEAM_SIZE:
-        raise ExportError(f"its decoding has a beam of {beam_size}, and the widest that is served is {MAX_BEAM_SIZE}")
+        raise ExportError(f"`decoding.beam_size` is {beam_size}; it must be at most {MAX_BEAM_SIZE}")
     if model.config.attention == "hard":
         if precision == "fp32":
             return {"cpu": model}
         raise ExportError(
-            f"hard attention exports as fp32 alone: where two keys score nearly the same, {precision} would choose the "
-            "other one, and all that follows would differ"
+            f"hard attention can only be exported as fp32: where two keys score nearly the same, {precision} could "
+            "choose the other one, and everything after it would differ"
         )
-    cpu = in_int8(model, checkpoint.stored, sources(checkpoint, texts)) if precision == "int8" else model
-    return {"cpu": cpu, "cuda": in_float16(model)}
+    cpu = model
+    if precision == "int8":
+        cpu = quantize_model(model, checkpoint.stored, calibration_sources(checkpoint, texts))
+    return {"cpu": cpu, "cuda": to_float16(model)}
 
 
-def in_float16(model: Served) -> Served:
-    """A copy with weights, activations and caches in float16.
+def to_float16(model: ServedModel) -> ServedModel:
+    """Return a copy with weights, activations and caches in float16.
 
-    In float32 are still: the statistics of layer normalization (its operator's default), softmax inside CUDA's fused
-    attention, log-probabilities (cast in the graph), a classifier's last layers, and what an embedding goes through
-    (here).
+    Still in float32: the statistics of layer normalization (its operator's default), softmax inside CUDA's fused
+    attention, log-probabilities (cast in the graph), a classifier's last layers and an embedding's dense layers (here).
     """
-    half = copied(model, lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
+    half = copy_model(model, lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
     if isinstance(half, TransformerClassifier):
         half.output.float()
         if half.pooler is not None:
@@ -150,11 +153,11 @@ def in_float16(model: Served) -> Served:
     return half
 
 
-def kept_tensors(model: Served, precision: Precision) -> dict[str, Tensor]:
-    """What weights.safetensors holds, given the model that a CPU computes."""
+def kept_tensors(model: ServedModel, precision: Precision) -> dict[str, Tensor]:
+    """Return the tensors of weights.safetensors, given the model that a CPU computes."""
     kept = named_tensors(model)
     if precision == "fp16":
-        # What the shape alone tells is no weight, and costs little.
+        # Tensors that the shape alone determines are no weights, and take little space.
         weights = [name for name in model.state_dict() if kept[name].is_floating_point()]
         kept |= {name: kept[name].half() for name in weights}
     return kept

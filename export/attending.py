@@ -1,4 +1,4 @@
-"""How the attention sublayers of a graph attend: with ONNX operators, around which the model's own layers stand.
+"""Attention sublayers of a graph: ONNX operators between the model's own projections.
 
 Legend: B batch, T queries, S keys, H heads, D head_dim, L cache length, E d_model. In a decoder step R rows, one for
 each hypothesis, of N sources, each with up to W hypotheses.
@@ -16,36 +16,36 @@ from export.onnx_attention import attend, attend_to_past, look_up, merge_heads, 
 from model.networks.attention import Attend, MultiHeadAttention, one_hot_of_highest
 
 Past = Mapping[MultiHeadAttention, Sequence[Tensor]]
-"""Key and value of each attention sublayer."""
+"""Keys and values by attention sublayer."""
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What a decoder step is told of its rows."""
+class RowLayout:
+    """Positions and sources of the rows of a decoder step."""
 
     positions: Tensor
-    """(R) int32, where each token is written, counted from 0."""
+    """(R) int32: the position at which each token is written, from 0."""
     positions_of_tokens: Tensor
-    """The same as (R, 1)."""
+    """The same positions as (R, 1)."""
     total_length: Tensor
-    """(1) int32, the largest position and one more."""
+    """(1) int32: the largest position plus one."""
     of_sources: Tensor
-    """(N, W), the rows of each source, filled up with any row."""
+    """(N, W): the rows of each source; unused places hold any row."""
     places: Tensor
-    """(R), where in of_sources, flattened, each row stands."""
+    """(R): the place of each row in flattened of_sources."""
     source_lengths: Tensor
-    """(N)."""
+    """(N): tokens of each source."""
 
 
-def fused(lengths: Tensor) -> Attend:
-    """Self-attention in one operator: of row b the first lengths[b] (B) are tokens."""
+def encoder_attention(lengths: Tensor) -> Attend:
+    """Return self-attention in one operator, where the first lengths[b] (B) keys of row b are tokens."""
 
     def attend_to_itself(attention: MultiHeadAttention, x: Tensor) -> Tensor:
         q, k, v = attention.rotate(scaled_input(attention)(x)).chunk(3, dim=-1)
         if attention.hard:
             context = attend_to_one(q, k, v, lengths, attention.n_heads)
         elif attention.rotation is not None:
-            # Heads apart: side by side, ONNX Runtime takes the width of what was joined after rotation for 0.
+            # Split into heads: otherwise ONNX Runtime takes the width of what was joined after rotation for 0.
             q, k, v = (attention.split_heads(y) for y in (q, k, v))
             context = attention.merge_heads(attend(q, k, v, lengths, attention.n_heads))
         else:
@@ -56,11 +56,11 @@ def fused(lengths: Tensor) -> Attend:
     return attend_to_itself
 
 
-def fused_past(rows: Rows, past: Past, present: list[Tensor]) -> Attend:
-    """Self-attention of one token of each row, written to its caches, which go to the end of `present`.
+def decoder_attention(rows: RowLayout, past: Past, present: list[Tensor]) -> Attend:
+    """Return self-attention of one new token per row, which writes its caches and appends them to `present`.
 
     Args:
-        past: key and value (R, H, L, D).
+        past: caches of keys and values (R, H, L, D).
     """
 
     def attend_to_target(attention: MultiHeadAttention, x: Tensor) -> Tensor:
@@ -77,11 +77,11 @@ def fused_past(rows: Rows, past: Past, present: list[Tensor]) -> Attend:
     return attend_to_target
 
 
-def fused_memory(rows: Rows, past: Past) -> Attend:
-    """Cross-attention of one token of each row: the hypotheses of one source are the queries of one operator.
+def cross_attention(rows: RowLayout, past: Past) -> Attend:
+    """Return cross-attention of one new token per row: the hypotheses of a source are the queries of one operator.
 
     Args:
-        past: key and value (N, S, E).
+        past: keys and values (N, S, E).
     """
 
     def attend_to_source(attention: MultiHeadAttention, x: Tensor) -> Tensor:
@@ -96,15 +96,17 @@ def fused_memory(rows: Rows, past: Past) -> Attend:
     return attend_to_source
 
 
-def shown(mask: Tensor, matrices: list[Tensor], memory: Past | None = None, last: int | None = None) -> Attend:
-    """Attention whose matrices (B, H, T, S), in float32, go to the end of `matrices`.
+def visible_attention(
+    mask: Tensor, matrices: list[Tensor], memory: Past | None = None, last: int | None = None
+) -> Attend:
+    """Return attention that appends its matrices (B, H, T, S), in float32, to `matrices`.
 
-    Softmax is in float32. It makes an exact 0 of a masked score, so that no column of a matrix needs to be left out.
+    Softmax is in float32. It turns a masked score into an exact 0, so no column of a matrix needs to be left out.
 
     Args:
         mask: broadcastable to (B, H, T, S).
-        memory: key and value (B, S, E) of cross-attention; None for self-attention.
-        last: the number of matrices after which none depends on what a sublayer says: it says nothing of use then.
+        memory: keys and values (B, S, E) of cross-attention; None for self-attention.
+        last: the number of matrices after which none is left to compute; the last sublayer's output means nothing.
     """
 
     def attend_and_show(attention: MultiHeadAttention, x: Tensor) -> Tensor:

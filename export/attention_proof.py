@@ -1,4 +1,4 @@
-"""The part of the proof that is of attention.onnx: its matrices are those that PyTorch computes of each sequence alone.
+"""Proof of attention.onnx: its matrices are those that PyTorch computes for each sequence alone.
 
 Legend: B batch, S source, T target, H heads, L layers.
 """
@@ -12,19 +12,19 @@ import torch
 from numpy.typing import NDArray
 
 from export.examination import Examination
-from export.padding import FEWEST_TOKENS, pad
+from export.padding import MIN_TOKENS, pad
 from model.networks.matrices import classification_matrices, translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Array = NDArray[Any]
 
 Places = tuple[int, int]
-"""How many rows and columns of a padded matrix are of tokens."""
+"""Numbers of rows and columns of a padded matrix that belong to tokens."""
 
 ROW_TOLERANCE = 1e-5
-"""How far the sum of a row may be from 1."""
+"""Largest difference between the sum of a row and 1."""
 ALONE_TOLERANCE = 1e-6
-"""How far a weight may be from what it is without neighbours."""
+"""Largest difference between a weight in a batch and the same weight alone."""
 
 
 def prove_translation_attention(
@@ -35,7 +35,7 @@ def prove_translation_attention(
     targets: Sequence[list[int]],
     padding: int,
 ) -> None:
-    """Every matrix of sources and of what their decoder reads, `targets`, with `padding` after the shorter ones."""
+    """Check every matrix of sources and of `targets`, which the decoder reads, with `padding` after shorter ones."""
     together = run_translation(session, sources, targets, padding)
     alone = [
         run_translation(session, [source], [target], padding) for source, target in zip(sources, targets, strict=True)
@@ -56,7 +56,7 @@ def prove_translation_attention(
             [getattr(matrices, kind)[0].numpy() for matrices in expected],
         )
     future = np.triu(np.ones(together["decoder"].shape[-2:], dtype=bool), 1)
-    examination.zero("decoder attention to the future", [together["decoder"][..., future]])
+    examination.check_zero("decoder attention to the future", [together["decoder"][..., future]])
 
 
 def prove_classifier_attention(
@@ -66,7 +66,7 @@ def prove_classifier_attention(
     sequences: Sequence[list[int]],
     padding: int,
 ) -> None:
-    """Every matrix of sequences, with `padding` after the shorter ones."""
+    """Check every matrix of sequences, with `padding` after shorter ones."""
     together = run_classifier(session, sequences, padding)
     alone = [run_classifier(session, [sequence], padding)[0] for sequence in sequences]
     expected = [
@@ -84,40 +84,40 @@ def examine(
     alone: Iterable[Array],
     expected: Sequence[Array],
 ) -> None:
-    """One kind of matrices.
+    """Check the matrices of one kind.
 
     Args:
-        together: of a padded batch, (B, L, H, rows, columns).
-        places: of each sequence.
-        alone: the same graph's of each sequence alone, (L, H, rows, columns), perhaps padded.
-        expected: PyTorch's.
+        together: matrices of a padded batch, (B, L, H, rows, columns).
+        places: rows and columns of each sequence.
+        alone: the same graph's matrices of each sequence alone, (L, H, rows, columns), perhaps padded.
+        expected: PyTorch's matrices of each sequence.
     """
     actual = [matrices[..., :rows, :columns] for matrices, (rows, columns) in zip(together, places, strict=True)]
-    examination.close(what, actual, expected)
+    examination.check_close(what, actual, expected)
     sums = np.concatenate([matrices.sum(axis=-1).ravel() for matrices in actual])
-    examination.within(f"{what}: a row's sum is off by", float(np.abs(sums - 1).max()), ROW_TOLERANCE)
+    examination.check_within(f"{what}: a row's sum is off by", float(np.abs(sums - 1).max()), ROW_TOLERANCE)
     padding = [matrices[..., :rows, columns:] for matrices, (rows, columns) in zip(together, places, strict=True)]
-    examination.zero(f"{what} to padding", padding)
+    examination.check_zero(f"{what} to padding", padding)
     differences = [
         np.abs(matrices - by_itself[..., :rows, :columns]).max()
         for matrices, by_itself, (rows, columns) in zip(actual, alone, places, strict=True)
     ]
-    examination.within(f"{what}: together and alone differ by", float(max(differences)), ALONE_TOLERANCE)
+    examination.check_within(f"{what}: together and alone differ by", float(max(differences)), ALONE_TOLERANCE)
 
 
 def run_translation(
     session: ort.InferenceSession, sources: Sequence[list[int]], targets: Sequence[list[int]], padding: int
 ) -> dict[str, Array]:
-    """The matrices of a padded batch by kind."""
-    source_ids, source_lengths = pad(sources, padding, FEWEST_TOKENS)
-    target_ids, _ = pad(targets, padding, FEWEST_TOKENS)
+    """Return the matrices of a padded batch by kind."""
+    source_ids, source_lengths = pad(sources, padding, MIN_TOKENS)
+    target_ids, _ = pad(targets, padding, MIN_TOKENS)
     feeds = {"input_ids": source_ids, "source_lengths": source_lengths, "target_ids": target_ids}
     kinds = [output.name for output in session.get_outputs()]
     return dict(zip(kinds, session.run(None, feeds), strict=True))
 
 
 def run_classifier(session: ort.InferenceSession, sequences: Sequence[list[int]], padding: int) -> Array:
-    """The matrices (B, L, H, S, S) of a padded batch."""
-    ids, lengths = pad(sequences, padding, FEWEST_TOKENS)
+    """Return the matrices (B, L, H, S, S) of a padded batch."""
+    ids, lengths = pad(sequences, padding, MIN_TOKENS)
     matrices: Array = session.run(None, {"input_ids": ids, "lengths": lengths})[0]
     return matrices

@@ -1,9 +1,9 @@
-"""What each dense layer reads, so that it can be quantized with a constant scale.
+"""Activations that dense layers read, recorded so that they can be quantized with a constant scale.
 
-The model reads texts with PyTorch: those that a user gives, or else our own in its languages; a translator then reads
-its own translations of them. Of languages that have none here it reads random tokens.
+The model reads texts with PyTorch: those that a user gives, or else our own in its languages. A translator then reads
+its own translations of them. For languages without texts here it reads random tokens.
 
-Legend: B sequences, S source, T target, N rows, K what a layer reads.
+Legend: B sequences, S source, T target, N rows, K input width of a layer.
 """
 
 from collections import defaultdict
@@ -25,51 +25,52 @@ from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.tokenizer import cut_source
 
-Served = Transformer | TransformerClassifier | TransformerEncoder
+ServedModel = Transformer | TransformerClassifier | TransformerEncoder
 
 Activations = dict[str, Tensor]
-"""Rows (N, K) of what a layer reads, by the layer's name."""
+"""Inputs (N, K) of a layer, by its name."""
 
-MOST_TEXTS, MOST_TOKENS = 64, 64
-"""How many of a user's texts are read, and how much of each."""
-MOST_ROWS = 1000
-"""About so many are kept of a layer: of a large model more would take as much memory as the model."""
-TOGETHER = 64
-"""Texts that are translated side by side: a large model takes hardly longer for many than for a few."""
+MAX_TEXTS, MAX_TOKENS = 64, 64
+"""Largest number of a user's texts that are read, and of tokens of each."""
+ROWS_PER_LAYER = 1000
+"""Approximate number of rows kept per layer: of a large model more would take as much memory as the model."""
+BATCH_SIZE = 64
+"""Texts translated side by side: a large model takes hardly longer for many than for a few."""
 B, S, T = 24, 32, 32
-"""Of random tokens."""
+"""Shape of the batch of random tokens."""
 
 
 @dataclass(frozen=True)
-class Sources:
-    """What a model reads."""
+class CalibrationSources:
+    """Token ids that a model reads in calibration."""
 
     ids: list[list[int]]
     prefix: tuple[int, ...] = ()
-    """With which their translations begin."""
+    """Tokens with which their translations begin."""
 
 
-def sources(checkpoint: Checkpoint, texts: Sequence[str] = ()) -> list[Sources]:
-    """What a checkpoint's model is calibrated with; none where there are no texts in its languages.
+def calibration_sources(checkpoint: Checkpoint, texts: Sequence[str] = ()) -> list[CalibrationSources]:
+    """Return the sources that calibrate a checkpoint's model; none if there are no texts in its languages.
 
     Args:
-        texts: a user's, in the first language of a translator; some of them, where there are many.
+        texts: a user's, in the first source language of a translator; of many texts only some are used.
     """
-    texts = texts[:: 1 + len(texts) // MOST_TEXTS]
+    texts = texts[:: 1 + len(texts) // MAX_TEXTS]
     config = checkpoint.config.model
     if not isinstance(config, TransformerConfig):
-        return [Sources(cut(checkpoint, checkpoint.encode(texts or TEXTS["en"])))]
+        return [CalibrationSources(cut_sequences(checkpoint, checkpoint.encode(texts or TEXTS["en"])))]
     pairs = [(config.sources[0], config.targets[0])] if texts else directions(config)
     return [
-        Sources(
-            cut(checkpoint, checkpoint.encode(texts or texts_in(source.code), source, target)), target.target_prefix
+        CalibrationSources(
+            cut_sequences(checkpoint, checkpoint.encode(texts or texts_in(source.code), source, target)),
+            target.target_prefix,
         )
         for source, target in pairs
     ]
 
 
 def directions(config: TransformerConfig) -> list[tuple[Language, Language]]:
-    """From each language that has texts here into another one, in turn."""
+    """Return one pair for each source language that has texts here; the target languages take turns."""
     found = []
     for i, source in enumerate(language for language in config.sources if texts_in(language.code)):
         others = [language for language in config.targets if language.code != source.code] or config.targets
@@ -78,20 +79,20 @@ def directions(config: TransformerConfig) -> list[tuple[Language, Language]]:
     return found
 
 
-def cut(checkpoint: Checkpoint, sequences: list[list[int]]) -> list[list[int]]:
-    """Sequences of no more tokens than are read."""
-    return [cut_source(ids, min(MOST_TOKENS, checkpoint.config.max_tokens)) for ids in sequences]
+def cut_sequences(checkpoint: Checkpoint, sequences: list[list[int]]) -> list[list[int]]:
+    """Cut each sequence to the number of tokens that are read."""
+    return [cut_source(ids, min(MAX_TOKENS, checkpoint.config.max_tokens)) for ids in sequences]
 
 
 @torch.inference_mode()
-def activations(model: Served, read: Sequence[Sources]) -> Activations:
-    """Of each dense layer, of what cross-attention reads of the source (decoder.memory), and of what is projected to
-    the vocabulary (embedding.tokens, or output), while the model reads this, or random tokens where there is nothing.
+def record_activations(model: ServedModel, read: Sequence[CalibrationSources]) -> Activations:
+    """Return the inputs of each dense layer, of cross-attention to the source (decoder.memory) and of the output
+    projection (embedding.tokens, or output) while the model reads these sources, or random tokens if there are none.
     """
-    inputs = list(inputs_of(model, read)) or [random_inputs(model)]
+    inputs = list(calibration_inputs(model, read)) or [random_inputs(model)]
     n_tokens = max(sum(each[side].numel() for each in inputs) for side in range(0, len(inputs[0]), 2))
     found: dict[str, list[Tensor]] = defaultdict(list)
-    handles = watch(model, found, every=-(-n_tokens // MOST_ROWS))
+    handles = record_layer_inputs(model, found, every=-(-n_tokens // ROWS_PER_LAYER))
     try:
         for each in inputs:
             (model.encode if isinstance(model, TransformerEncoder) else model)(*each)
@@ -101,15 +102,15 @@ def activations(model: Served, read: Sequence[Sources]) -> Activations:
     return {name: torch.cat(rows) for name, rows in found.items()}
 
 
-def inputs_of(model: Served, read: Sequence[Sources]) -> Iterator[tuple[Tensor, ...]]:
-    """Each sequence alone, for nothing to be padded; a translator reads its own translation too."""
+def calibration_inputs(model: ServedModel, read: Sequence[CalibrationSources]) -> Iterator[tuple[Tensor, ...]]:
+    """Yield the inputs for each sequence alone, without padding; a translator also reads its own translation."""
     tokens = model.config.special_tokens
-    limit = min(MOST_TOKENS, model.config.max_positions)
+    limit = min(MAX_TOKENS, model.config.max_positions)
     pairs = [(each.prefix, sequence) for each in read for sequence in each.ids]
     for size in dict.fromkeys(len(prefix) for prefix, _ in pairs):
         same = [pair for pair in pairs if len(pair[0]) == size]
-        for start in range(0, len(same), TOGETHER):
-            prefixes, ids = zip(*same[start : start + TOGETHER], strict=True)
+        for start in range(0, len(same), BATCH_SIZE):
+            prefixes, ids = zip(*same[start : start + BATCH_SIZE], strict=True)
             alone = [(torch.tensor([sequence]), torch.tensor([len(sequence)])) for sequence in ids]
             if not isinstance(model, Transformer):
                 yield from alone
@@ -120,8 +121,8 @@ def inputs_of(model: Served, read: Sequence[Sources]) -> Iterator[tuple[Tensor, 
                 yield *source, torch.tensor([[tokens.bos, *target.ids[: limit - 1]]])
 
 
-def random_inputs(model: Served) -> tuple[Tensor, ...]:
-    """Sequences of random tokens."""
+def random_inputs(model: ServedModel) -> tuple[Tensor, ...]:
+    """Return a batch of random tokens."""
     random = np.random.default_rng(0)
     config, tokens = model.config, model.config.special_tokens
     source = config.encoder_layer if isinstance(config, TransformerConfig) else config
@@ -138,12 +139,12 @@ def random_inputs(model: Served) -> tuple[Tensor, ...]:
 
 
 def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:
-    """All ids but those of special tokens."""
+    """Return all ids but those of special tokens."""
     return np.setdiff1d(np.arange(vocab_size), list(tokens.model_dump().values()))
 
 
-def watch(model: Served, found: dict[str, list[Tensor]], every: int) -> list[Any]:
-    """Note some of the rows that layers read, until the handles are removed."""
+def record_layer_inputs(model: ServedModel, found: dict[str, list[Tensor]], every: int) -> list[Any]:
+    """Record every `every`-th row that layers read into `found`, until the returned handles are removed."""
 
     def note(name: str, x: Tensor) -> None:
         found[name].append(x.flatten(0, -2)[::every].clone())
@@ -160,7 +161,7 @@ def watch(model: Served, found: dict[str, list[Tensor]], every: int) -> list[Any
         return hook
 
     handles = []
-    # What an untied output projection reads is noted as what the decoder gives: it is never called here.
+    # The output projection is not called here: it reads what the decoder returns.
     projection = "embedding.tokens" if not isinstance(model, Transformer) or model.output is None else "output"
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):

@@ -12,30 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.manifest import Manifest, Provider
-from export.padding import FEWEST_TOKENS, pad
+from export.padding import MIN_TOKENS, pad
 from export.session import open_session
 from model.batching import batches_by_length
 
 BATCH_TOKENS = 4096
-"""Padded tokens in one batch."""
+"""Largest number of padded tokens in a batch."""
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Classification:
-    """What the graph says of one sequence."""
+    """Logits of one sequence."""
 
     logits: NDArray[np.float32]  # (C)
     token_logits: NDArray[np.float32] | None  # (S, C); None where the first token decides
 
 
 class Classifier:
-    """An artifact's classifier.
+    """A session for an artifact's classifier graph.
 
     Args:
-        provider: whose graph it is.
-        threads: that share one operator's work.
+        provider: the provider that the graph was made for.
+        threads: threads that share one operator's work.
     """
 
     def __init__(self, directory: Path, manifest: Manifest, provider: Provider = "cpu", threads: int = 1) -> None:
@@ -43,16 +43,17 @@ class Classifier:
         self.session = open_session(directory, manifest, f"{provider}/classifier.onnx", threads)
 
     def run(self, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> tuple[Array, Array | None]:
-        """Logits (B, C) of ids (B, S) of lengths (B), and, where there are such, token logits (B, S, C)."""
+        """Return logits (B, C) and, unless the first token decides, token logits (B, S, C) of ids (B, S) of lengths
+        (B)."""
         names = ["logits"] if self.manifest.pooling == "first" else ["logits", "token_logits"]
         logits, *of_tokens = self.session.run(names, {"input_ids": ids, "lengths": lengths})
         return logits, of_tokens[0] if of_tokens else None
 
     def classify(self, sequences: Sequence[Sequence[int]]) -> list[Classification]:
-        """Logits of each sequence, which is no longer than the window."""
+        """Return the logits of each sequence; none may be longer than the window."""
         results: dict[int, Classification] = {}
         for batch in batches_by_length(np.array([len(s) for s in sequences]), BATCH_TOKENS):
-            input_ids, lengths = pad([sequences[i] for i in batch], self.manifest.special_tokens.pad, FEWEST_TOKENS)
+            input_ids, lengths = pad([sequences[i] for i in batch], self.manifest.special_tokens.pad, MIN_TOKENS)
             logits, token_logits = self.run(input_ids, lengths)
             for row, (index, length) in enumerate(zip(batch.tolist(), lengths.tolist(), strict=True)):
                 of_tokens = None if token_logits is None else token_logits[row, :length]

@@ -25,24 +25,24 @@ from model.decoding.search import Hypothesis
 Array = NDArray[Any]
 
 ENCODER_BATCH_TOKENS = 2048
-"""Padded source tokens in one encoder batch."""
+"""Largest number of padded source tokens in one encoder batch."""
 GROUP_TOKENS = 8192
 """Padded source tokens that are encoded before any of them is decoded; each takes 4 kB in a model of d_model 256."""
 FIRST_CACHE_LENGTH = 32
-"""L at first; it doubles as the longest row outgrows it, because attention reads all of L at every step."""
+"""Initial L. It doubles when the longest row outgrows it, because attention reads all of L at every step."""
 
 
 @dataclass
 class Memory:
-    """What the encoder leaves of one source: key and value of each decoder layer in turn, each (S, E)."""
+    """Keys and values of one source for each decoder layer in turn, each (S, E)."""
 
     arrays: list[Array]
     length: int
 
 
 @dataclass
-class Running:
-    """A sequence in a decoder row."""
+class RunningSequence:
+    """A sequence that is being decoded in a row."""
 
     index: int
     ids: list[int] = field(default_factory=list)
@@ -50,12 +50,12 @@ class Running:
 
 
 class Translator:
-    """An artifact's encoder and decoder step.
+    """Sessions for an artifact's encoder and decoder step.
 
     Args:
-        n_rows: R, how many sequences are decoded side by side.
-        provider: whose graphs they are.
-        threads: for each graph.
+        n_rows: R, the number of sequences decoded side by side.
+        provider: the provider that the graphs were made for.
+        threads: threads of each session.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Translator:
         admit_per_step: int | None = None,
         prefix: Sequence[int] = (),
     ) -> list[Hypothesis]:
-        """The most probable token at each step, for sources that end in </s>.
+        """Choose the most probable token at each step, for sources that end in </s>.
 
         Args:
-            max_target_tokens: with </s>.
-            admit_per_step: how many sequences may enter at one step (None: as many as there are free rows). With one,
+            max_target_tokens: the most tokens of a target, </s> included.
+            admit_per_step: the most sequences that enter at one step (None: as many as there are free rows). With one,
                 every row is at a position of its own.
-            prefix: tokens with which every target begins, whatever their probability, which is not counted.
+            prefix: tokens with which every target begins; their probabilities are not counted.
         """
         hypotheses: dict[int, Hypothesis] = {}
         # Sources of one length group share their padding, as the rows' cross-attention caches have one size.
@@ -97,18 +97,18 @@ class Translator:
         admit_per_step: int | None,
         prefix: Sequence[int],
     ) -> list[Hypothesis]:
-        """The same for a few sources that are encoded before any of them is decoded."""
+        """Decode sources that are all encoded before the first step."""
         tokens = self.manifest.special_tokens
         waiting = deque(enumerate(self.encode(sources)))
         rows = DecoderRows(self.decoder_step, self.manifest, self.n_rows, max(map(len, sources)), self.dtype, k=2)
-        running: dict[int, Running] = {}
+        running: dict[int, RunningSequence] = {}
         hypotheses: dict[int, Hypothesis] = {}
         while waiting or running:
             free = [row for row in range(self.n_rows) if row not in running][:admit_per_step]
             for row in free[: len(waiting)]:
                 index, memory = waiting.popleft()
                 rows.admit(row, tokens.bos, memory)
-                running[row] = Running(index)
+                running[row] = RunningSequence(index)
             token_ids, log_probs = rows.step()
             for row, sequence in list(running.items()):
                 position = len(sequence.ids)
@@ -128,7 +128,7 @@ class Translator:
         return [hypotheses[i] for i in range(len(sources))]
 
     def encode(self, sources: Sequence[Sequence[int]]) -> list[Memory]:
-        """Every source's memory."""
+        """Return the memory of each source."""
         memories: dict[int, Memory] = {}
         for batch in batches_by_length(np.array([len(s) for s in sources]), ENCODER_BATCH_TOKENS):
             input_ids, lengths = pad([sources[i] for i in batch], self.manifest.special_tokens.pad)
@@ -139,9 +139,9 @@ class Translator:
 
 
 class DecoderRows:
-    """R decoder rows: tokens, positions and caches, bound once as inputs and the caches also as outputs.
+    """R decoder rows: tokens, positions and caches, bound once as inputs; the caches are also outputs.
 
-    A row that nobody uses stays where it was, and costs what any row costs.
+    An unused row stays at its position and costs as much as any other.
     """
 
     def __init__(
@@ -177,19 +177,19 @@ class DecoderRows:
             cache[row, : memory.length] = array
 
     def advance(self, row: int, token: int) -> None:
-        """Let a row go on with the token that was chosen."""
+        """Continue a row with the token that was chosen."""
         self.input_ids[row] = token
         self.positions[row] += 1
 
     def ask_for(self, k: int) -> None:
-        """How many candidates a step gives of each row."""
+        """Set how many candidates a step returns for each row."""
         self.k = np.array([k])
         self.token_ids = np.zeros((len(self.positions), k), np.int64)
         self.log_probs = np.zeros((len(self.positions), k), np.float32)
         self.bind()
 
     def step(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Candidates and their log-probabilities, each (R, k), overwritten by the next step."""
+        """Run a step and return candidates and their log-probabilities, each (R, k); the next step overwrites them."""
         self.total_length[0] = self.positions.max() + 1
         if self.total_length[0] > self.cache_length:
             self.grow()
@@ -198,16 +198,16 @@ class DecoderRows:
 
     @property
     def cache_length(self) -> int:
-        """L."""
+        """The length L of the caches."""
         return next(iter(self.caches.values())).shape[2]
 
     def grow(self) -> None:
-        """Double the caches."""
+        """Double the length of the caches."""
         self.caches = {name: np.concatenate([a, np.zeros_like(a)], axis=2) for name, a in self.caches.items()}
         self.bind()
 
     def bind(self) -> None:
-        """Bind every array anew, after some of them moved."""
+        """Bind every array again after some were replaced."""
         binding = self.session.io_binding()
         inputs: dict[str, Array] = {
             "input_ids": self.input_ids,
@@ -219,7 +219,7 @@ class DecoderRows:
             "k": self.k,
         }
         for name, array in {**inputs, **self.caches, **self.memories}.items():
-            # On the CPU an OrtValue is a view: what is written to the array is what the graph reads.
+            # On the CPU an OrtValue is a view: the graph reads what is written to the array.
             value = ort.OrtValue.ortvalue_from_numpy(array)
             binding.bind_ortvalue_input(name, value)
             if name in self.caches:

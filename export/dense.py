@@ -5,11 +5,11 @@ Every product of activations x (..., K) with a weight (N, K) of bytes, and its b
     q = QuantizeLinear(x / s)                            unsigned bytes around a zero point, on a constant scale
     y = MatMulIntegerToFloat(q, w, ..., bias)            with the weight's bytes w, and one scale for each of its rows
 
-A layer has a smoothing s (K) only where some channels of x are much larger than others. The weight's columns were
-multiplied by it before they became bytes.
+A layer has a smoothing s (K) only where some channels of x are much larger than others. The columns of its weight were
+multiplied by s before they became bytes.
 
-What a graph does with weights alone, it does in nodes that ONNX Runtime computes once, when it loads the graph: rows
-are chosen, joined, transposed, scaled. So the tensors that it is given are the model's own, whatever is made of them.
+A graph changes weights (chooses, joins, transposes or scales rows) in nodes that ONNX Runtime computes once, at load.
+So the stored tensors are always those of the model itself.
 """
 
 from collections.abc import Sequence
@@ -26,25 +26,25 @@ from model.networks.layers import DecoderLayer
 
 @dataclass(frozen=True)
 class Rounding:
-    """How activations become bytes: a magnitude of the scale times `limit` is so far away from `zero_point`."""
+    """How activations become bytes: 0 becomes `zero_point`, and the largest calibrated number lies `limit` above it."""
 
     zero_point: int
     limit: int
 
     def __call__(self, x: Tensor, step: Tensor | float) -> Tensor:
-        """What bytes tell of activations x, on a scale `step`, as a graph computes it."""
+        """Round activations x to bytes on a scale `step` and back to floats, as a graph computes it."""
         return (x / step).round().clamp(-self.zero_point, 255 - self.zero_point) * step
 
 
 SIGNED = Rounding(zero_point=91, limit=91)
 POSITIVE = Rounding(zero_point=0, limit=182)
-"""After a ReLU no byte is spent on signs; what is negative becomes zero here, without it."""
+"""After a ReLU no byte is needed for signs; this rounding sets negative numbers to zero, so the ReLU is left out."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """A weight (N, K) and its bias (N); of bytes the scales (N, 1), and how activations become bytes too: perhaps with
-    a smoothing (K)."""
+    """A weight (N, K) and its bias (N). A weight of bytes has scales (N, 1), and the scale, rounding and perhaps
+    smoothing (K) of its activations."""
 
     weight: Tensor
     bias: Tensor | None
@@ -54,23 +54,23 @@ class Dense:
     rounding: Rounding = SIGNED
 
     def rows(self, rows: slice) -> "Dense":
-        """Some of the rows."""
+        """Return the product with a slice of the rows."""
         bias, scales = (None if x is None else x[rows] for x in (self.bias, self.scales))
         return replace(self, weight=self.weight[rows], bias=bias, scales=scales)
 
     def chosen(self, rows: Tensor) -> "Dense":
-        """The rows of these numbers, of a weight without bias."""
+        """Return the product with the rows at these indices; the weight must have no bias."""
         scales = None if self.scales is None else look_up(self.scales, rows)
         return replace(self, weight=look_up(self.weight, rows), scales=scales)
 
     def biased(self, bias: Tensor) -> "Dense":
-        """The products plus a bias (N)."""
+        """Return the product with a bias (N)."""
         return replace(self, bias=bias)
 
     def times(self, factor: float) -> "Dense":
-        """The products, multiplied by a factor."""
+        """Return the product multiplied by a factor."""
 
-        # In float32: of float16 ONNX Runtime multiplies no constants before it runs.
+        # In float32, because ONNX Runtime folds no multiplications of float16 constants at load.
         def scaled(x: Tensor) -> Tensor:
             return (x.float() * factor).to(x.dtype)
 
@@ -80,7 +80,7 @@ class Dense:
         return replace(self, bias=bias, weight=scaled(self.weight))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """x (..., K) to (..., N)."""
+        """Compute x (..., K) to (..., N)."""
         if self.scales is None or self.step is None:
             return F.linear(x, self.weight, self.bias)
         if self.smoothing is not None:
@@ -98,8 +98,8 @@ class Dense:
         )
 
 
-def joined(parts: Sequence[Dense]) -> Dense:
-    """Several products of one input as one."""
+def concatenate(parts: Sequence[Dense]) -> Dense:
+    """Return several products of one input as one product."""
     weight = torch.cat([part.weight for part in parts])
     bias, scales = (
         torch.cat([x for x in xs if x is not None]) if xs[0] is not None else None
@@ -109,12 +109,12 @@ def joined(parts: Sequence[Dense]) -> Dense:
 
 
 class Int8Linear(nn.Module):
-    """A dense layer of bytes.
+    """A dense layer with an int8 weight.
 
     Args:
-        weight, scales, bias: (N, K), (N, 1) and (N).
-        step: the scale of activations; None where it is another layer's.
-        smoothing: (K), what activations are divided by before; None where they are not.
+        weight, scales, bias: tensors (N, K), (N, 1) and (N).
+        step: the scale of activations; None if another layer quantizes them.
+        smoothing: (K), the divisors of activations; None for none.
     """
 
     weight: Tensor
@@ -140,15 +140,15 @@ class Int8Linear(nn.Module):
         self.register_buffer("smoothing", smoothing)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (..., K) to (..., N)."""
+        """Compute x (..., K) to (..., N)."""
         return dense(self)(x)
 
 
 class Int8Embedding(nn.Module):
-    """A table of bytes (V, K), with scales (V, 1).
+    """An int8 table (V, K) with scales (V, 1).
 
     Args:
-        step: of what is multiplied by the table where it also projects.
+        step: the scale of activations where the table is also the output projection.
     """
 
     weight: Tensor
@@ -162,13 +162,13 @@ class Int8Embedding(nn.Module):
         self.register_buffer("step", step)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """ids (B, S) to vectors (B, S, K) in float32."""
+        """Look up ids (B, S): vectors (B, S, K) in float32."""
         scales = look_up(self.weight_scales, ids).float()
         return look_up(self.weight, ids).float() * scales
 
 
 def dense(layer: nn.Module) -> Dense:
-    """A layer, or a table to project by."""
+    """Return the product of a dense layer, or of a table that is used as a projection."""
     match layer:
         case Int8Linear():
             return Dense(layer.weight, layer.bias, layer.weight_scales, layer.step, layer.smoothing, layer.rounding)
@@ -182,28 +182,28 @@ def dense(layer: nn.Module) -> Dense:
 
 
 def scaled_input(attention: MultiHeadAttention) -> Dense:
-    """The stacked projection of self-attention, with queries whose scores need no factor.
+    """Return the stacked projection of self-attention, its queries scaled so that scores need no factor.
 
-    ONNX Runtime's products of one row are fast only where they are not scaled, so the weights are.
+    The weights are scaled because ONNX Runtime's products of one row are fast only without a factor.
     """
     whole, d = dense(attention.input), attention.d_model
-    return joined([scaled(attention, whole.rows(slice(0, d))), whole.rows(slice(d, 3 * d))])
+    return concatenate([scaled(attention, whole.rows(slice(0, d))), whole.rows(slice(d, 3 * d))])
 
 
 def scaled_query(attention: MultiHeadAttention) -> Dense:
-    """The query's projection of cross-attention, the same way."""
+    """Return the query projection of cross-attention, scaled in the same way."""
     if attention.stacked:
         return scaled(attention, dense(attention.input).rows(slice(0, attention.d_model)))
     return scaled(attention, dense(attention.query))
 
 
 def scaled(attention: MultiHeadAttention, query: Dense) -> Dense:
-    """A query's projection with the factor of its scores, which none needs to find the highest."""
+    """Scale a query projection by the factor of its scores; hard attention, which takes the highest, needs none."""
     return query if attention.hard else query.times(inverse_temperature(attention.beta, attention.head_dim))
 
 
 def memory_projection(layers: Sequence[DecoderLayer], step: Tensor | None) -> Dense:
-    """Key and value of each layer in turn: all layers project the same memory, so all of it is one product."""
+    """Return the key and value projections of all layers in turn as one product, as they all read the same memory."""
     parts = []
     for attention in (layer.cross_attention for layer in layers):
         d = attention.d_model
@@ -211,4 +211,4 @@ def memory_projection(layers: Sequence[DecoderLayer], step: Tensor | None) -> De
             parts.append(dense(attention.input).rows(slice(d, 3 * d)))
         else:
             parts += [dense(attention.key), dense(attention.value)]
-    return replace(joined(parts), step=step)
+    return replace(concatenate(parts), step=step)

@@ -1,6 +1,6 @@
-"""`python -m export.evaluate ARTIFACT TEST.tsv.xz`: an artifact's own scores, decoded greedily with ONNX Runtime.
+"""`python -m export.evaluate ARTIFACT TEST.tsv.xz`: score an artifact, decoded greedily with ONNX Runtime.
 
-Shows what a precision costs: run it on an int8 and on an fp32 artifact of one checkpoint.
+Run it on an int8 and on an fp32 artifact of one checkpoint to see what the precision costs.
 """
 
 import time
@@ -28,20 +28,22 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def main(
     artifact: Annotated[Path, typer.Argument(help="Artifact directory.")],
-    test: Annotated[Path, typer.Argument(help="source<TAB>target or label<TAB>text lines, .tsv or .tsv.xz.")],
-    provider: Annotated[Provider, typer.Option(help="Whose graphs are run, here on the CPU.")] = "cpu",
-    threads: Annotated[int, typer.Option(help="Threads of ONNX Runtime.")] = 1,
-    limit: Annotated[int | None, typer.Option(help="Only the first rows of the test set.")] = None,
-    swap: Annotated[bool, typer.Option("--swap", help="The file has the target first.")] = False,
-    label: Annotated[list[str] | None, typer.Option(help="A label's name in the file: --label neg=negative.")] = None,
+    test: Annotated[Path, typer.Argument(help="TSV file (or .tsv.xz) of source and target, or label and text.")],
+    provider: Annotated[Provider, typer.Option(help="Provider whose graphs are run, here on the CPU.")] = "cpu",
+    threads: Annotated[int, typer.Option(help="Number of ONNX Runtime threads.")] = 1,
+    limit: Annotated[int | None, typer.Option(help="Number of rows to read; by default all.")] = None,
+    swap: Annotated[bool, typer.Option("--swap", help="Read the first column as the target.")] = False,
+    label: Annotated[
+        list[str] | None, typer.Option(help="Label in the file=in the model: --label neg=negative.")
+    ] = None,
 ) -> None:
-    """Score an artifact on a test set: BLEU (into Japanese of characters) and chrF, or accuracy."""
+    """Score an artifact on a test set: BLEU (of characters for Japanese) and chrF, or accuracy."""
     try:
         manifest = read_manifest(artifact)
         rows = list(read_tsv(test))[:limit]
         rows = [Row(row.right, row.left) for row in rows] if swap else rows
         if manifest.task == "embedding":
-            raise DataError(f"{manifest.name} embeds texts, for which there is no score here")
+            raise DataError(f"{manifest.name} embeds texts; only translators and classifiers can be scored")
         if manifest.task == "classification":
             rows = rename_labels(rows, dict(pair.split("=", 1) for pair in label or []), manifest.labels)
     except (FileNotFoundError, ValidationError, DataError) as error:
@@ -63,22 +65,22 @@ def main(
 
 
 def rename_labels(rows: Sequence[Row], names: dict[str, str], labels: Sequence[str]) -> list[Row]:
-    """(label, text) rows with the model's labels.
+    """Rename the labels of (label, text) rows to those of the model.
 
     Raises:
-        DataError: a label is none of the model's.
+        DataError: the model has no such label.
     """
     renamed = [Row(names.get(row.left, row.left), row.right) for row in rows]
     unknown = {row.left for row in renamed} - set(labels)
     if unknown:
-        raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {', '.join(labels)}")
+        raise DataError(f"unknown labels {', '.join(sorted(unknown))}; the model has {', '.join(labels)}")
     return renamed
 
 
 def translate(
     artifact: Path, manifest: Manifest, checkpoint: Checkpoint, texts: Sequence[str], provider: Provider, threads: int
 ) -> list[str]:
-    """Greedy translations. A source over the limit loses its end, which `service` would translate apart."""
+    """Return greedy translations. A source over the limit loses its end; `service` would translate it in parts."""
     limits = manifest.limits
     sources = [cut_source(ids, limits.max_source_tokens) for ids in checkpoint.encode(texts)]
     translator = Translator(artifact, manifest, provider=provider, threads=threads)
@@ -90,7 +92,7 @@ def translate(
 def classify(
     artifact: Path, manifest: Manifest, checkpoint: Checkpoint, texts: Sequence[str], provider: Provider, threads: int
 ) -> list[str]:
-    """Most probable labels. A long text is read in windows, and its logits are pooled over all its tokens."""
+    """Return the most probable labels. A long text is read in windows, and logits are pooled over all its tokens."""
     size = manifest.limits.max_source_tokens
     windows: list[list[int]] = []
     text_of_window: list[int] = []
@@ -105,7 +107,7 @@ def classify(
         logits = np.full((len(texts), len(manifest.labels)), -np.inf)
         np.maximum.at(logits, text_of_window, window_logits)
     else:
-        # The sum over tokens decides like their mean.
+        # The largest sum over tokens is also the largest mean.
         logits = np.zeros((len(texts), len(manifest.labels)))
         np.add.at(logits, text_of_window, window_logits * np.array([[len(window)] for window in windows]))
     return [manifest.labels[i] for i in logits.argmax(axis=1)]

@@ -1,7 +1,7 @@
-"""The graphs of an artifact as modules: the model's own layers, told to attend as ONNX Runtime does it best.
+"""The graphs of an artifact as modules: the model's own layers, with attention that ONNX Runtime computes fast.
 
-They share the model's weights, and are traced but never called. The graphs of the attention matrices hold nothing that
-no matrix depends on: neither a vocabulary projection, nor what the last layer makes of its last matrix.
+They share the model's weights, and are traced but never called. The graphs that return attention matrices leave out
+everything that no matrix depends on: the vocabulary projection, and the output of the last layer's last attention.
 
 Legend: B batch, S source, T target, L cache length, H heads, D head_dim, E d_model, V vocabulary, C classes, Le encoder
 layers, Ld decoder layers. In a decoder step R rows, one for each hypothesis, of N sources, each with up to W
@@ -14,59 +14,59 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from export.attending import Past, Rows, fused, fused_memory, fused_past, shown
+from export.attending import Past, RowLayout, cross_attention, decoder_attention, encoder_attention, visible_attention
 from export.dense import Dense, dense, memory_projection
 from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, top_k
 from model.networks.attention import MultiHeadAttention
 from model.networks.masks import causal_mask, padding_mask
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
-MOST_LOOKED_UP = 0.9
-"""Share of the tokens up to which those that a target may have are looked up."""
+MAX_LOOKED_UP_SHARE = 0.9
+"""Largest share of the vocabulary for which the rows of possible target tokens are looked up."""
 
-GROUP = 64
-"""Tokens of which one maximum is taken, where their number allows it."""
+GROUP_SIZE = 64
+"""Tokens per group, of which one maximum is taken; group sizes are as near to it as the vocabulary allows."""
 
 MEMORY_STEP = "memory_step"
-"""The scale of the encoder's output where bytes are made of it, a tensor of the decoder."""
+"""Buffer of the decoder with the scale at which the encoder output becomes bytes."""
 
 
-Served = TypeVar("Served", bound=Transformer | TransformerClassifier | TransformerEncoder)
+ModelT = TypeVar("ModelT", bound=Transformer | TransformerClassifier | TransformerEncoder)
 
 
-class Graph(nn.Module, Generic[Served]):
-    """One of the graphs of a model."""
+class Graph(nn.Module, Generic[ModelT]):
+    """Base class of the graphs of a model."""
 
-    model: Served
+    model: ModelT
 
-    def __init__(self, model: Served) -> None:
+    def __init__(self, model: ModelT) -> None:
         super().__init__()
         self.model = model
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of what goes in and is no whole number."""
+        """Type of the floating-point inputs."""
         return next(self.parameters()).dtype
 
 
 class EncoderGraph(Graph[Transformer]):
-    """Source tokens to the cross-attention keys and values of every decoder layer, and to what these are made of."""
+    """From source tokens to the keys and values of every cross-attention, and the encoder output."""
 
     def forward(self, input_ids: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
-        """input_ids (B, S) of source_lengths (B): key and value of each decoder layer in turn, each (B, S, E).
+        """input_ids (B, S) of source_lengths (B) to the key and value of each decoder layer in turn, each (B, S, E).
 
-        The last is the encoder's own output, last_hidden_state (B, S, E) in float32; its rows of padding mean nothing.
+        The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        memory = self.model.encoder(self.model.source_embedding(input_ids), fused(source_lengths))
+        memory = self.model.encoder(self.model.source_embedding(input_ids), encoder_attention(source_lengths))
         keys_and_values = projected_memory(self.model, memory)
         return *(x for pair in keys_and_values.values() for x in pair), memory.float()
 
 
 def projected_memory(model: Transformer, memory: Tensor, n_parts: int | None = None) -> Past:
-    """Key and value (B, S, E) of each cross-attention, made of memory (B, S, d_encoder).
+    """Project memory (B, S, d_encoder) to the key and value (B, S, E) of each cross-attention.
 
     Args:
-        n_parts: of all keys and values, how many from the first on; None for all.
+        n_parts: how many of all keys and values are needed, counted from the first; None for all.
     """
     layers, E = list(model.decoder.decoder_layers()), model.config.d_model
     projection = memory_projection(layers, getattr(model.decoder, MEMORY_STEP, None))
@@ -75,7 +75,7 @@ def projected_memory(model: Transformer, memory: Tensor, n_parts: int | None = N
 
 
 class DecoderStepGraph(Graph[Transformer]):
-    """One token for R rows, each at its own position, with the self-attention caches written in place.
+    """One decoder step for R rows, each at its own position, which writes the self-attention caches in place.
 
     The hypotheses of one source share its keys and values: they are the queries of one cross-attention.
     """
@@ -95,43 +95,44 @@ class DecoderStepGraph(Graph[Transformer]):
         k: Tensor,
         *past_key_values: Tensor,
     ) -> tuple[Tensor, ...]:
-        """The k best next tokens of each row.
+        """Return the k best next tokens of each row.
 
         Args:
             input_ids: (R, 1), the tokens just chosen.
-            positions, total_length, rows_of_sources, places_of_rows, source_lengths: see `Rows`.
-            k: (1), how many candidates.
+            positions, total_length, rows_of_sources, places_of_rows, source_lengths: see `RowLayout`.
+            k: (1), the number of candidates.
             past_key_values: per layer decoder.key, decoder.value (R, H, L, D), encoder.key, encoder.value (N, S, E).
 
         Returns:
-            token_ids (R, k), log_probs (R, k) falling and in float32, then each layer's written decoder.key and .value.
+            token_ids (R, k), log_probs (R, k) falling and in float32, then the written decoder.key and .value of each
+                layer.
         """
         positions_of_tokens = positions.unsqueeze(1)
-        rows = Rows(positions, positions_of_tokens, total_length, rows_of_sources, places_of_rows, source_lengths)
+        rows = RowLayout(positions, positions_of_tokens, total_length, rows_of_sources, places_of_rows, source_lengths)
         past: dict[MultiHeadAttention, Sequence[Tensor]] = {}
         for i, layer in enumerate(self.model.decoder.decoder_layers()):
             past[layer.self_attention] = past_key_values[4 * i : 4 * i + 2]
             past[layer.cross_attention] = past_key_values[4 * i + 2 : 4 * i + 4]
         present: list[Tensor] = []
         x = self.model.embedding(input_ids, positions_of_tokens)
-        x = self.model.decoder(x, fused_past(rows, past, present), fused_memory(rows, past))
+        x = self.model.decoder(x, decoder_attention(rows, past, present), cross_attention(rows, past))
         projection, tokens = self.projection()
         logits = projection(x).squeeze(1).float()
-        # ONNX Runtime's LogSoftmax over all of them takes less time than the log-sum-exp that k candidates would need.
+        # ONNX Runtime's LogSoftmax over the vocabulary is faster than the log-sum-exp that k candidates would need.
         log_probs, best = best_tokens(logits.log_softmax(dim=-1), k)
         return best if tokens is None else look_up(tokens, best), log_probs, *present
 
     def projection(self) -> tuple[Dense, Tensor | None]:
-        """To the logits of the tokens that a target may have, with these tokens; None for all.
+        """Return the projection to the logits of possible target tokens, with their ids; None if all have logits.
 
-        Others have a bias of -inf: the few that make the number a round one, or where nearly all tokens are some, all
-        others: then none is looked up, and the projection is the embedding itself.
+        Other tokens get a bias of -inf: the few that fill up the last group, or, where nearly all tokens are possible,
+        all others. Then no rows are looked up, and the projection is the embedding itself.
         """
         model, V = self.model, self.model.config.vocab_size
         table = dense(model.projection)
         bias: Tensor | None = model.output_bias
-        n = -(-self.n_target_tokens // GROUP) * GROUP
-        looked_up = n < MOST_LOOKED_UP * V
+        n = -(-self.n_target_tokens // GROUP_SIZE) * GROUP_SIZE
+        looked_up = n < MAX_LOOKED_UP_SHARE * V
         if self.n_target_tokens < (n if looked_up else V):
             if bias is None:
                 bias = torch.zeros((), dtype=(table.weight if table.scales is None else table.scales).dtype)
@@ -144,53 +145,53 @@ class DecoderStepGraph(Graph[Transformer]):
 
 
 class ClassifierGraph(Graph[TransformerClassifier]):
-    """Tokens to the logits of each class, with every token's own, and to what these are made of."""
+    """From tokens to the logits of the classes, the logits of every token, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """input_ids (B, S) of lengths (B): logits (B, C), and token_logits (B, S, C) that are 0 in padding.
+        """input_ids (B, S) of lengths (B) to logits (B, C), and token_logits (B, S, C) that are 0 in padding.
 
-        The last is the encoder's own output, last_hidden_state (B, S, E) in float32; its rows of padding mean nothing.
+        The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        hidden = self.model.encoder(self.model.embedding(input_ids), fused(lengths)).float()
+        hidden = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
         return *self.model.classify(hidden, lengths), hidden
 
 
 class FirstTokenGraph(Graph[TransformerClassifier]):
-    """Tokens to the logits of each class where the first token decides, and to what these are made of."""
+    """From tokens to the logits of the classes where the first token decides, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """input_ids (B, S) of lengths (B): logits (B, C), and last_hidden_state (B, S, E) in float32."""
-        hidden = self.model.encoder(self.model.embedding(input_ids), fused(lengths)).float()
+        """input_ids (B, S) of lengths (B) to logits (B, C), and last_hidden_state (B, S, E) in float32."""
+        hidden = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
         return self.model.classify_first(hidden), hidden
 
 
 class TextEncoderGraph(Graph[TransformerEncoder]):
-    """Tokens to their states, which are pooled by whoever asks."""
+    """From tokens to their states; the caller pools them."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> Tensor:
-        """input_ids (B, S) of lengths (B): last_hidden_state (B, S, E) in float32; rows of padding mean nothing."""
-        hidden: Tensor = self.model.encoder(self.model.embedding(input_ids), fused(lengths)).float()
+        """input_ids (B, S) of lengths (B) to last_hidden_state (B, S, E) in float32; rows of padding mean nothing."""
+        hidden: Tensor = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
         return hidden
 
 
 class DenseGraph(Graph[TransformerEncoder]):
-    """Pooled states through the dense layers, which stay in float32: there is one row for each text."""
+    """From pooled states through the dense layers, which stay in float32: there is one row for each text."""
 
     @property
     def dtype(self) -> torch.dtype:
         return torch.float32
 
     def forward(self, *pooled: Tensor) -> Tensor:
-        """pooled (B, D): (B, D')."""
+        """pooled (B, D) to embeddings (B, D')."""
         (states,) = pooled
         return self.model.project(states)
 
 
 class TranslationAttentionGraph(Graph[Transformer]):
-    """Source and target, teacher-forced once, to every attention matrix of encoder and decoder."""
+    """From source and target, teacher-forced once, to every attention matrix of encoder and decoder."""
 
     def forward(self, input_ids: Tensor, source_lengths: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Matrices of input_ids (B, S), of source_lengths (B), and target_ids (B, T), which begin with <s>.
+        """Return the matrices of input_ids (B, S) of source_lengths (B) and of target_ids (B, T), which begin with <s>.
 
         Returns:
             encoder (B, Le, H, S, S), decoder (B, Ld, H, T, T) and cross (B, Ld, H, T, S), in float32.
@@ -200,31 +201,34 @@ class TranslationAttentionGraph(Graph[Transformer]):
         decoder: list[Tensor] = []
         cross: list[Tensor] = []
         source_mask = padding_mask(source_lengths, input_ids.shape[1])[:, None, None, :]
-        memory = model.encoder(model.source_embedding(input_ids), shown(source_mask, encoder))
+        memory = model.encoder(model.source_embedding(input_ids), visible_attention(source_mask, encoder))
         past = projected_memory(model, memory, 2 * n_layers - 1)  # no matrix depends on the last values
-        to_target = shown(causal_mask(target_ids.shape[1]), decoder)
-        model.decoder(model.embedding(target_ids), to_target, shown(source_mask, cross, past, last=n_layers))
+        to_target = visible_attention(causal_mask(target_ids.shape[1]), decoder)
+        model.decoder(
+            model.embedding(target_ids), to_target, visible_attention(source_mask, cross, past, last=n_layers)
+        )
         return torch.stack(encoder, dim=1), torch.stack(decoder, dim=1), torch.stack(cross, dim=1)
 
 
 class TextAttentionGraph(Graph[TransformerClassifier | TransformerEncoder]):
-    """Tokens to every attention matrix of an encoder without a decoder."""
+    """From tokens to every attention matrix of an encoder without a decoder."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> Tensor:
-        """Matrices (B, Le, H, S, S) of input_ids (B, S), of lengths (B), in float32."""
+        """Return the matrices (B, Le, H, S, S) of input_ids (B, S) of lengths (B), in float32."""
         mask = padding_mask(lengths, input_ids.shape[1])[:, None, None, :]
         matrices: list[Tensor] = []
         self.model.encoder(
-            self.model.embedding(input_ids), shown(mask, matrices, last=self.model.config.n_encoder_layers)
+            self.model.embedding(input_ids),
+            visible_attention(mask, matrices, last=self.model.config.n_encoder_layers),
         )
         return torch.stack(matrices, dim=1)
 
 
 def places_of_true(booleans: Tensor, n: int) -> Tensor:
-    """Where the first n of booleans (V) are, in order (n): the true ones, and then others.
+    """Return n indices of booleans (V): those of true ones in order, and then of others.
 
-    The n largest, of which equal ones come in order: ONNX Runtime computes that when it loads a graph, a `NonZero` at
-    every run, and with it all that is made of rows of a table.
+    `TopK` keeps equal numbers in order. ONNX Runtime computes it, and the rows of tables that depend on it, once at
+    load; it would compute a `NonZero` at every run.
     """
     _, places = torch.onnx.ops.symbolic_multi_out(
         "TopK",
@@ -238,10 +242,10 @@ def places_of_true(booleans: Tensor, n: int) -> Tensor:
 
 
 def best_tokens(log_probs: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    """The k (1) highest log_probs (R, V) of each row, falling, and their tokens: each (R, k).
+    """Return the k (1) highest log_probs (R, V) of each row in falling order, and their tokens: each (R, k).
 
-    They lie in the k groups of neighbouring tokens whose maxima are highest. Maxima are cheap: with a selection from
-    them and another one from those groups it takes half the time of one selection from all of V.
+    They lie in the k groups of neighbouring tokens with the highest maxima. Maxima are cheap: selecting groups and then
+    tokens takes half the time of one selection from all of V.
     """
     R, V = log_probs.shape
     size = group_size(V)
@@ -253,5 +257,7 @@ def best_tokens(log_probs: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def group_size(n_tokens: int) -> int:
-    """The divisor nearest to GROUP, where both selections are short."""
-    return min((size for size in range(1, n_tokens + 1) if n_tokens % size == 0), key=lambda size: abs(size - GROUP))
+    """Return the divisor of n_tokens that is nearest to GROUP_SIZE, where both selections are short."""
+    return min(
+        (size for size in range(1, n_tokens + 1) if n_tokens % size == 0), key=lambda size: abs(size - GROUP_SIZE)
+    )

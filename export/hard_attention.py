@@ -1,6 +1,6 @@
-"""Hard attention in a graph: products, an argmax and a look-up. No fused operator has it.
+"""Hard attention in a graph: products, an argmax and a look-up, as no fused operator computes it.
 
-There is no scale, which no argmax depends on.
+Scores are not scaled: no argmax depends on a scale.
 
 Legend: B batch, T queries, S keys, H heads, D head_dim, L cache length, R decoder rows, E = H * D.
 """
@@ -13,7 +13,7 @@ from model.networks.masks import padding_mask
 
 
 def attend_to_one(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int) -> Tensor:
-    """Each query's context is the value of one key: of the first n_keys[b] of row b the one with the highest score.
+    """Return for each query the value of its highest-scoring key among the first n_keys[b] of row b.
 
     Args:
         query: (B, T, E), heads side by side.
@@ -30,7 +30,7 @@ def attend_to_one(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_h
 
 
 def attend_to_one_of_past(qkv: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One new token per row: its key and value are written at the row's own position; it sees one of all up to there.
+    """Attend from one new token per row to one of the tokens up to it; its key and value are written at its position.
 
     Args:
         qkv: (R, 1, 3 * E), the heads of query, key and value side by side.
@@ -38,7 +38,7 @@ def attend_to_one_of_past(qkv: Tensor, key: Tensor, value: Tensor, positions: Te
         positions: (R) int32.
 
     Returns:
-        The context (R, 1, E), and both caches.
+        The context (R, 1, E) and both caches.
     """
     R, H, L, D = key.shape
     query, new_key, new_value = (x.view(R, H, 1, D) for x in qkv.chunk(3, dim=-1))
@@ -48,7 +48,7 @@ def attend_to_one_of_past(qkv: Tensor, key: Tensor, value: Tensor, positions: Te
 
 
 def value_of_highest(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """The value (B, H, T, D) of the key with each query's highest score, the first of equals.
+    """Return the value (B, H, T, D) of the key with the highest score of each query, the first of equal ones.
 
     Args:
         query: (B, H, T, D).

@@ -1,4 +1,4 @@
-"""manifest.json: what an artifact directory holds. Its reader in `service` is written against the same format."""
+"""manifest.json, which describes an artifact directory. Its reader in `service` is written for the same format."""
 
 import hashlib
 from collections.abc import Mapping
@@ -23,48 +23,46 @@ from model.weights import WEIGHTS
 
 FORMAT_VERSION = 9
 MAX_BEAM_SIZE = 8
-"""A wider beam is not served."""
+"""The widest beam that `service` runs."""
 
 Precision = Literal["fp32", "int8", "fp16"]
 Task = Literal["translation", "classification", "embedding"]
 Provider = Literal["cpu", "cuda"]
-"""Whom a set of graphs is for, and what its folder is called."""
+"""ONNX Runtime providers, which are also the folders of their graphs."""
 
 
 class Section(BaseModel):
-    """Nothing but the declared fields."""
+    """Base class of sections: immutable, and without undeclared fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Dimensions(Section):
-    """The model's sizes."""
-
     d_model: int
     d_encoder: int | None = None
-    """The encoder's width, where it is not d_model."""
+    """Width of the encoder; None if it is d_model."""
     n_heads: int
     head_dim: int
     d_ff: int
     n_encoder_layers: int
     n_decoder_layers: int
-    """0 where there is no decoder."""
+    """0 without a decoder."""
     vocab_size: int
-    """Of sources, and of targets too unless these have their own."""
+    """Number of source tokens, and of target tokens unless targets have a vocabulary of their own."""
     target_vocab_size: int
 
 
 class Limits(Section):
-    """What one sequence may hold, in tokens."""
+    """Largest number of tokens in one sequence."""
 
     max_source_tokens: int
-    """With </s>; for a classifier, the window."""
+    """Includes </s>; for a classifier, the size of a window."""
     max_target_tokens: int
-    """With </s>; 0 for a classifier."""
+    """Includes </s>; 0 for a classifier."""
 
 
 class Decoding(Section):
-    """What the service does unless asked otherwise."""
+    """Default settings of the search."""
 
     beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
     length_penalty: float
@@ -73,7 +71,7 @@ class Decoding(Section):
 
 
 class Embedding(Section):
-    """How a text's embedding is made of the states of its tokens."""
+    """How the embedding of a text is computed from the states of its tokens."""
 
     dimensions: int
     pooling: tuple[TokenPooling, ...]
@@ -84,56 +82,56 @@ class Embedding(Section):
 
 
 class File(Section):
-    """What a file must be."""
+    """Checksum and size of a file."""
 
     sha256: str
     bytes: int
 
 
 class Manifest(Section):
-    """The fields in the order in which they are written."""
+    """The manifest; its fields are written in this order."""
 
     format_version: int = FORMAT_VERSION
     name: str
     task: Task
     precision: Precision
-    """How weights are stored."""
+    """Type in which weights are stored."""
     opset: int = OPSET
     dimensions: Dimensions
     special_tokens: SpecialTokens
     sources: tuple[Language, ...]
-    """Which a translator reads; each is translated into every other language of `targets`."""
+    """Languages that a translator reads; each is translated into every other language of `targets`."""
     targets: tuple[Language, ...]
     labels: tuple[str, ...]
-    """In the order of the logits; empty if it is no classifier."""
+    """Labels in the order of the logits; empty if the model is no classifier."""
     label_activation: Literal["softmax", "sigmoid"] | None
     limits: Limits
     pooling: Literal["mean", "max", "first"] | None
-    """Of a classifier."""
+    """How a classifier pools its tokens."""
     embedding: Embedding | None
-    """Of an encoder of texts."""
+    """Settings of an encoder of texts."""
     decoding: Decoding | None
     alignment: Alignment | None
-    """Which of attention.onnx's cross-attention aligns tokens; None for a classifier."""
+    """Heads of cross-attention in attention.onnx that align tokens; None for a classifier."""
     slots: tuple[tuple[int, int], ...] = ()
-    """Pairs of a source token and the target token that it becomes, the surest first."""
+    """Pairs of a source token and the target token that it becomes, most reliable first."""
     evaluation: dict[str, dict[str, float]]
-    """The checkpoint's scores by test set and metric."""
+    """Scores of the checkpoint by test set and metric."""
     files: dict[str, File]
-    """Every other file that is served. What else lies in the directory is its owner's."""
+    """Every other file that is served. Other files in the directory belong to its owner."""
     graphs: dict[str, dict[str, tuple[str, ...]]]
-    """Which tensors each graph takes from weights.safetensors, by the type in which it wants them."""
+    """Tensors of weights.safetensors that each graph reads, by the type that it expects."""
 
 
 def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, graphs: Mapping[str, ir.Model]) -> Manifest:
-    """The manifest of an artifact whose other files are all in `directory`, with these graphs."""
+    """Return the manifest of an artifact with these graphs, whose other files are all in `directory`."""
     config = checkpoint.config.model
     assert isinstance(config, TransformerConfig | ClassifierConfig | EmbedderConfig)
     translator = config if isinstance(config, TransformerConfig) else None
     classifier = config if isinstance(config, ClassifierConfig) else None
     embedder = config if isinstance(config, EmbedderConfig) else None
     decoding = checkpoint.config.decoding
-    # Beyond the longest source it was trained on, a model is not worth asking.
+    # A model is of no use beyond the longest source that it was trained on.
     max_source_tokens = checkpoint.config.max_tokens
     max_target_tokens = min(config.max_positions, decoding.max_target_tokens or config.max_positions)
     vocabulary = [VOCABULARY] if (directory / VOCABULARY).is_file() else []
@@ -181,7 +179,7 @@ def _embedding(config: EmbedderConfig) -> Embedding:
 
 
 def tensors_by_type(graph: ir.Model) -> dict[str, tuple[str, ...]]:
-    """The tensors that a graph names and does not hold."""
+    """Return the names of the tensors that a graph reads from weights.safetensors, by type."""
     found: dict[str, list[str]] = {}
     for name, value in sorted(graph.graph.initializers.items()):
         if isinstance(value.const_value, ir.ExternalTensor):
@@ -190,26 +188,26 @@ def tensors_by_type(graph: ir.Model) -> dict[str, tuple[str, ...]]:
 
 
 def providers(manifest: Manifest) -> list[Provider]:
-    """Those that the artifact has graphs for."""
+    """Return the providers that the artifact has graphs for."""
     return [provider for provider in get_args(Provider) if f"{provider}/attention.onnx" in manifest.files]
 
 
 def last_layer(config: TransformerConfig) -> Alignment:
-    """The alignment of a model whose heads nobody has compared: of single heads some align nothing."""
+    """Return all heads of the last layer, for models whose heads were not compared: some single heads align nothing."""
     return Alignment(layer=config.n_decoder_layers - 1, heads=tuple(range(config.n_heads)), next_row=False)
 
 
 def write_manifest(manifest: Manifest, directory: Path) -> None:
-    """manifest.json, the last file of an artifact."""
+    """Write manifest.json, the last file of an artifact."""
     (directory / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Raises FileNotFoundError, or a pydantic ValidationError."""
+    """Read manifest.json; raise FileNotFoundError or a pydantic ValidationError."""
     return Manifest.model_validate_json((directory / MANIFEST).read_text(encoding="utf-8"))
 
 
 def checksum(path: Path) -> File:
-    """A file's sum and size."""
+    """Return the checksum and size of a file."""
     with path.open("rb") as file:
         return File(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=file.tell())

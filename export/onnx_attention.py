@@ -1,7 +1,7 @@
 """The ONNX operators around attention, as functions that `torch.onnx.export` turns into one node each.
 
-`torch.onnx.ops.symbolic` only states the shape of its result and computes nothing: what is made of these functions can
-be traced, not called.
+`torch.onnx.ops.symbolic` only states the shape of its result and computes nothing, so modules with these functions can
+be traced but not called.
 
 Legend: B batch, T queries, S keys, H heads, D head_dim, L cache length, R decoder rows, E = H * D.
 """
@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 OPSET = 24
-"""The first opset whose `Attention` counts valid keys per row and which has `TensorScatter`."""
+"""First opset whose `Attention` counts the valid keys of each row and which has `TensorScatter`."""
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int) -> Tensor:
-    """Fused dot-product attention in which row b sees its first n_keys[b] keys: no mask is ever built.
+    """Fused dot-product attention in which row b sees its first n_keys[b] keys, without a mask.
 
     Args:
-        query, key, value: (B, T, E) and twice (B, S, E), heads side by side; or (B, H, T, D) and twice (B, H, S, D);
-            the queries scaled.
+        query, key, value: (B, T, E) and twice (B, S, E), heads side by side; or (B, H, T, D) and twice (B, H, S, D).
+            Queries are already scaled.
         n_keys: (B) int64, each from 1 to S.
         n_heads: H.
 
@@ -45,23 +45,23 @@ def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: i
 def attend_to_past(
     qkv: Tensor, key: Tensor, value: Tensor, positions: Tensor, total_length: Tensor, n_heads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One new token per row: its key and value are written at the row's own position, and it sees all up to there.
+    """Attend from one new token per row to all tokens up to it; its key and value are written at its position.
 
-    ONNX Runtime writes in place when one buffer is bound both as a cache and as its result. It reads what is valid of a
-    row and no more, so that a cache may be much longer than what is in it.
+    ONNX Runtime writes in place when one buffer is bound both as a cache and as its result. It reads only the valid
+    part of a row, so a cache may be much longer than its content.
 
     Args:
-        qkv: (R, 1, 3 * E), the heads of query, key and value side by side, the queries scaled.
+        qkv: (R, 1, 3 * E), the heads of query, key and value side by side, queries already scaled.
         key, value: caches (R, H, L, D).
         positions: (R) int32.
-        total_length: (1) int32, the largest of `positions` and one more.
+        total_length: (1) int32, the largest of `positions` plus one.
         n_heads: H.
 
     Returns:
-        The context (R, 1, E), and both caches.
+        The context (R, 1, E) and both caches.
 
     Source: ONNX Runtime's operator `GroupQueryAttention` (Ainslie et al. 2023), here with as many groups as heads. It
-    wants a head_dim that is a multiple of 8; for others, `TensorScatter` and `Attention`, which read the whole cache.
+    requires a head_dim that is a multiple of 8; others use `TensorScatter` and `Attention`, which read the whole cache.
     """
     R, _, width = qkv.shape
     if key.shape[-1] % 8 != 0:
@@ -81,7 +81,7 @@ def attend_to_past(
 
 
 def write_to_cache(cache: Tensor, row: Tensor, positions: Tensor) -> Tensor:
-    """cache (R, H, L, D) with row (R, H, 1, D) at each row's own position (R), in place where one buffer is both.
+    """Write row (R, H, 1, D) into cache (R, H, L, D) at each row's own position (R), in place if both are one buffer.
 
     Source: ONNX operator `TensorScatter`, version 24.
     """
@@ -96,9 +96,9 @@ def write_to_cache(cache: Tensor, row: Tensor, positions: Tensor) -> Tensor:
 
 
 def top_k(scores: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    """The k (1) highest scores (R, V) of each row, falling, and their indices: each (R, k).
+    """Return the k (1) highest scores (R, V) of each row in falling order, and their indices: each (R, k).
 
-    A node of its own because `torch.topk` wants k while tracing, and here it is an input of the graph.
+    This is a node of its own because `torch.topk` needs k while tracing, and here it is an input of the graph.
     """
     shape = (scores.shape[0], 2)  # any size will do for k: `export.graphs` names the real dimension
     values, indices = torch.onnx.ops.symbolic_multi_out(
@@ -113,13 +113,13 @@ def top_k(scores: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def at_most(k: Tensor, n: int, unknown: int) -> Tensor:
-    """k (1), but n if that is less: the size of a slice.
+    """Return the smaller of k (1) and n, as the size of a slice.
 
-    CUDA reads k from main memory where it is the end of a slice or the k of a selection. A comparison it would compute
-    on the device, with a copy there and one back at every step.
+    CUDA reads k from main memory where it is the end of a slice or the k of a selection. It would compute a comparison
+    on the device, with a copy there and back at every step.
 
     Args:
-        unknown: a size that tracing does not know, for the slice: its size would become a constant.
+        unknown: a size that tracing does not know; a known size of the slice would become a constant.
     """
     kept = torch.onnx.ops.symbolic(
         "Slice",
@@ -132,13 +132,13 @@ def at_most(k: Tensor, n: int, unknown: int) -> Tensor:
 
 
 def look_up(table: Tensor, indices: Tensor) -> Tensor:
-    """table (V, ...) at indices of any shape: (*indices, ...). One node, where PyTorch's indexing takes two."""
+    """Return table (V, ...) at indices of any shape: (*indices, ...). One node, where PyTorch's indexing takes two."""
     shape = (*indices.shape, *table.shape[1:])
     return torch.onnx.ops.symbolic("Gather", (table, indices), dtype=table.dtype, shape=shape, version=OPSET)
 
 
 def flatten_rows(x: Tensor) -> Tensor:
-    """x (R, k, n) as (R, k * n), whatever k is when the graph runs."""
+    """Return x (R, k, n) as (R, k * n), whatever k is when the graph runs."""
     R, k, n = x.shape
     return torch.onnx.ops.symbolic(
         "Reshape", (x, torch.tensor([0, -1])), dtype=x.dtype, shape=(R, k * n), version=OPSET
@@ -146,7 +146,7 @@ def flatten_rows(x: Tensor) -> Tensor:
 
 
 def split_heads(x: Tensor, n_heads: int, transposed: bool = False) -> Tensor:
-    """x (B, T, E) as (B, H, T, D), or transposed as (B, H, D, T).
+    """Return x (B, T, E) as (B, H, T, D), or transposed as (B, H, D, T).
 
     This and the next two are nodes of their own because PyTorch is slow to trace views of three unknown sizes.
     """
@@ -162,7 +162,7 @@ def split_heads(x: Tensor, n_heads: int, transposed: bool = False) -> Tensor:
 
 
 def merge_heads(heads: Tensor) -> Tensor:
-    """heads (B, H, T, D) as (B, T, E)."""
+    """Return heads (B, H, T, D) as (B, T, E)."""
     B, H, T, D = heads.shape
     side_by_side = torch.onnx.ops.symbolic(
         "Transpose", (heads,), attrs={"perm": [0, 2, 1, 3]}, dtype=heads.dtype, shape=(B, T, H, D), version=OPSET
@@ -173,7 +173,7 @@ def merge_heads(heads: Tensor) -> Tensor:
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:
-    """left (B, H, T, D) times right (B, H, D, S): (B, H, T, S)."""
+    """Return left (B, H, T, D) times right (B, H, D, S): (B, H, T, S)."""
     return torch.onnx.ops.symbolic(
         "MatMul", (left, right), dtype=left.dtype, shape=(*left.shape[:-1], right.shape[-1]), version=OPSET
     )

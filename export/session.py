@@ -1,4 +1,4 @@
-"""Opening a graph with ONNX Runtime on the CPU, whichever provider it was made for."""
+"""Opens graphs with ONNX Runtime on the CPU, whichever provider they were made for."""
 
 from pathlib import Path
 
@@ -6,15 +6,15 @@ import onnxruntime as ort
 import torch
 
 from export.manifest import Manifest
-from model.weights import WEIGHTS, in_float, read_weights
+from model.weights import WEIGHTS, dequantize, read_weights
 
 
 def open_session(directory: Path, manifest: Manifest, graph: str, threads: int = 1) -> ort.InferenceSession:
-    """A session for one graph of an artifact, with the tensors that it names.
+    """Open a session for one graph of an artifact, with the tensors that it names.
 
     Args:
-        graph: as the manifest names it: cpu/encoder.onnx.
-        threads: that share one operator's work.
+        graph: its name in the manifest, for example cpu/encoder.onnx.
+        threads: threads that share one operator's work.
     """
     tensors = tensors_of(directory, manifest, graph)  # needed until the session has copied them
     options = ort.SessionOptions()
@@ -32,12 +32,12 @@ def open_session(directory: Path, manifest: Manifest, graph: str, threads: int =
 
 
 def tensors_of(directory: Path, manifest: Manifest, graph: str) -> dict[str, ort.OrtValue]:
-    """What a graph takes from weights.safetensors, in the types in which it wants them."""
+    """Return the tensors that a graph reads from weights.safetensors, in the types that it expects."""
     stored = read_weights(directory / WEIGHTS)
     tensors = {}
     for dtype, names in manifest.graphs[graph].items():
         wanted: torch.dtype = getattr(torch, dtype)
         for name in names:
-            tensor = stored[name] if stored[name].dtype == wanted else in_float(name, stored).to(wanted)
+            tensor = stored[name] if stored[name].dtype == wanted else dequantize(name, stored).to(wanted)
             tensors[name] = ort.OrtValue.ortvalue_from_numpy(tensor.numpy())
     return tensors

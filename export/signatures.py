@@ -1,4 +1,4 @@
-"""What goes into each graph of an artifact and what comes out: names, shapes and types, as its reader knows them.
+"""Inputs and outputs of each graph of an artifact: names, shapes and types, as `service` expects them.
 
 Legend: B batch, S source, T target, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
 E d_model, C classes.
@@ -10,18 +10,18 @@ from model.config import LayerConfig
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Shape = tuple[str | int, ...]
-"""Sizes of a tensor: a number where it is fixed, a letter of the legend where it is not."""
+"""Sizes of a tensor: a number if it is fixed, a letter of the legend otherwise."""
 
 INT32 = {"positions", "total_length"}
-"""What ONNX Runtime wants in 32 bits; all other whole numbers have 64."""
+"""Inputs that ONNX Runtime expects in 32 bits; all other integers have 64."""
 
 LAST_HIDDEN_STATE = "last_hidden_state"
-"""What the encoder makes of each token: for who wants representations, beside what translates or classifies."""
+"""Output with the encoder state of each token, for clients that want representations."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Names and shapes at a graph's boundary, in order. What is no whole number is of the model's float type."""
+    """Names and shapes of a graph's inputs and outputs, in order. All but integers have the model's float type."""
 
     integers: dict[str, Shape]
     floats: dict[str, Shape]
@@ -29,7 +29,6 @@ class Signature:
 
 
 def encoder_signature(model: Transformer) -> Signature:
-    """encoder.onnx."""
     names = cache_names("present", "encoder", model.config.n_decoder_layers)
     outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", model.config.d_model))
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_encoder or model.config.d_model)
@@ -37,7 +36,6 @@ def encoder_signature(model: Transformer) -> Signature:
 
 
 def decoder_step_signature(model: Transformer) -> Signature:
-    """decoder_step.onnx."""
     H, D = heads(model.config)
     integers: dict[str, Shape] = {
         "input_ids": ("R", 1),
@@ -59,7 +57,7 @@ def decoder_step_signature(model: Transformer) -> Signature:
 
 
 def classifier_signature(model: TransformerClassifier) -> Signature:
-    """classifier.onnx; where the first token decides, other tokens have no logits."""
+    """Return the signature of classifier.onnx; if the first token decides, there are no token logits."""
     C = len(model.config.labels)
     outputs: dict[str, Shape] = {"logits": ("B", C)}
     if model.config.pooling != "first":
@@ -69,7 +67,7 @@ def classifier_signature(model: TransformerClassifier) -> Signature:
 
 
 def translation_attention_signature(model: Transformer) -> Signature:
-    """attention.onnx of a translator."""
+    """Return the signature of attention.onnx of a translator."""
     H, _ = heads(model.config)
     n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
     outputs: dict[str, Shape] = {
@@ -81,29 +79,28 @@ def translation_attention_signature(model: Transformer) -> Signature:
 
 
 def text_encoder_signature(model: TransformerEncoder) -> Signature:
-    """encoder.onnx of an encoder of texts."""
+    """Return the signature of encoder.onnx of an encoder of texts."""
     outputs: dict[str, Shape] = {LAST_HIDDEN_STATE: ("B", "S", model.config.d_model)}
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
 
 
 def dense_signature(model: TransformerEncoder) -> Signature:
-    """dense.onnx."""
     d_input = model.config.d_model * len(model.config.pooling)
     return Signature({}, {"pooled": ("B", d_input)}, {"embedding": ("B", model.config.dense[-1].d_output)})
 
 
 def text_attention_signature(model: TransformerClassifier | TransformerEncoder) -> Signature:
-    """attention.onnx of an encoder without a decoder."""
+    """Return the signature of attention.onnx of an encoder without a decoder."""
     H, _ = heads(model.config)
     outputs: dict[str, Shape] = {"encoder": ("B", model.config.n_encoder_layers, H, "S", "S")}
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
 
 
 def cache_names(tense: str, side: str, n_layers: int) -> list[str]:
-    """Key and value of each layer in turn, for example present.0.decoder.key, present.0.decoder.value, ..."""
+    """Return the names of key and value of each layer in turn: present.0.decoder.key, present.0.decoder.value, ..."""
     return [f"{tense}.{i}.{side}.{part}" for i in range(n_layers) for part in ("key", "value")]
 
 
 def heads(config: LayerConfig) -> tuple[int, int]:
-    """(H, D)."""
+    """Return (H, D)."""
     return config.n_heads, config.d_model // config.n_heads

@@ -1,7 +1,7 @@
-"""Pairs of words that a translator copies: a source token and the target token that it becomes, wherever it stands.
+"""Pairs of words that a translator copies: a source token and the target token that it always becomes.
 
-In the place of what must come out of a translation unchanged, the model is shown the source word of a pair, and its
-target token tells where that went. Pairs are found by trying every word of the vocabulary in a few sentences.
+Text that must come out unchanged is replaced by the source word of a pair; the target token then shows where it went.
+Pairs are found by trying every word of the vocabulary in a few sentences.
 """
 
 import random
@@ -31,9 +31,9 @@ PROBES = {
     "ja": ["{}は家にいます。", "昨日{}を見ました。", "これは{}のためです。", "{}はどこですか。", "{}を知っていますか。",
            "私たちは{}について話しました。", "{}と私はここにいます。", "彼女は{}と駅に行きました。"],
 }  # fmt: skip
-"""By source language, sentences that have room for a word."""
+"""Sentences with a place for one word, by source language."""
 
-TOGETHER = {
+PROBES_FOR_SEVERAL = {
     "en": ["{} and {} are in the house.", "Open {}, then {}.", "She gave {} to {} yesterday.", "It goes from {} to {}.",
            "{}, {} and {} were there.", "Set {} to {} in {}.", "I like {} more than {}.", "Where are {} and {}?"],
     "fr": ["{} et {} sont dans la maison.", "Ouvrez {}, puis {}.", "Elle a donné {} à {} hier.", "Cela va de {} à {}.",
@@ -46,31 +46,31 @@ TOGETHER = {
            "{}から{}まで行きます。", "{}、{}と{}がそこにいました。", "{}の{}を{}にします。", "私は{}より{}が好きです。",
            "{}と{}はどこですか。"],
 }  # fmt: skip
-"""Sentences that have room for several."""
+"""Sentences with places for several words, by source language."""
 
 ROUNDS = 12
-"""How many words each word is tried together with, in each of these sentences."""
+"""Times that each word is tried in each of the sentences for several words."""
 
-MOST_PAIRS = 16
-"""Kept of words; digits are kept besides."""
+MAX_PAIRS = 16
+"""Largest number of word pairs that are kept; digits are kept in addition."""
 
-MOST_TRIED = 64
-"""Words that are tried together with others, the most probable of those that came through alone."""
+MAX_TRIED_TOGETHER = 64
+"""Largest number of words tried together with others: the most probable of those copied alone."""
 
-LEAST_SURE = 0.5
-"""Share of the sentences in which a word must come through among others."""
+MIN_SHARE_TOGETHER = 0.5
+"""Smallest share of the sentences for several words in which a word must be copied."""
 
-SMALL_VOCABULARY, MOST_WORDS = 16_000, 600
-"""Of a vocabulary of more tokens so many words are tried, the first, which are the most frequent."""
+SMALL_VOCABULARY, MAX_WORDS = 16_000, 600
+"""Of a larger vocabulary only the first words are tried, which are the most frequent."""
 
-ENOUGH_PROBES = 7
-"""In how many of the sentences for one word it must come through."""
+MIN_PROBES_PASSED = 7
+"""Smallest number of sentences for one word in which it must be copied."""
 
-MOST_FINDERS = 4
-"""Words that may have the same target token somewhere: it must not be what the sentence brings with it."""
+MAX_FINDERS = 4
+"""Largest number of words whose translations may have the same target token: more, and it is of the sentences."""
 
-MOST_TARGET_TOKENS = 48
-"""Of one translation: the sentences are short, and what goes on for longer repeats itself."""
+MAX_TARGET_TOKENS = 48
+"""Largest number of target tokens: the sentences are short, and a longer target repeats itself."""
 
 
 @dataclass
@@ -88,8 +88,8 @@ class _Word:
 
 
 def find_slots(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> tuple[tuple[int, int], ...]:
-    """Pairs of source and target token of an artifact that can be run, the surest first; none for languages that have
-    no probes here."""
+    """Return pairs of a source and a target token of an artifact that can be run, most reliable first; none for
+    languages without probes here."""
     if (len(manifest.sources), len(manifest.targets)) != (1, 1) or _subtag(manifest.sources[0].code) not in PROBES:
         return ()
     finder = _Finder(directory, manifest, checkpoint)
@@ -101,17 +101,17 @@ class _Finder:
         self._translator = Translator(directory, manifest, n_rows=64)
         self._checkpoint = checkpoint
         self._vocab_size = manifest.dimensions.vocab_size
-        self._limit = min(MOST_TARGET_TOKENS, manifest.limits.max_target_tokens)
-        self._longest = manifest.limits.max_source_tokens
+        self._max_target_tokens = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
+        self._max_source_tokens = manifest.limits.max_source_tokens
         self._source, self._target = (_subtag(one.code) for one in (manifest.sources[0], manifest.targets[0]))
 
     def surest(self) -> list[_Word]:
-        """Those that came through alone, by how often they came through among others."""
+        """Return the words that are copied alone, ordered by how often they are copied among others."""
         alone = self._alone()
-        words = [w for w in alone if not w.text.isdigit()][:MOST_TRIED] + [w for w in alone if w.text.isdigit()]
-        rng = random.Random(0)  # noqa: S311  what is tried together is chosen once and for all
+        words = [w for w in alone if not w.text.isdigit()][:MAX_TRIED_TOGETHER] + [w for w in alone if w.text.isdigit()]
+        rng = random.Random(0)  # noqa: S311  the same words are tried together every time
         tried: list[tuple[str, list[_Word]]] = []
-        for sentence in TOGETHER[self._source] * ROUNDS:
+        for sentence in PROBES_FOR_SEVERAL[self._source] * ROUNDS:
             order = rng.sample(words, len(words))
             n = sentence.count("{}")
             tried += [(sentence, order[i : i + n]) for i in range(0, len(order) - n + 1, n)]
@@ -119,14 +119,13 @@ class _Finder:
             for word in together if target is not None else []:
                 word.tries += 1
                 word.came_through += target.count(word.target_id) == 1  # type: ignore[union-attr]
-        sure = [word for word in words if word.tries and word.sureness[0] >= LEAST_SURE]
+        sure = [word for word in words if word.tries and word.sureness[0] >= MIN_SHARE_TOGETHER]
         sure.sort(key=lambda word: word.sureness, reverse=True)
         numbers = [word for word in sure if word.text.isdigit()]
-        return [word for word in sure if word not in numbers][:MOST_PAIRS] + numbers
+        return [word for word in sure if word not in numbers][:MAX_PAIRS] + numbers
 
     def _alone(self) -> list[_Word]:
-        """Words that become one and the same token in nearly every sentence, and few other words do; the most
-        probable first."""
+        """Return words that become one target token in nearly every sentence, as few others do; most probable first."""
         words = [_Word(*word) for word in self._whole_words()]
         tried = [(sentence, [word]) for word in words for sentence in PROBES[self._source]]
         targets: dict[int, list[list[int]]] = defaultdict(list)
@@ -141,8 +140,8 @@ class _Finder:
             own = [
                 (-n, found_by[token], token)
                 for token, n in times.items()
-                if n >= ENOUGH_PROBES
-                and found_by[token] <= MOST_FINDERS
+                if n >= MIN_PROBES_PASSED
+                and found_by[token] <= MAX_FINDERS
                 and self._is_whole_word(token, each, word.text.isdigit())
             ]
             if own:
@@ -153,15 +152,15 @@ class _Finder:
         return [word for word in copied if best[word.target_id] is word]
 
     def _translated(self, tried: Sequence[tuple[str, list[_Word]]]) -> Iterator[list[int] | None]:
-        """The tokens of each translation; None where a word is not one token of its sentence."""
+        """Yield the tokens of each translation; None if a word is not one token of its sentence."""
         texts = [sentence.format(*(word.text for word in words)) for sentence, words in tried]
         sources = self._checkpoint.encode(texts)
         fits = [
-            len(source) <= self._longest and all(source.count(word.source_id) == 1 for word in words)
+            len(source) <= self._max_source_tokens and all(source.count(word.source_id) == 1 for word in words)
             for source, (_, words) in zip(sources, tried, strict=True)
         ]
         hypotheses = iter(
-            self._translator.greedy([s for s, fit in zip(sources, fits, strict=True) if fit], self._limit)
+            self._translator.greedy([s for s, fit in zip(sources, fits, strict=True) if fit], self._max_target_tokens)
         )
         for fit, (_, words) in zip(fits, tried, strict=True):
             if not fit:
@@ -173,19 +172,19 @@ class _Finder:
             yield hypothesis.ids
 
     def _whole_words(self) -> Iterator[tuple[int, str]]:
-        """The words of the vocabulary that are a token each, and their tokens."""
+        """Yield the words of the vocabulary that are one token each, with their ids."""
         words = [self._checkpoint.decode([token_id], of="source").strip() for token_id in range(self._vocab_size)]
-        # "Stre" of "Street" is none, nor "行機" of "飛行機".
+        # Parts of words are left out: "Stre" of "Street", "行機" of "飛行機".
         parts = {part for word in words for n in range(1, len(word)) for part in (word[:n], word[n:])}
         whole = (
             (token_id, word)
             for token_id, word in enumerate(words)
             if _may_be(word, self._source, False) and (word not in parts or word.isdigit())
         )
-        yield from islice(whole, None if self._vocab_size <= SMALL_VOCABULARY else MOST_WORDS)
+        yield from islice(whole, None if self._vocab_size <= SMALL_VOCABULARY else MAX_WORDS)
 
     def _is_whole_word(self, token_id: int, targets: list[list[int]], is_digit: bool) -> bool:
-        """Whether a target token is a name or a word, or a digit, to which nothing is added in any of these targets."""
+        """Whether a target token is a name, word or digit to which nothing is added in any of these targets."""
         word = self._checkpoint.decode([token_id]).strip()
         if word.isdigit() != is_digit or not _may_be(word, self._target, self._source == "ja"):
             return False
@@ -201,7 +200,7 @@ class _Finder:
 
 
 def _subtag(code: str) -> str:
-    """en of eng."""
+    """Return the two-letter code of a language: en for eng."""
     try:
         return langcodes.standardize_tag(code, macro=True).split("-")[0]
     except LanguageTagError:
@@ -209,8 +208,8 @@ def _subtag(code: str) -> str:
 
 
 def _may_be(word: str, language: str, is_target_of_japanese: bool) -> bool:
-    """Whether it may be one of a pair: a name, or what Japanese words become. In Japanese only words of kanji, or in
-    Latin letters, since kana may be any part of a word. Or a digit of several things, for what is a number."""
+    """Whether a word may be part of a pair: a name, or the translation of a Japanese word. Japanese words must be kanji
+    or Latin letters, because kana may be any part of a word. A digit above 1 may be one, for numbers."""
     if word.isdigit():
         return len(word) == 1 and int(word) > 1
     if language == "ja":

@@ -1,4 +1,4 @@
-"""Sentences of our own, short and long and of many kinds, to see what numbers a model computes with."""
+"""Sentences that we wrote, short and long and of many kinds, to record the activations of a model."""
 
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
@@ -80,11 +80,11 @@ TEXTS: dict[str, tuple[str, ...]] = {
         "裁判所は、意見を述べる権利が侵害されたとして、決定を取り消すべきだと判断した。",
     ),
 }
-"""By language."""
+"""The sentences by language."""
 
 
 def texts_in(code: str) -> tuple[str, ...]:
-    """Those in a language, by the code that a model has for it: fr, fra, fra_Latn, fr_XX."""
+    """Return the sentences in a language, by the code that a model has for it: fr, fra, fra_Latn, fr_XX."""
     try:
         return TEXTS.get(Language.get(code).language or "", ())
     except LanguageTagError:  # ROMANCE

@@ -1,5 +1,5 @@
-"""From graph modules to ONNX models that name tensors of weights.safetensors and hold none: tracing, names at the
-boundary, and nothing of the machine that traced.
+"""From graph modules to ONNX models: tracing, names of inputs and outputs, references to weights.safetensors instead of
+tensors, and nothing that depends on the machine.
 
 Legend: B batch, S source, T target, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
 V vocabulary, C classes.
@@ -52,22 +52,22 @@ from model.networks.transformer import Transformer, TransformerClassifier, Trans
 from model.weights import SCALES, STEP, WEIGHTS
 
 EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "k": 2}
-"""Sizes to trace with: all different, and none of them one, which tracing would take for a constant."""
+"""Sizes of the example inputs: all different, and none of them 1, which tracing would take for a constant."""
 
 ATTENTION = {"Attention", "GroupQueryAttention"}
-"""The operators that are a whole attention sublayer between its projections."""
+"""Operators that compute a whole attention sublayer between its projections."""
 
 SCOPES = "pkg.torch.onnx.name_scopes"
-"""Where the exporter notes the modules that a node comes from, outermost first."""
+"""Metadata key under which the exporter notes the modules of a node, outermost first."""
 
 
 def cast(tensor: Any, dtype: int) -> Any:
-    """`Tensor.to`, in ONNX: the optimizer drops it where the tensor has that type already."""
+    """Translate `Tensor.to` to ONNX; the optimizer drops it if the tensor has that type already."""
     return opset23.Cast(tensor, to=dtype)
 
 
 def identity(tensor: Any) -> Any:
-    """`Tensor.detach_`, of constants."""
+    """Translate `Tensor.detach_` of constants to ONNX."""
     return opset23.Identity(tensor)
 
 
@@ -75,28 +75,28 @@ TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.aten.to.dtype: cast,
     torch.ops.aten.detach_.default: identity,
 }
-"""What PyTorch's exporter translates only after its decompositions. The operators are those of opset 24 as well."""
+"""Operators that the exporter translates only after its decompositions, left out here. Opset 24 has the same ones."""
 
 
-# PyTorch's exporter parses the source of every operator's translation anew for each graph, which takes longer than
+# PyTorch's exporter parses the source of every operator's translation again for each graph, which takes longer than
 # translating a small one.
 onnxscript_apis.get_torchlib_ops = cache(onnxscript_apis.get_torchlib_ops)
-# Its decompositions trace a graph twice more, and its search for operands of different types once more. Nothing here
-# needs them but TRANSLATIONS, as nothing is written in place, and types are changed by `to` alone: ONNX Runtime would
-# refuse such a graph, or the proof of its artifact would find it.
+# Its decompositions trace a graph twice more, and its search for operands of different types once more. Only
+# TRANSLATIONS would need them: nothing is written in place, and types are changed by `to` alone. ONNX Runtime would
+# refuse any other graph, or the proof of its artifact would find it.
 _fx_passes.decompose_with_registry = lambda exported_program, registry: exported_program  # noqa: ARG005
 _fx_passes.insert_type_promotion_nodes = lambda graph_module: None  # noqa: ARG005
 
 
 class ExportError(RuntimeError):
-    """A graph could not be made as the artifact demands."""
+    """The model or graph cannot be exported as the artifact requires."""
 
 
 def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -> dict[str, ir.Model]:
-    """Every graph of the model's artifact, by file name.
+    """Return every graph of the model's artifact, by file name.
 
     Raises:
-        ExportError: a graph's attention sublayers did not each become one node, or one that tells its matrices did.
+        ExportError: an attention sublayer did not become exactly one node, or one became a node in a graph of matrices.
     """
     fused = model.config.attention == "soft"
     if isinstance(model, TransformerClassifier):
@@ -123,7 +123,7 @@ def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -
 
 
 def trace_decoder_step(model: Transformer) -> ir.Model:
-    """`decoder_step.onnx` of a translator.
+    """Return `decoder_step.onnx` of a translator.
 
     Raises:
         ExportError: like `trace_all`.
@@ -133,10 +133,10 @@ def trace_decoder_step(model: Transformer) -> ir.Model:
 
 
 def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model:
-    """The graph as an ONNX model with the signature's names and shapes, and `n_attention` nodes of fused attention.
+    """Trace a graph to an ONNX model with the signature's names and shapes, and `n_attention` nodes of fused attention.
 
     Raises:
-        ExportError: their number is another.
+        ExportError: the graph has another number of them.
     """
     dtype = torch.float16 if graph.dtype == torch.float16 else torch.float32
     inputs = signature.integers | signature.floats
@@ -147,7 +147,7 @@ def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model
     dynamic = [dynamic_axes(shape) for shape in inputs.values()]
     fixed = len(dynamic) - len(signature.floats)
     dynamic_shapes = (*dynamic[:fixed], *([tuple(dynamic[fixed:])] if signature.floats else []))
-    model = exported(graph, tuple(examples), dynamic_shapes, list(inputs), list(signature.outputs))
+    model = export_module(graph, tuple(examples), dynamic_shapes, list(inputs), list(signature.outputs))
     own = dict(graph.named_parameters()) | dict(graph.named_buffers())
     tensors = take_tensors(model, {name: name_of(name) for name in model.graph.initializers if name in own})
     optimize_ir(model)
@@ -163,10 +163,10 @@ def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model
     return model
 
 
-def exported(
+def export_module(
     module: nn.Module, examples: tuple[Tensor, ...], dynamic_shapes: Any, inputs: list[str], outputs: list[str]
 ) -> ir.Model:
-    """What PyTorch's exporter makes of a module, given examples of its inputs and the names of both ends."""
+    """Export a module with PyTorch, given examples of its inputs and the names of inputs and outputs."""
     with quiet_exporter():
         captured = torch.export.export(module.eval(), examples, dynamic_shapes=dynamic_shapes)
         program = torch.onnx.export(
@@ -184,30 +184,30 @@ def exported(
 
 
 def named_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Every tensor of a model that is served, as graphs and weights.safetensors name it."""
+    """Return every tensor of a served model, by its name in graphs and weights.safetensors."""
     tensors = dict(model.named_parameters()) | dict(model.named_buffers())
     return {name_of(name): tensor.detach() for name, tensor in tensors.items()}
 
 
 def name_of(name: str) -> str:
-    """A module's name for a tensor as weights.safetensors has it: no attribute has a dot in its name."""
+    """Convert a module's name for a tensor to its name in weights.safetensors (attribute names cannot have dots)."""
     name = name.removeprefix("model.").replace("weight_scales", f"weight{SCALES}")
     return name.replace(MEMORY_STEP, f"memory{STEP}")
 
 
 def example(shape: Shape, dtype: torch.dtype) -> Tensor:
-    """Ones: a valid token, position, length and number of candidates alike."""
+    """Return a tensor of ones, which are valid as tokens, positions, lengths and numbers of candidates."""
     return torch.ones([EXAMPLE_SIZES[size] if isinstance(size, str) else size for size in shape], dtype=dtype)
 
 
 def dynamic_axes(shape: Shape) -> dict[int, object]:
-    """The axes whose size is a letter."""
+    """Return the axes whose size is a letter."""
     return {axis: Dim.DYNAMIC for axis, size in enumerate(shape) if isinstance(size, str)}
 
 
 @contextmanager
 def quiet_exporter() -> Iterator[None]:
-    """Without the exporter's remarks on packages that nobody asked for and on its own deprecated calls."""
+    """Silence the exporter's messages about optional packages and its own deprecated calls."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -220,10 +220,10 @@ def quiet_exporter() -> Iterator[None]:
 
 
 def take_tensors(model: ir.Model, names: Mapping[str, str]) -> list[ir.Value]:
-    """Make inputs of the model's tensors that the graph uses, so that no pass looks at their content.
+    """Turn the used tensors of the model into inputs, so that no pass looks at their content.
 
     Args:
-        names: the tensors' own names by those that tracing gave.
+        names: the final names of tensors by their names in the trace.
     """
     taken = [model.graph.initializers.pop(traced) for traced in names]
     taken = [value for value in taken if value.uses()]
@@ -234,7 +234,7 @@ def take_tensors(model: ir.Model, names: Mapping[str, str]) -> list[ir.Value]:
 
 
 def refer_to_tensors(model: ir.Model, tensors: Sequence[ir.Value]) -> None:
-    """Let the graph find its tensors in weights.safetensors by their names, and not among its inputs any longer."""
+    """Make the graph read its tensors from weights.safetensors by name, instead of from its inputs."""
     for value in tensors:
         model.graph.inputs.remove(value)
         if not value.uses():
@@ -250,8 +250,8 @@ def refer_to_tensors(model: ir.Model, tensors: Sequence[ir.Value]) -> None:
 def name_nodes(model: ir.Model, tensors: Iterable[ir.Value]) -> None:
     """Name each node after the layer it belongs to, so that a profile of the graph can be read.
 
-    Any constant but the model's tensors is named after the first node that takes it: the exporter's own names depend on
-    the mode that PyTorch is in.
+    Constants other than the model's tensors are named after the first node that reads them: the exporter's own names
+    depend on the mode that PyTorch is in.
     """
     seen: Counter[str] = Counter()
     named = {value.name for value in tensors}
@@ -269,7 +269,7 @@ def name_nodes(model: ir.Model, tensors: Iterable[ir.Value]) -> None:
 
 
 def name_boundary(model: ir.Model, shapes: dict[str, Shape]) -> None:
-    """State the shapes of inputs and outputs in the signature's letters, and of nothing in between."""
+    """Give inputs and outputs shapes in the signature's letters, and drop all shapes in between."""
     boundary = [*model.graph.inputs, *model.graph.outputs]
     for node in model.graph:
         for value in node.outputs:
@@ -280,7 +280,7 @@ def name_boundary(model: ir.Model, shapes: dict[str, Shape]) -> None:
 
 
 def anonymize(model: ir.Model) -> None:
-    """Drop stack traces, paths and versions: the same checkpoint gives the same bytes on every machine."""
+    """Drop stack traces, paths and versions, so that a checkpoint gives the same bytes on every machine."""
     model.producer_name, model.producer_version, model.doc_string = "attend", None, None
     model.metadata_props.clear()
     model.graph.metadata_props.clear()

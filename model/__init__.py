@@ -1,1 +1,1 @@
-"""The Transformer of the lecture "Attention and the Transformer", and its training."""
+"""The Transformer of the lecture "Attention and the Transformer": networks, training, evaluation, imports."""

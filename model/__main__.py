@@ -15,30 +15,14 @@ from rich.table import Table
 
 from model.alignment.heads import CORPUS_ROWS, compare_heads
 from model.alignment.word_aligner import AlignmentError
-from model.checkpoint import (
-    ALIGNMENT,
-    CARD,
-    EVALUATION,
-    Checkpoint,
-    CheckpointError,
-    load_checkpoint,
-    load_training,
-)
+from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError, EmbedderConfig
 from model.data import DataError, load_rows
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, normalized, text_embeddings
 from model.evaluation.card import model_card
-from model.evaluation.cases import (
-    CaseResult,
-    SuiteError,
-    answers_of,
-    pass_counts,
-    pass_rates,
-    run_suite,
-    suite_for,
-)
+from model.evaluation.cases import CaseResult, SuiteError, answers_of, pass_counts, pass_rates, run_suite, suite_for
 from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
@@ -51,31 +35,30 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__d
 console = Console()
 
 CHECKPOINT = "checkpoint"
-"""In the directory of a run: what it leaves."""
+"""Folder of the trained checkpoint in the directory of a run."""
 
-DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; without it they come from a hub.")]
-CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, or artifact, as artifacts/translate-en-fr.")]
-Of = Literal["encoder", "cross-attention"]
+DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; by default they are downloaded.")]
+CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint or artifact, e.g. artifacts/translate-en-fr.")]
+EmbeddingSource = Literal["encoder", "cross-attention"]
 Pooling = Literal["mean", "none"]
-Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
+Texts = Annotated[list[str] | None, typer.Argument(help="Texts; by default the lines of standard input.")]
 
 
 @app.command()
 def train(
-    model: Annotated[Path, typer.Argument(help="Directory with config.yaml and recipe.yaml: a model's, or a new one.")],
+    model: Annotated[Path, typer.Argument(help="Directory with config.yaml and recipe.yaml.")],
     data: DataDir = None,
-    run: Annotated[Path | None, typer.Option(help="Where all that it makes goes; default runs/NAME.")] = None,
-    start: Annotated[Path | None, typer.Option(help="Begin with a checkpoint's weights and tokenizer.")] = None,
-    new_vocabulary: Annotated[bool, typer.Option(help="Of --start take the weights, but learn a tokenizer.")] = False,
-    start_share: Annotated[float, typer.Option(min=0, max=1, help="Share of --start in the final weights.")] = 0.0,
+    run: Annotated[Path | None, typer.Option(help="Directory for the results; default runs/NAME.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Checkpoint whose weights and tokenizer to start with.")] = None,
+    new_vocabulary: Annotated[bool, typer.Option(help="With --start, learn a new tokenizer.")] = False,
+    start_share: Annotated[float, typer.Option(min=0, max=1, help="Weight of --start in the final model.")] = 0.0,
 ) -> None:
-    """Train a model as its recipe tells. Killed and started again, it goes on from its last step that was saved.
+    """Train a model by its recipe. A run that was killed resumes from its last saved step.
 
-    The result is in runs/NAME/checkpoint, with curves for TensorBoard beside it.
+    The result is runs/NAME/checkpoint, with curves for TensorBoard beside it.
 
-    With --start it goes on with a model that was trained before, on whatever the recipe names: more of the same
-    corpora, or a user's own. With --new-vocabulary this may be of other languages: those of its pieces that the
-    checkpoint has begin with its embeddings.
+    With --start, training continues from a checkpoint, on the corpora that the recipe names: the same ones, or your
+    own. With --new-vocabulary they may be in other languages; pieces that the checkpoint knows keep their embeddings.
     With --start-share the final weights are a mixture of those before and after, which is often better than both.
     """
     from model.training.train import train as train_model  # Lightning takes seconds to import.
@@ -87,25 +70,25 @@ def train(
 
 @app.command("import")
 def import_(
-    source: Annotated[str, typer.Argument(help="Directory, archive, or id of Hugging Face's hub: owner/name.")],
-    checkpoint: Annotated[Path, typer.Argument(help="Directory to make, for `python -m export`.")],
-    name: Annotated[str | None, typer.Option(help="Of the model; by default what the source is called.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Of a hub's repository: branch, tag or commit.")] = None,
-    language: Annotated[list[str] | None, typer.Option("--source", help="Language that it reads.")] = None,
-    target: Annotated[list[str] | None, typer.Option(help="Language that it writes.")] = None,
-    prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT put in front of texts to embed.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier import left there.")] = False,
+    source: Annotated[str, typer.Argument(help="Directory, archive, or Hugging Face id (owner/name).")],
+    checkpoint: Annotated[Path, typer.Argument(help="Directory to write, for `python -m export`.")],
+    name: Annotated[str | None, typer.Option(help="Name of the model; by default that of the source.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
+    language: Annotated[list[str] | None, typer.Option("--source", help="Language that the model reads.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="Language that the model writes.")] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT, text to put before texts to embed.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the result of an earlier import.")] = False,
 ) -> None:
-    """Make a checkpoint of a model that was trained elsewhere (docs/bring-your-model.md)."""
+    """Import a model that was trained elsewhere as a checkpoint (docs/bring-your-model.md)."""
     for pair in prompt or []:
         if "=" not in pair:
-            raise typer.BadParameter(f"{pair!r} is not NAME=TEXT", param_hint="--prompt")
+            raise typer.BadParameter(f"{pair!r} must be NAME=TEXT", param_hint="--prompt")
     prompts = {name: text for name, _, text in (pair.partition("=") for pair in prompt or [])}
     options = Options(name, tuple(language or ()), tuple(target or ()), prompts)
     try:
         imported = import_model(source, checkpoint, options, revision, overwrite)
     except ModelImportError as error:
-        raise ModelImportError(f"{source} is not imported: {error}") from error
+        raise ModelImportError(f"cannot import {source}: {error}") from error
     for note in imported.notes:
         console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"{checkpoint}: {imported.config.description}", markup=False, highlight=False, soft_wrap=True)
@@ -113,11 +96,11 @@ def import_(
 
 @app.command()
 def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
-    """Score a checkpoint on its test sets and its failure cases; write evaluation.json and the model card beside it."""
+    """Score a checkpoint on its test sets and failure cases; write evaluation.json and the model card beside it."""
     loaded, recipe = load_checkpoint(checkpoint), load_recipe(checkpoint)
     results = evaluate_checkpoint(loaded, recipe.data.test, data)
     if not results:
-        raise DataError(f"the recipe of {checkpoint} names no test set")
+        raise DataError(f"`data.test` in the recipe of {checkpoint} is empty; evaluation needs a test set")
     table = Table("test set", "rows", *results[0].scores)
     for result in results:
         table.add_row(result.name, str(result.n_rows), *(f"{score:.2f}" for score in result.scores.values()))
@@ -135,20 +118,20 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
 
 @app.command()
 def card(checkpoint: CheckpointDir) -> None:
-    """Write the card of an evaluated model anew, from its recipe and its scores."""
+    """Write the card of an evaluated model again, from its recipe and its scores."""
     loaded = load_checkpoint(checkpoint)
     if not loaded.evaluation:
-        raise CheckpointError(f"{checkpoint} has not been evaluated: {EVALUATION} is missing")
+        raise CheckpointError(f"{EVALUATION} is missing in {checkpoint}: run `python -m model evaluate` first")
     _write_card(checkpoint, loaded, load_recipe(checkpoint), _run_cases(loaded))
 
 
 @app.command()
 def cases(checkpoint: CheckpointDir) -> None:
-    """Show which failure cases a checkpoint does not pass: those of its direction or of its labels (model/suites)."""
+    """Show the failure cases (model/suites) that a checkpoint does not pass."""
     results = _run_cases(load_checkpoint(checkpoint))
     if not results:
-        raise SuiteError(f"there is no suite for {checkpoint}")
-    table = Table("category", "text", "answer", "a right one", "lacks", show_lines=True)
+        raise SuiteError(f"no suite in model/suites has the languages or labels of {checkpoint}")
+    table = Table("category", "text", "answer", "correct answer", "problems", show_lines=True)
     for result in results:
         if result.problems:
             cells = (result.category, result.text, result.output, result.right, "\n".join(result.problems))
@@ -161,11 +144,11 @@ def cases(checkpoint: CheckpointDir) -> None:
 def faithfulness(
     checkpoint: CheckpointDir,
     data: DataDir = None,
-    texts: Annotated[int, typer.Option(help="Of each test set.")] = 1000,
-    tokens: Annotated[int, typer.Option(help="Taken out of each text.")] = 3,
-    longest: Annotated[int, typer.Option(help="Tokens of a text; longer ones are left out.")] = 64,
+    texts: Annotated[int, typer.Option(help="Texts of each test set.")] = 1000,
+    tokens: Annotated[int, typer.Option(help="Tokens removed from each text.")] = 3,
+    longest: Annotated[int, typer.Option(help="Most tokens of a text; longer ones are skipped.")] = 64,
 ) -> None:
-    """Show how far a classifier's answer moves without the tokens that have most evidence, and without others."""
+    """Show how much a classifier's answer changes without the tokens with most evidence, and without random ones."""
     loaded = load_checkpoint(checkpoint)
     table = Table("test set", "texts", "by evidence, points", "at random, points", "ratio")
     for source in load_recipe(checkpoint).data.test:
@@ -179,8 +162,8 @@ def faithfulness(
 def align(
     checkpoint: CheckpointDir,
     data: DataDir = None,
-    pairs: Annotated[int, typer.Option(help="Sentence pairs on which heads are compared.")] = 1000,
-    rows: Annotated[int, typer.Option(help="Pairs of each training corpus that the aligner reads.")] = CORPUS_ROWS,
+    pairs: Annotated[int, typer.Option(help="Number of sentence pairs to compare heads on.")] = 1000,
+    rows: Annotated[int, typer.Option(help="Number of pairs that the aligner reads per corpus.")] = CORPUS_ROWS,
 ) -> None:
     """Choose the heads of a translator that align words; write alignment.json beside it."""
     comparison = compare_heads(load_checkpoint(checkpoint), load_recipe(checkpoint).data, data, pairs, rows)
@@ -198,8 +181,8 @@ def align(
 def translate(
     checkpoint: CheckpointDir,
     texts: Texts = None,
-    source: Annotated[str | None, typer.Option(help="Language, by the model's own code.")] = None,
-    target: Annotated[str | None, typer.Option(help="Language, by the model's own code.")] = None,
+    source: Annotated[str | None, typer.Option(help="Language code, as the model has it.")] = None,
+    target: Annotated[str | None, typer.Option(help="Language code, as the model has it.")] = None,
 ) -> None:
     """Translate sentences with a checkpoint."""
     loaded = load_checkpoint(checkpoint)
@@ -218,11 +201,11 @@ def classify(checkpoint: CheckpointDir, texts: Texts = None) -> None:
 @app.command()
 def generate(
     checkpoint: CheckpointDir,
-    text: Annotated[str, typer.Argument(help="What is continued.")] = "",
-    max_tokens: Annotated[int, typer.Option(min=1, help="Further tokens at most.")] = 50,
-    temperature: Annotated[float, typer.Option(help="Of the draws; 0 takes the most probable token.")] = 0.0,
-    top_k: Annotated[int | None, typer.Option(help="Draw from so many tokens; without it from all.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the draws.")] = 1,
+    text: Annotated[str, typer.Argument(help="Text to continue.")] = "",
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to generate.")] = 50,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature; 0 takes the most probable token.")] = 0.0,
+    top_k: Annotated[int | None, typer.Option(help="Number of tokens to sample from; by default all.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of sampling.")] = 1,
 ) -> None:
     """Continue a text with a language model."""
     print(generate_text(load_checkpoint(checkpoint), text, max_tokens, Sampler(temperature, top_k, seed)))
@@ -232,27 +215,29 @@ def generate(
 def embed(
     checkpoint: CheckpointDir,
     texts: Texts = None,
-    of: Annotated[Of, typer.Option(help="What of the model; cross-attention is of its own translation.")] = "encoder",
+    of: Annotated[
+        EmbeddingSource, typer.Option(help="States to embed; cross-attention is of its translation.")
+    ] = "encoder",
     pooling: Annotated[
         Pooling | None,
         typer.Option(
-            help="One vector for a text, or one for each token; by default an encoder's own way, or the mean."
+            help="One vector per text (mean) or per token (none); by default the model's own pooling, or mean."
         ),
     ] = None,
     layer: Annotated[int, typer.Option(help="Decoder layer of cross-attention; -1 is the last.")] = -1,
     normalize: Annotated[
-        bool | None, typer.Option(help="Scale each vector to length 1; by default unless the model says otherwise.")
+        bool | None, typer.Option(help="Scale vectors to length 1; by default as the model does, or yes.")
     ] = None,
-    prompt: Annotated[str | None, typer.Option(help="Of an encoder of texts: name of what is put in front.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Name of a prompt of the model to put before texts.")] = None,
 ) -> None:
-    """Turn texts into vectors, one JSON object a line: sentences for a translator."""
+    """Embed texts (sentences, for a translator), one JSON object per line."""
     asked, loaded = list(texts or _lines()), load_checkpoint(checkpoint)
     own = loaded.config.model if isinstance(loaded.config.model, EmbedderConfig) else None
     if normalize is None:
         normalize = own.normalize if own else True
     if prompt is not None or (own and of == "encoder" and pooling is None):
         if of != "encoder" or pooling is not None:
-            raise typer.BadParameter("it is for embeddings in the model's own way", param_hint="--prompt")
+            raise typer.BadParameter("it cannot be used with --of cross-attention or --pooling", param_hint="--prompt")
         for text, vector in zip(asked, text_embeddings(loaded, asked, prompt), strict=True):
             numbers = (normalized(vector) if normalize else vector).tolist()
             print(json.dumps({"text": text, "embedding": numbers}, ensure_ascii=False))
@@ -301,7 +286,7 @@ USERS_ERRORS = (
 
 
 def main() -> None:
-    """Run a command; an unusable configuration, corpus or checkpoint ends it with one sentence."""
+    """Run a command; an error in a configuration, corpus or checkpoint ends it with one sentence."""
     try:
         app()
     except USERS_ERRORS as error:

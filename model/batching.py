@@ -1,8 +1,8 @@
 """Batches of similar length under a budget of padded tokens, in an order that depends on the seed alone.
 
-Training batches come in a few fixed shapes: lengths are rounded up to a bucket, and a bucket has one number of rows. On
-a CPU every new shape costs the compilation of its matrix products; free shapes made training three times slower. The
-order is a pure function of seed and epoch, so a killed run resumes at the very batch it had reached.
+Training batches have a few fixed shapes: lengths are rounded up to a bucket, and a bucket has one number of rows. On a
+CPU every new shape costs the compilation of its matrix products; free shapes made training three times slower. The
+order is a pure function of seed and epoch, so a killed run resumes at the batch it had reached.
 """
 
 import itertools
@@ -24,9 +24,9 @@ Ids = NDArray[np.int32]
 @dataclass(frozen=True)
 class TranslationExample:
     source: Ids
-    """Ends with </s>."""
+    """Source ids, which end with </s>."""
     target: Ids
-    """Without <s> and </s>."""
+    """Target ids without <s> and </s>."""
 
     def __len__(self) -> int:
         return max(len(self.source), len(self.target) + 1)
@@ -62,12 +62,12 @@ class TranslationBatch:
 
     @property
     def padded_tokens(self) -> int:
-        """Of both sides."""
+        """Padded tokens of both sides."""
         return self.source.numel() + self.target_input.numel()
 
     @property
     def n_predictions(self) -> int:
-        """Over how many the loss is a mean."""
+        """Number of tokens that the loss is the mean of."""
         return int((self.target_output != PAD_ID).sum())
 
 
@@ -110,9 +110,9 @@ class Pool:
     examples: Sequence[TranslationExample] | Sequence[ReviewExample] | Sequence[TextExample]
     sample: int | None = None
     shortest_crop: int | None = None
-    """Draw a random piece of each example, at least this long, where it is not None."""
+    """Shortest random piece to draw of each example; None takes whole examples."""
     n_around: tuple[int, int] = (0, 0)
-    """How many special tokens are before and after each text: a piece has them too."""
+    """Numbers of special tokens before and after each text; a piece has them too."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ class Draw:
 
 
 def training_batches(pools: Sequence[Pool], batch_tokens: int, seed: int) -> Iterator[list[Draw]]:
-    """Endless batches; each epoch draws anew and shuffles examples and batches.
+    """Yield batches for ever; each epoch draws anew and shuffles examples and batches.
 
-    What is left of a bucket after its full batches sits out this epoch; a bucket with less than one is a small batch.
+    The rest of a bucket after its full batches is left out of this epoch; a bucket smaller than a batch is one batch.
     """
     lengths = [np.array([len(example) - sum(pool.n_around) for example in pool.examples]) for pool in pools]
     for epoch in itertools.count():
@@ -146,13 +146,13 @@ def training_batches(pools: Sequence[Pool], batch_tokens: int, seed: int) -> Ite
 
 
 def bucket(length: int) -> int:
-    """`length` rounded up to a multiple of a quarter of the power of two below it (at least 4): 4, .. 32, 40, .."""
+    """Round `length` up to a multiple of a quarter of the power of two below it (at least 4): 4, .. 32, 40, .."""
     step: int = max(4, 2 ** ((length - 1).bit_length() - 3))
     return -(-length // step) * step
 
 
 def batches_by_length(lengths: Indices, batch_tokens: int) -> list[Indices]:
-    """Indices grouped so that longest x count stays within `batch_tokens` (a longer single one is a batch of its own).
+    """Group indices so that longest x count stays within `batch_tokens`; a single longer example is its own batch.
 
     Args:
         lengths: (N) tokens of each example.
@@ -170,7 +170,7 @@ def batches_by_length(lengths: Indices, batch_tokens: int) -> list[Indices]:
 
 
 def _draw(number: int, pool: Pool, lengths: Indices, random: np.random.Generator) -> Indices:
-    """(N, 4): the fields of `Draw` for each example that this epoch takes from the pool."""
+    """Return (N, 4): the fields of `Draw` for each example that this epoch takes from the pool."""
     n = len(pool.examples)
     indices = np.arange(n) if pool.sample is None or pool.sample >= n else random.choice(n, pool.sample, replace=False)
     starts, stops = np.zeros_like(lengths[indices]), lengths[indices]
@@ -180,9 +180,9 @@ def _draw(number: int, pool: Pool, lengths: Indices, random: np.random.Generator
 
 
 def random_pieces(lengths: Indices, shortest: int, random: np.random.Generator) -> tuple[Indices, Indices]:
-    """Where a piece of each text begins and ends (N), given their lengths (N).
+    """Return starts and stops (N) of a random piece of each text, given their lengths (N).
 
-    The logarithm of its length is uniform, so that a sentence is drawn as often as a paragraph.
+    The logarithm of its length is uniform, so that sentences are drawn as often as paragraphs.
     """
     least = np.minimum(shortest, lengths)
     pieces = np.exp(random.uniform(np.log(least), np.log(lengths))).astype(np.int64)
@@ -191,13 +191,13 @@ def random_pieces(lengths: Indices, shortest: int, random: np.random.Generator) 
 
 
 def piece(ids: Ids, start: int, stop: int, n_around: tuple[int, int]) -> Ids:
-    """The piece [start, stop) of a text, between the special tokens that the whole is in."""
+    """Return the piece [start, stop) of a text between the special tokens of the whole text."""
     before, after = n_around
     return np.concatenate([ids[:before], ids[before + start : before + stop], ids[len(ids) - after :]])
 
 
 def collate_translations(examples: Sequence[TranslationExample]) -> TranslationBatch:
-    """Pad pairs into one batch, both sides to the longest one's bucket."""
+    """Pad pairs into one batch, both sides to the bucket of the longest."""
     size = bucket(max(len(example) for example in examples))
     source, source_lengths = pad([e.source for e in examples], size)
     target_input, _ = pad([[BOS_ID, *e.target] for e in examples], size)
@@ -220,7 +220,7 @@ def collate_texts(examples: Sequence[TextExample]) -> TextBatch:
 
 
 def pad(sequences: Sequence[Sequence[int] | Ids], size: int | None = None) -> tuple[Tensor, Tensor]:
-    """Sequences to ids (B, size), by default as wide as the longest, and lengths (B)."""
+    """Pad sequences to ids (B, size), by default as wide as the longest; return them with lengths (B)."""
     lengths = torch.tensor([len(s) for s in sequences])
     ids = torch.full((len(sequences), size or int(lengths.max())), PAD_ID)
     for row, sequence in zip(ids, sequences, strict=True):
@@ -229,7 +229,7 @@ def pad(sequences: Sequence[Sequence[int] | Ids], size: int | None = None) -> tu
 
 
 class BatchStream(torch.utils.data.IterableDataset[Batch]):
-    """`n_batches` of a training run, from batch `start` on."""
+    """Batches `start` to `start + n_batches` of a training run."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""YAML files whose every key and value is checked when they are read."""
+"""Reads YAML files and checks every key and value."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +17,16 @@ Content = TypeVar("Content")
 
 
 class Strict(BaseModel):
-    """Nothing but the declared fields, and none of them changes."""
+    """Base class of immutable settings without undeclared fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
 def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueError]) -> Content:
-    """What a pydantic check makes of a file.
+    """Read a file and return the result of a pydantic check.
 
     Args:
-        error: what is raised, with the file's name, where the file is missing, is not YAML, or does not pass; then with
-            each offending key too.
+        error: raised with the name of a file that is missing, no YAML or fails the check; then with each wrong key.
     """
     try:
         return check(yaml.load(path.read_text(encoding="utf-8"), SafeLoader))
@@ -40,11 +39,11 @@ def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueErro
 
 
 def save_yaml(path: Path, content: dict[str, Any]) -> None:
-    """Write a mapping, its keys in the order that they have."""
+    """Write a mapping; its keys keep their order."""
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120), encoding="utf-8")
 
 
 def _in_words(problem: ErrorDetails) -> str:
-    """What is wrong, after its key; a problem of the whole file has none."""
+    """Describe a problem, after its key; a problem of the whole file has none."""
     key = ".".join(map(str, problem["loc"]))
     return f"{key}: {problem['msg']}" if key else problem["msg"]

@@ -1,9 +1,9 @@
-"""The checkpoint directory: what training leaves, and what evaluation and export begin with.
+"""The checkpoint directory, which training writes and evaluation and export read.
 
-config.yaml (what the model is), recipe.yaml (how it was trained), weights.safetensors (model/weights.py),
-tokenizer.json, training.json (how long it took); once it is evaluated evaluation.json and README.md (the model card);
-of a translator alignment.json, if `python -m model align` chose its heads. An artifact has all of it beside its graphs
-and its manifest.json, and is read as a checkpoint too.
+config.yaml (architecture), recipe.yaml (training), weights.safetensors (model/weights.py), tokenizer.json and
+training.json (duration); after evaluation also evaluation.json and README.md (the model card); for a translator
+alignment.json, if `python -m model align` chose its heads. An artifact has these files beside its graphs and
+manifest.json, and is read as a checkpoint too.
 """
 
 import hashlib
@@ -39,20 +39,20 @@ from model.networks.language_model import LanguageModel
 from model.networks.recurrent import RecurrentTranslator
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.tokenizer import Vocabulary, ids_of, load_tokenizer
-from model.weights import WEIGHTS, Unset, WeightsError, give_weights, read_weights, write_weights
+from model.weights import WEIGHTS, WeightsError, WithoutInitialization, assign_weights, read_weights, write_weights
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier | TransformerEncoder
 
 EMBEDDING = "embedding.tokens.weight"
-OF_ENCODER = ("embedding.", "encoder.")
-"""Beginnings of the names of what an encoder has in every model."""
-OF_TOKENS = (EMBEDDING, "is_target_token")
-"""Ends of the names of tensors with a row for each token."""
-FREE_TO_DIFFER = {"vocab_size", "special_tokens", "max_positions", "dropout", "attention", "beta"}
-"""Settings of layers that may be others in a model that begins with the weights of another."""
+ENCODER_PREFIXES = ("embedding.", "encoder.")
+"""Prefixes of the tensors that the encoder of every model has."""
+TOKEN_SUFFIXES = (EMBEDDING, "is_target_token")
+"""Suffixes of tensors with a row for each token."""
+FREE_SETTINGS = {"vocab_size", "special_tokens", "max_positions", "dropout", "attention", "beta"}
+"""Settings in which a model may differ from the checkpoint that it starts with."""
 
 TOKENIZER, VOCABULARY, MANIFEST = "tokenizer.json", "vocabulary.json", "manifest.json"
-NEEDED = (CONFIG, WEIGHTS, TOKENIZER)
+REQUIRED_FILES = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
 
@@ -61,33 +61,33 @@ class CheckpointError(ValueError):
 
 
 class Alignment(Strict):
-    """Which cross-attention says what source word a target word comes from: the mean over some heads of one layer."""
+    """Cross-attention that aligns words: the mean over some heads of one layer."""
 
     layer: int
     heads: tuple[int, ...]
     next_row: bool
-    """Whether a target token is aligned by the row in which it is read, and not by the one in which it is produced."""
+    """Whether a target token is aligned by the row that reads it, instead of the row that produces it."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     config: Config
     model: Model
-    """In evaluation mode, float32."""
+    """The network, in evaluation mode and float32."""
     tokenizer: Tokenizer
     evaluation: dict[str, dict[str, float]]
     """Scores by test set and metric; empty before evaluation."""
     alignment: Alignment | None = None
-    """None where nobody has chosen."""
+    """The heads that align; None if they were not chosen."""
     stored: Mapping[str, Tensor] = field(default_factory=dict)
-    """What its file of weights holds: int8 where the model has what it stands for."""
+    """Tensors as they are stored: int8 weights, where the network has their float values."""
     vocabulary: Vocabulary | None = None
-    """Where the model has other ids than the tokenizer gives."""
+    """Ids of pieces, if the model numbers them otherwise than the tokenizer."""
 
     def encode(
         self, texts: Sequence[str], source: Language | None = None, target: Language | None = None
     ) -> list[list[int]]:
-        """Token ids of texts as the model reads them.
+        """Return token ids of texts as the model reads them.
 
         Args:
             source, target: the languages of a translation; by default the model's first ones.
@@ -100,13 +100,13 @@ class Checkpoint:
         return [[*prefix, *ids_of(encoding, self.vocabulary)] for encoding in encodings]
 
     def pieces(self, ids: Iterable[int], of: Literal["source", "target"]) -> list[str]:
-        """Tokens of a source or of a target as the vocabulary writes them."""
+        """Return the tokens of a source or target as the vocabulary writes them."""
         if self.vocabulary is None:
             return [str(self.tokenizer.id_to_token(i)) for i in ids]
         return [self.vocabulary.pieces[of][i] for i in ids]
 
     def decode(self, ids: Iterable[int], of: Literal["source", "target"] = "target") -> str:
-        """The text of a target, or of a source."""
+        """Return the text of a target, or of a source."""
         words = [i for i in ids if i not in self._special]
         if self.vocabulary is None:
             text: str = self.tokenizer.decode(words)
@@ -117,7 +117,7 @@ class Checkpoint:
 
     @cached_property
     def _special(self) -> set[int]:
-        """Ids that are no part of a text."""
+        """Ids of special tokens, which are no part of a text."""
         config = self.config.model
         special = set(config.special_tokens.model_dump().values())
         if isinstance(config, TransformerConfig):
@@ -126,7 +126,7 @@ class Checkpoint:
 
 
 def build_model(config: Config) -> Model:
-    """The model that a configuration describes, with random weights."""
+    """Build the model that a configuration describes, with random weights."""
     match config.model:
         case TransformerConfig():
             return Transformer(config.model)
@@ -148,11 +148,11 @@ def save_checkpoint(
     vocabulary: Vocabulary | None = None,
     dtype: torch.dtype | None = torch.float16,
 ) -> None:
-    """Write configuration, weights and tokenizer. Of an artifact that was there graphs are left, without the manifest
-    that would have them served with other weights.
+    """Write configuration, weights and tokenizer. The manifest of an artifact in the directory is deleted, so that its
+    graphs are not served with other weights.
 
     Args:
-        dtype: of floating-point weights; None leaves each as it is.
+        dtype: type of stored floating-point weights; None keeps each as it is.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / MANIFEST).unlink(missing_ok=True)
@@ -169,17 +169,17 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     """Read a checkpoint directory, or an artifact.
 
     Raises:
-        CheckpointError: a file is missing, or weights or alignment do not fit the configuration, or the manifest.
+        CheckpointError: a file is missing, or weights or alignment do not fit the configuration or the manifest.
         ConfigError: the configuration cannot be used.
     """
-    _refuse_without(directory, NEEDED)
+    _refuse_without(directory, REQUIRED_FILES)
     _refuse_damaged(directory)
     config = load_config(directory)
-    with Unset():
+    with WithoutInitialization():
         model = build_model(config)
     try:
         stored = read_weights(directory / WEIGHTS)
-        give_weights(model, stored)
+        assign_weights(model, stored)
     except WeightsError as error:
         raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
     evaluation_path = directory / EVALUATION
@@ -191,27 +191,27 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary)
 
 
-def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
-    """Give a model the weights of a checkpoint, whose vocabulary may be another.
+def initialize_from(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
+    """Initialize a model with the weights of a checkpoint, whose vocabulary may be another.
 
-    A piece that both vocabularies have keeps what the checkpoint knows of it, any other what the model does (Zoph et
-    al. 2016; Kocmi and Bojar 2018). A classifier takes the encoder alone of a model that tells no labels or others.
+    A piece in both vocabularies keeps its row of the checkpoint, any other that of the model (Zoph et al. 2016; Kocmi
+    and Bojar 2018). A classifier takes only the encoder, unless the checkpoint has the same labels.
 
     Raises:
-        CheckpointError: its model has other dimensions or layers, or reads tokens in a way that this one does not.
+        CheckpointError: the checkpoint has other layers, or a vocabulary that cannot be transferred.
     """
     _refuse_other_layers(model.config, checkpoint)
     weights, old, new = checkpoint.model.state_dict(), checkpoint.tokenizer.get_vocab(), tokenizer.get_vocab()
     if isinstance(model, TransformerClassifier) and not _tells_labels(checkpoint.config, model.config.labels):
-        head = {name: weight for name, weight in model.state_dict().items() if not name.startswith(OF_ENCODER)}
-        weights = {name: weight for name, weight in weights.items() if name.startswith(OF_ENCODER)} | head
+        head = {name: weight for name, weight in model.state_dict().items() if not name.startswith(ENCODER_PREFIXES)}
+        weights = {name: weight for name, weight in weights.items() if name.startswith(ENCODER_PREFIXES)} | head
     shared = new.keys() & old.keys()
     if not shared:
-        raise CheckpointError(f"{checkpoint.config.name} has no piece of this vocabulary")
+        raise CheckpointError(f"{checkpoint.config.name} shares no piece with this vocabulary")
     into, of = [new[piece] for piece in shared], [old[piece] for piece in shared]
     try:
         for name, rows in model.state_dict().items():
-            if name.endswith(OF_TOKENS):
+            if name.endswith(TOKEN_SUFFIXES):
                 rows[into] = weights[name][of]
                 weights[name] = rows
         model.load_state_dict(weights)
@@ -222,15 +222,15 @@ def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> No
 def _refuse_other_layers(config: ModelConfig, checkpoint: Checkpoint) -> None:
     start, name = checkpoint.config.model, checkpoint.config.name
     if checkpoint.vocabulary is not None:
-        raise CheckpointError(f"the tokens of {name} are not those of its tokenizer: it cannot be begun with")
+        raise CheckpointError(f"{name} cannot be trained further: its vocabulary is not that of its tokenizer")
     if isinstance(config, ClassifierConfig) and isinstance(start, TransformerConfig) and start.has_source_embedding:
-        raise CheckpointError(f"{name} has an embedding for sources alone, which a classifier cannot begin with")
+        raise CheckpointError(f"a classifier cannot start with {name}: it has a separate source embedding")
     if not isinstance(start, LayerConfig) or not isinstance(config, (ClassifierConfig, type(start))):
-        return  # whose weights have other names
-    for setting in LayerConfig.model_fields.keys() - FREE_TO_DIFFER:
+        return  # then the names of weights differ
+    for setting in LayerConfig.model_fields.keys() - FREE_SETTINGS:
         here, there = getattr(config, setting), getattr(start, setting)
         if here != there:
-            raise CheckpointError(f"{setting} is {here}, and {there} in {name}")
+            raise CheckpointError(f"`{setting}` is {here}, but {name} has {there}; they must be equal")
 
 
 def _tells_labels(config: Config, labels: Sequence[str]) -> bool:
@@ -238,10 +238,10 @@ def _tells_labels(config: Config, labels: Sequence[str]) -> bool:
 
 
 def load_training(directory: Path) -> dict[str, Any]:
-    """What training has noted of how long it took.
+    """Read training.json: how long training took.
 
     Raises:
-        CheckpointError: it has noted nothing there.
+        CheckpointError: there is no such file.
     """
     _refuse_without(directory, [TRAINING])
     facts: dict[str, Any] = json.loads((directory / TRAINING).read_text(encoding="utf-8"))
@@ -249,14 +249,14 @@ def load_training(directory: Path) -> dict[str, Any]:
 
 
 def copy_trained(directory: Path, copy: Path) -> None:
-    """What training needs to begin with a checkpoint, in place of what is there.
+    """Copy the files that training starts with; they replace files of the same names.
 
     Raises:
         CheckpointError: a file is missing.
     """
-    _refuse_without(directory, NEEDED)
+    _refuse_without(directory, REQUIRED_FILES)
     copy.mkdir(exist_ok=True)
-    for name in (*NEEDED, TRAINING):
+    for name in (*REQUIRED_FILES, TRAINING):
         if (directory / name).is_file():
             shutil.copyfile(directory / name, copy / name)
 
@@ -268,7 +268,7 @@ def _refuse_without(directory: Path, names: Iterable[str]) -> None:
 
 
 def _refuse_damaged(directory: Path) -> None:
-    """Where there is a manifest, weights and tokenizer are what it says."""
+    """Check weights and tokenizer against the manifest, if there is one."""
     path = directory / MANIFEST
     if not path.is_file():
         return
@@ -277,7 +277,7 @@ def _refuse_damaged(directory: Path) -> None:
         read = [WEIGHTS, TOKENIZER, *({VOCABULARY} & files.keys())]
         sums = {name: files[name]["sha256"] for name in read}
     except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} does not tell what {WEIGHTS} and {TOKENIZER} are: {error!r}") from error
+        raise CheckpointError(f"{path} has no checksums of {WEIGHTS} and {TOKENIZER}: {error!r}") from error
     for name, expected in sums.items():
         with (directory / name).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -286,17 +286,17 @@ def _refuse_damaged(directory: Path) -> None:
 
 
 def load_alignment(path: Path, config: Config) -> Alignment:
-    """The choice in an alignment.json, without what was measured.
+    """Read the choice of heads from an alignment.json.
 
     Raises:
-        CheckpointError: it is no such file, or the model has no such layer or head.
+        CheckpointError: the file is damaged, or the model has no such layer or head.
     """
     model = config.model
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         alignment = Alignment.model_validate(content["choice"])
     except (json.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
-        raise CheckpointError(f"{path} tells no layer, heads and next_row: {error}") from error
+        raise CheckpointError(f"{path} must have `choice` with `layer`, `heads` and `next_row`: {error}") from error
     n_layers, n_heads = (model.n_decoder_layers, model.n_heads) if isinstance(model, TransformerConfig) else (0, 0)
     heads = set(alignment.heads)
     if not (0 <= alignment.layer < n_layers and heads and heads <= set(range(n_heads))):
@@ -308,7 +308,7 @@ def load_alignment(path: Path, config: Config) -> Alignment:
 
 
 def average_weights(paths: list[Path], prefix: str) -> dict[str, Tensor]:
-    """Mean of the weights `prefix`* of Lightning checkpoints, without the prefix (Vaswani et al. 2017, section 6.1)."""
+    """Return the mean of weights `prefix`* of Lightning checkpoints, without the prefix (Vaswani et al. 2017, 6.1)."""
     total: dict[str, Tensor] = {}
     for path in paths:
         state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]

@@ -1,7 +1,6 @@
-"""What a model is, as written in its config.yaml; how it was trained is another file (model/recipe.py).
+"""The architecture of a model, as written in config.yaml; its training is in another file (model/recipe.py).
 
-Unknown keys are refused, and every value is checked where it is read, so that a typing error is found before an hour of
-training, not after.
+Unknown keys are refused and every value is checked when it is read, so that a typing error is found before training.
 """
 
 from pathlib import Path
@@ -29,17 +28,17 @@ TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean",
 
 
 class SpecialTokens(Strict):
-    """Ids of tokens that are no words. By default those of tokenizers that are learned here (model/tokenizer.py)."""
+    """Ids of special tokens; by default those of tokenizers that are trained here (model/tokenizer.py)."""
 
     pad: NonNegativeInt = PAD_ID
     unk: NonNegativeInt = UNK_ID
     bos: NonNegativeInt = BOS_ID
-    """With which a target begins: </s> or <pad> in some models."""
+    """First token of a target: </s> or <pad> in some models."""
     eos: NonNegativeInt = EOS_ID
 
 
 class LayerConfig(Strict):
-    """What encoder and decoder layers are made of."""
+    """Settings of encoder and decoder layers."""
 
     vocab_size: PositiveInt
     special_tokens: SpecialTokens = SpecialTokens()
@@ -52,11 +51,11 @@ class LayerConfig(Strict):
     norm_eps: PositiveFloat = 1e-5
     """Added to the variance in every layer normalization."""
     positions: Positions = "sinusoidal"
-    """`learned` is a table in the weights, wherever it comes from."""
+    """`learned` is a table in the weights, also if it was computed."""
     embedding_scale: PositiveFloat | None = None
-    """What the embedding of a token is multiplied by; None is sqrt(d_model)."""
+    """Factor of token embeddings; None is sqrt(d_model)."""
     embedding_norm: bool = False
-    """Whether the sum of token and position is normalized."""
+    """Whether the sum of token and position embedding is normalized."""
     activation: Activation = "relu"
     attention: Literal["soft", "hard"] = "soft"
     beta: PositiveFloat | None = None
@@ -69,23 +68,21 @@ class LayerConfig(Strict):
 
     def _check_heads(self, name: str, width: int) -> None:
         if width % self.n_heads != 0:
-            raise ValueError(f"{name} {width} is not a multiple of n_heads {self.n_heads}")
+            raise ValueError(f"`{name}` is {width}; it must be a multiple of `n_heads`, {self.n_heads}")
         head_dim = width // self.n_heads
         if self.positions == "rotary" and head_dim % 2 != 0:
-            raise ValueError(
-                f"rotary positions need an even head_dim, and {name} {width} / n_heads {self.n_heads} is {head_dim}"
-            )
+            raise ValueError(f"`{name}` / `n_heads` is {head_dim}; rotary `positions` need an even number")
 
 
 class Language(Strict):
-    """A language of a translator that has several, and the tokens that tell the model about it."""
+    """A language of a translator, and the tokens that select it."""
 
     code: str
-    """As the model has it: fr, fra, fra_Latn."""
+    """Code that the model uses: fr, fra, fra_Latn."""
     source_prefix: tuple[int, ...] = ()
-    """Tokens put in front of a source: in this language, or to be translated into it."""
+    """Tokens before a source, either in this language or to be translated into it."""
     target_prefix: tuple[int, ...] = ()
-    """Tokens with which a target in this language begins."""
+    """Tokens that a target in this language begins with."""
 
 
 class TransformerConfig(LayerConfig):
@@ -95,11 +92,11 @@ class TransformerConfig(LayerConfig):
     n_encoder_layers: PositiveInt
     n_decoder_layers: PositiveInt
     d_encoder: PositiveInt | None = None
-    """Width of the encoder, with an embedding of its own; None is d_model, with one embedding for both sides."""
+    """Width of an encoder with its own embedding; None is d_model, with one embedding for both sides."""
     source_vocab_size: PositiveInt | None = None
-    """Of an encoder with tokens, and so an embedding, of its own."""
+    """Vocabulary size of an encoder with its own vocabulary and embedding."""
     tied_output: bool = True
-    """Whether the decoder's embedding is also what projects to the vocabulary."""
+    """Whether the decoder's embedding is also the output projection."""
     output_bias: bool = False
     """Whether each token's logit has a bias."""
     source: str | tuple[Language, ...]
@@ -107,12 +104,12 @@ class TransformerConfig(LayerConfig):
 
     @property
     def sources(self) -> tuple[Language, ...]:
-        """The languages that it reads."""
+        """Languages that the model reads."""
         return _languages(self.source)
 
     @property
     def targets(self) -> tuple[Language, ...]:
-        """The languages that it writes."""
+        """Languages that the model writes."""
         return _languages(self.target)
 
     @property
@@ -127,7 +124,7 @@ class TransformerConfig(LayerConfig):
 
     @property
     def encoder_layer(self) -> LayerConfig:
-        """What the encoder's layers are made of: the decoder's, of the encoder's width and vocabulary."""
+        """Settings of the encoder layers: those of the decoder, with the encoder's width and vocabulary."""
         own = {
             "d_model": self.d_encoder or self.d_model,
             "vocab_size": self.source_vocab_size or self.vocab_size,
@@ -145,10 +142,10 @@ class RecurrentConfig(Strict):
     task: Literal["recurrent_translation"] = "recurrent_translation"
     vocab_size: PositiveInt
     d_model: PositiveInt = Field(multiple_of=2)
-    """Width of the embedding and of every state; each direction of the encoder is half as wide."""
+    """Width of the embedding and every state; each direction of the encoder has half of it."""
     cell: Cell = "gru"
     attention: Literal["none", "before_cell", "after_cell"] = "after_cell"
-    """Additive attention: of the state before the cell, which reads the context too, or of what the cell gives."""
+    """Additive attention: from the state before the cell, which also reads the context, or from its output."""
     n_encoder_layers: PositiveInt
     n_decoder_layers: PositiveInt
     max_positions: PositiveInt
@@ -172,24 +169,24 @@ class ClassifierConfig(LayerConfig):
     n_encoder_layers: PositiveInt
     labels: tuple[str, ...] = Field(min_length=1)
     label_activation: Literal["softmax", "sigmoid"] = "softmax"
-    """Of logits: one label of all, or each label by itself."""
+    """How logits become probabilities: softmax over all labels, or sigmoid for each."""
     one_form: bool = False
-    """Whether the tokenizer reads what differs in form alone as one: capitals, full-width letters, typographic marks.
-    There are fewer word pieces then, each seen more often."""
+    """Whether the tokenizer ignores differences of form: capitals, full-width letters, typographic marks. There are
+    fewer word pieces then, each seen more often."""
     pooling: Literal["max", "mean", "first"] = "max"
-    """Of the logits of all tokens; or `first`, the logits of the first token alone."""
+    """Pooling over the logits of all tokens; `first` uses only the first token."""
     pooler: Literal["tanh", "relu"] | None = None
-    """Activation of a dense layer before the last one, where the first token alone decides."""
+    """Activation of a dense layer before the output, if the first token decides."""
 
     @model_validator(mode="after")
     def _pooler_reads_one_token(self) -> Self:
         if self.pooler is not None and self.pooling != "first":
-            raise ValueError(f"a pooler reads the first token, and pooling is {self.pooling}")
+            raise ValueError(f"`pooler` requires `pooling: first`, not {self.pooling}")
         return self
 
 
 class DenseConfig(Strict):
-    """A layer through which an embedding goes."""
+    """A dense layer after the pooling of an embedding."""
 
     d_output: PositiveInt
     bias: bool = True
@@ -202,12 +199,12 @@ class EmbedderConfig(LayerConfig):
     task: Literal["embedding"] = "embedding"
     n_encoder_layers: PositiveInt
     pooling: tuple[TokenPooling, ...] = Field(default=("mean",), min_length=1)
-    """Several are joined in this order."""
+    """Kinds of pooling, concatenated in this order."""
     dense: tuple[DenseConfig, ...] = ()
     normalize: bool = True
-    """Whether an embedding has length 1 unless a request says otherwise."""
+    """Whether embeddings have length 1 unless a request says otherwise."""
     prompts: dict[str, str] = Field(default_factory=dict)
-    """Texts that may be put in front of a text, by name."""
+    """Texts that may be put before an input, by name."""
     default_prompt: str | None = None
     pool_prompt: bool = True
     """Whether the tokens of a prompt are pooled too."""
@@ -220,7 +217,7 @@ ModelConfig = Annotated[
 
 
 class Decoding(Strict):
-    """How a translator searches unless asked otherwise."""
+    """Default search settings of a translator."""
 
     beam_size: PositiveInt = 4
     length_penalty: NonNegativeFloat = 1.0
@@ -228,51 +225,51 @@ class Decoding(Strict):
     stop: Stop = "empty"
     """When a beam search ends.
 
-    A hypothesis that ends makes the beam narrower: the search ends when the beam is `empty`, as Marian's does; or
-    already when no live hypothesis is better, at its present length, than the best that have ended (`no_better`).
+    A hypothesis that ends narrows the beam. The search ends when the beam is `empty`, as in Marian; or already when no
+    live hypothesis is better, at its present length, than the best ended one (`no_better`).
 
-    The beam keeps its width: the search ends when as many as that have ended (`full`), as CTranslate2's does; or when
-    no live hypothesis is better either, at its present length, than the worst of these (`full_no_better`), as in
+    Or the beam keeps its width. The search ends when as many hypotheses have ended (`full`), as in CTranslate2; or
+    when, too, no live one is better, at its present length, than the worst of these (`full_no_better`), as in
     transformers.
     """
     max_target_tokens: PositiveInt | None = None
-    """With </s>; None is what the positions allow."""
+    """Most target tokens with </s>; None is as many as there are positions."""
 
 
 class Provenance(Strict):
-    """Where a model that was not trained here comes from."""
+    """Origin of an imported model."""
 
     source: str
-    """What was imported: the id of a hub, or a file's name."""
+    """Imported source: an id of the hub, or a file name."""
     family: str
-    """MarianMT, BERT, ..."""
+    """Kind of model: MarianMT, BERT, ..."""
     revision: str | None = None
-    """Of a hub's repository, a commit."""
+    """Commit of a hub's repository."""
     licence: str | None = None
-    """As its owner says; None where none is known."""
+    """Licence named by its owner; None if unknown."""
 
 
 class Config(Strict):
-    """A model by its name, and what its weights are the weights of."""
+    """Name, limits and architecture of a model."""
 
     name: str
     description: str
     max_tokens: PositiveInt
-    """Of the longest text that it was trained on: longer translation pairs were left out, longer reviews cut to their
-    first and last tokens. The service reads nothing longer at once."""
+    """Longest training text. Longer translation pairs were left out, longer reviews cut to their first and last tokens.
+    The service reads at most this many tokens at once."""
     model: ModelConfig
     decoding: Decoding = Decoding()
-    """Of a translator."""
+    """Search settings of a translator."""
     provenance: Provenance | None = None
-    """Of a model that was brought from elsewhere."""
+    """Origin of an imported model."""
 
     @model_validator(mode="after")
     def _the_longest_batch_has_positions(self) -> Self:
         padded, limit = bucket(self.max_tokens), self.model.max_positions
         if padded > limit:
             raise ValueError(
-                f"max_tokens {self.max_tokens} is more than model.max_positions {limit} allows: a batch of sequences "
-                f"of {self.max_tokens} tokens is padded to {padded}"
+                f"`max_tokens` is {self.max_tokens}: a batch of such sequences is padded to {padded}, which must be at "
+                f"most {limit}, `model.max_positions`"
             )
         return self
 
@@ -281,11 +278,11 @@ def load_config(directory: Path) -> Config:
     """Read and check the config.yaml of a model's directory.
 
     Raises:
-        ConfigError: with the file's name and each offending key.
+        ConfigError: the file is missing, or a value is wrong; the message names each key.
     """
     return load_yaml(directory / CONFIG, Config.model_validate, ConfigError)
 
 
 def save_config(directory: Path, config: Config) -> None:
-    """Write every value of a configuration, so that another default changes no model."""
+    """Write every value of a configuration, so that a changed default changes no model."""
     save_yaml(directory / CONFIG, config.model_dump(mode="json", include=set(Config.model_fields)))

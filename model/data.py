@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from model.recipe import DataSource, HubSource
 
-OWN = Path(__file__).parent / "corpora"
+OWN_CORPORA = Path(__file__).parent / "corpora"
 
 
 class DataError(ValueError):
@@ -22,37 +22,39 @@ class Row(NamedTuple):
 
 
 def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
-    """All rows of one corpus: from its file below `data_dir`, or from the hub where that is None. Our own need neither.
+    """Load a corpus from its file below `data_dir`, or from the hub if that is None; our own corpora need neither.
 
-    A row with several labels is one for each.
+    A row with several labels becomes one row for each label.
 
     Raises:
-        DataError: the corpus is missing, empty, malformed, has an unknown label, or is not known to be on a hub.
+        DataError: the corpus is missing, empty or malformed, has an unknown label, or cannot be downloaded.
     """
     if source.own:
-        rows = list(read_tsv(OWN / source.file))
+        rows = list(read_tsv(OWN_CORPORA / source.file))
     elif data_dir is not None:
         rows = list(read_tsv(data_dir / source.file))
     elif source.hub is not None:
         rows = load_from_hub(source.hub)
     else:
-        raise DataError(f"{source.file}: not known on a hub; give the directory that holds it with --data")
+        raise DataError(f"{source.file} cannot be downloaded: name the directory that holds it with --data")
     if source.swap:
         rows = [Row(row.right, row.left) for row in rows]
     if source.labels is None:
         return rows
     for number, row in enumerate(rows, start=1):
         if row.left not in source.labels:
-            raise DataError(f"{source.file}, line {number}: label {row.left!r} is none of {', '.join(source.labels)}")
+            raise DataError(
+                f"{source.file}, line {number}: label {row.left!r} must be one of {', '.join(source.labels)}"
+            )
     called = {label: (names,) if isinstance(names, str) else names for label, names in source.labels.items()}
     return [Row(label, row.right) for row in rows for label in called[row.left]]
 
 
 def read_tsv(path: Path) -> Iterator[Row]:
-    """Rows of a two-column file: UTF-8, one tab a line, neither side empty, no header, no quoting.
+    """Yield the rows of a two-column file: UTF-8, one tab per line, neither side empty, no header, no quoting.
 
     Raises:
-        DataError: naming the file and, where one is at fault, the line.
+        DataError: the file is missing or malformed; the message names the file and the line.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file")
@@ -74,7 +76,7 @@ def _parse_line(path: Path, number: int, line: bytes) -> Row:
         raise DataError(f"{path}, line {number}: not UTF-8 at byte {error.start}") from error
     columns = text.rstrip("\r\n").split("\t")
     if len(columns) != 2:
-        raise DataError(f"{path}, line {number}: {len(columns)} columns where 2 are expected")
+        raise DataError(f"{path}, line {number}: {len(columns)} columns instead of 2")
     if not columns[0].strip() or not columns[1].strip():
         raise DataError(f"{path}, line {number}: empty {'first' if not columns[0].strip() else 'second'} column")
     return Row(*columns)
@@ -86,11 +88,11 @@ def load_from_hub(hub: HubSource) -> list[Row]:
     Raises:
         DataError: the corpus cannot be fetched, or has no such column.
     """
-    import datasets  # Takes two seconds to import, and only a user of a hub needs it.
+    import datasets  # takes two seconds to import
 
     try:
         split = datasets.load_dataset(hub.path, hub.name, split=hub.split)
-    except Exception as error:  # The library raises errors of a dozen others for an absent network or name.
+    except Exception as error:  # the library raises errors of a dozen other packages
         raise DataError(f"hub corpus {hub.path}: {error}") from error
     rows = [Row(*(_column(hub, record, column) for column in hub.columns)) for record in split]
     if not rows:

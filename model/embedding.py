@@ -1,5 +1,4 @@
-"""What a model makes of each token, as vectors: representations for who wants to compare texts (lecture, "Semantic
-Representations").
+"""Vectors of tokens and texts, to compare their meaning (lecture, "Semantic Representations").
 
 Legend: B batch, S source tokens, T target tokens, E width of the encoder or d_model, D width of an embedding.
 """
@@ -29,26 +28,25 @@ class TokenVectors:
     """One vector for each token of a text, or of its translation."""
 
     text: str
-    """What the tokens are of."""
+    """The text that the tokens are of."""
     tokens: list[str]
-    """As the vocabulary writes them: "Ġdog" is "dog" after a space."""
+    """Tokens as the vocabulary writes them: "Ġdog" is "dog" after a space."""
     vectors: Tensor  # (S or T, E)
 
     def mean(self) -> Tensor:
-        """(E), over every token, </s> included: one vector for the text."""
+        """Return the mean (E) over every token, </s> included, as one vector for the text."""
         return self.vectors.mean(dim=0)
 
 
 def normalized(vectors: Tensor) -> Tensor:
-    """vectors (..., E) at length 1, so that a product of two is their cosine."""
+    """Scale vectors (..., E) to length 1, so that a product of two is their cosine."""
     return F.normalize(vectors, dim=-1)
 
 
 def encoder_states(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenVectors]:
-    """The encoder's last hidden states of each text, in order: what a decoder attends to, or a classifier pools.
+    """Return the encoder's last hidden states of each text, which a decoder attends to or a classifier pools.
 
-    A text longer than the model has been trained on is read in windows that do not overlap; a translator should be
-    given sentences.
+    A text longer than the training texts is read in windows that do not overlap; translators should be given sentences.
 
     Raises:
         CheckpointError: the model has no encoder of this kind.
@@ -63,7 +61,7 @@ def encoder_states(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenVe
 
 @torch.inference_mode()
 def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Tensor]:
-    """The encoder's last hidden states of token ids: (S, E) each.
+    """Return the encoder's last hidden states of token ids: (S, E) each.
 
     Raises:
         CheckpointError: the model has no encoder of this kind.
@@ -78,7 +76,7 @@ def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Te
 
 
 def _states_of_windows(checkpoint: Checkpoint, windows: Sequence[list[list[int]]]) -> list[list[Tensor]]:
-    """Of each window of each text: (S, E)."""
+    """Return the states (S, E) of each window of each text."""
     model, flat = checkpoint.model, [ids for of_text in windows for ids in of_text]
     found: dict[int, Tensor] = {}
     for batch in batches_by_length(np.array([len(ids) for ids in flat]), BATCH_TOKENS):
@@ -88,7 +86,7 @@ def _states_of_windows(checkpoint: Checkpoint, windows: Sequence[list[list[int]]
         elif isinstance(model, TransformerClassifier | TransformerEncoder):
             hidden = model.encode(ids, lengths)
         else:
-            raise CheckpointError(f"{checkpoint.config.name} has no encoder whose states could be shown")
+            raise CheckpointError(f"{checkpoint.config.name} has no Transformer encoder, so its states cannot be shown")
         found |= {int(w): row[:length] for w, row, length in zip(batch, hidden, lengths.tolist(), strict=True)}
     numbered = count()
     return [[found[next(numbered)] for _ in of_text] for of_text in windows]
@@ -96,20 +94,19 @@ def _states_of_windows(checkpoint: Checkpoint, windows: Sequence[list[list[int]]
 
 @torch.inference_mode()
 def text_embeddings(checkpoint: Checkpoint, texts: Sequence[str], prompt: str | None = None) -> list[Tensor]:
-    """What an encoder of texts makes of each, in its own way, not normalized: (D) each.
+    """Embed texts as an encoder of texts does, without normalization: (D) each.
 
-    Of a text longer than the model reads at once it is the mean of the embeddings of its windows, each with the prompt,
-    by how many tokens of them are pooled.
+    A longer text is the mean of the embeddings of its windows, each with the prompt, weighted by their pooled tokens.
 
     Args:
-        prompt: the name of one of the model's; None is its default.
+        prompt: the name of one of the model's prompts; None is its default.
 
     Raises:
         CheckpointError: the model has no such prompt, or is no encoder of texts.
     """
     model, tokenizer = checkpoint.model, checkpoint.tokenizer
     if not isinstance(model, TransformerEncoder):
-        raise CheckpointError(f"{checkpoint.config.name} is no encoder of texts, and has no prompts")
+        raise CheckpointError(f"{checkpoint.config.name} is no encoder of texts, so it has no prompts")
     put_in_front = _text_of(prompt, model.config)
     before, after = special_around(tokenizer)
     n_before = len(before) + len(tokenizer.encode(put_in_front, add_special_tokens=False).ids)
@@ -129,12 +126,12 @@ def text_embeddings(checkpoint: Checkpoint, texts: Sequence[str], prompt: str | 
 def _text_of(prompt: str | None, config: EmbedderConfig) -> str:
     name = config.default_prompt if prompt is None else prompt
     if name is not None and name not in config.prompts:
-        raise CheckpointError(f"the model has no prompt {name!r}, it has {', '.join(config.prompts) or 'none'}")
+        raise CheckpointError(f"unknown `prompt` {name!r}; the model has {', '.join(config.prompts) or 'none'}")
     return "" if name is None else config.prompts[name]
 
 
 def _pooled(states: Tensor, n_tokens: int, config: EmbedderConfig) -> Tensor:
-    """states (S, E) of the last of n_tokens: all kinds of pooling (D), joined in their order."""
+    """Pool states (S, E), the last of n_tokens, in every configured way, concatenated: (D)."""
     S = len(states)
     places = torch.arange(n_tokens - S + 1, n_tokens + 1).unsqueeze(1)
     kinds = {
@@ -150,14 +147,13 @@ def _pooled(states: Tensor, n_tokens: int, config: EmbedderConfig) -> Tensor:
 
 @torch.inference_mode()
 def cross_attention_outputs(checkpoint: Checkpoint, sentences: Sequence[str], layer: int = -1) -> list[TokenVectors]:
-    """What cross-attention gave the decoder for each token of the model's own greedy translation: (T, E) each.
+    """Return cross-attention's output for each token of the model's own greedy translations: (T, E) each.
 
-    Row t is the output of one decoder layer's cross-attention sublayer, its heads merged and projected, before it is
-    added to anything, at the step that wrote target token t: what was taken from the source for that token. </s> has a
-    row too where the model wrote one.
+    Row t is the output of a layer's cross-attention sublayer, its heads merged and projected but not added to anything,
+    at the step that wrote target token t: what was read of the source for it. </s> has a row if it was written.
 
     Args:
-        layer: of the decoder, from 0 on; -1 is the last.
+        layer: decoder layer, from 0; -1 is the last.
 
     Raises:
         CheckpointError: the checkpoint is not a translator, or has no such layer.
@@ -167,7 +163,7 @@ def cross_attention_outputs(checkpoint: Checkpoint, sentences: Sequence[str], la
     assert isinstance(model, Transformer), "else it would not have translated"
     layers = list(model.decoder.decoder_layers())
     if not -len(layers) <= layer < len(layers):
-        raise CheckpointError(f"{checkpoint.config.name} has no decoder layer {layer}, there are {len(layers)}")
+        raise CheckpointError(f"`layer` is {layer}, but {checkpoint.config.name} has {len(layers)} decoder layers")
     limit, tokens = model.config.max_positions, model.config.special_tokens
     given: list[Tensor] = []
     handle = layers[layer].cross_attention.register_forward_hook(lambda _module, _inputs, output: given.append(output))

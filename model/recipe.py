@@ -1,6 +1,6 @@
-"""How a model is trained, as written in its recipe.yaml: its corpora, and its schedule.
+"""The training of a model, as written in recipe.yaml: its corpora and its schedule.
 
-Who serves, evaluates or exports a model does not need to know; who trains one, or writes its card, does.
+Serving, evaluation and export do not need it; training and the model card do.
 """
 
 from pathlib import Path
@@ -28,43 +28,42 @@ Rewrite = Literal[
 
 
 class HubSource(Strict):
-    """Where `datasets.load_dataset` finds the same corpus, for those who have a network."""
+    """Where `datasets.load_dataset` finds the same corpus."""
 
     path: str
     name: str | None = None
     split: str
     columns: tuple[str, str]
-    """(source, target) or (label, text) columns; "a.b" reaches into a nested column."""
+    """Columns (source, target) or (label, text); "a.b" reaches into a nested column."""
 
 
 class DataSource(Strict):
-    """One corpus: a TSV file below the data directory, the same on a hub, and what a user must know of its licence."""
+    """One corpus: its TSV file below the data directory, its copy on a hub, and its licence."""
 
     file: str
     own: bool = False
-    """Whether the file is one of attend's own, in model/corpora."""
+    """Whether the file is one of our own, in model/corpora."""
     made_by: str | None = None
-    """What made these rows, where that is no longer in the tree: a command or words, and the commit that has it.
-    Training leaves them out."""
+    """The command that made these rows, and the commit that has it, if the tree no longer does. They are not trained
+    on."""
     hub: HubSource | None = None
     licence: str
     labels: dict[str, str | tuple[str, ...]] | None = None
-    """What the labels in the corpus are called in the model, as {"neg": "negative"}; numbers are written as text. One
-    may stand for several: its texts are learned with each, so that the model is unsure of their like. Nothing is held
-    out of a corpus with such a label."""
+    """Names of labels of the corpus in the model, as {"neg": "negative"}; numbers are written as text. A label may have
+    several names: its texts are trained with each, so that the model is unsure of similar texts. Nothing is held out of
+    such a corpus."""
     sample: PositiveInt | None = None
-    """Train on so many rows, drawn afresh each epoch; test on so many, always the same. None takes all."""
+    """Number of rows: drawn afresh each epoch for training, always the same for tests. None takes all."""
     swap: bool = False
-    """The file's second column is the source, the first the target."""
+    """Whether the file's second column is the source and the first the target."""
     rewrite: Rewrite | None = None
-    """Train on the rows that this applies to, as it rewrites them (model/augmentation/rewriting.py)."""
+    """Rewriting (model/augmentation/rewriting.py); only the rewritten rows are trained on."""
     merge_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Train on sources cut into smaller pieces: of the merges that make a piece this share is left out (BPE-dropout,
-    Provilkov et al. 2020), so that a rare word is known by its parts too. Drawn without a seed when training begins
-    and when it is resumed."""
+    """Share of merges left out when sources are cut into pieces (BPE-dropout, Provilkov et al. 2020), so that a rare
+    word is also known by its parts. Drawn without a seed when training begins and when it resumes."""
     shortest_crop: PositiveInt | None = None
-    """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch.
-    What says nothing of the label is then seen with all of them."""
+    """Fewest tokens of the random piece of each review that is trained on instead of the whole, drawn each epoch. Words
+    that do not depend on the label are then seen with all labels."""
 
     @property
     def has_one_label_each(self) -> bool:
@@ -78,18 +77,18 @@ class DataConfig(Strict):
     """Share of the training rows held out for validation where no validation file is given."""
     test: tuple[DataSource, ...] = ()
     aligned: DataSource | None = None
-    """Pairs by which the heads of a translator are compared that align words: neither trained on nor scored. Left out,
-    they are the captions of `model.alignment.heads`."""
+    """Pairs on which heads of a translator are compared, neither trained on nor scored; by default the captions of
+    `model.alignment.heads`."""
 
     def kept(self) -> list[DataSource]:
-        """What is trained on: the tree has what makes these rows."""
+        """Return the corpora that are trained on, whose rows the tree can still make."""
         return [source for source in self.train if source.made_by is None]
 
     @model_validator(mode="after")
     def _tested_texts_have_one_label(self) -> Self:
         for source in (*self.validation, *self.test):
             if not source.has_one_label_each:
-                raise ValueError(f"{source.file}: a label that stands for several is for training alone")
+                raise ValueError(f"{source.file}: a label with several names can only be trained on")
         return self
 
     @model_validator(mode="after")
@@ -97,18 +96,18 @@ class DataConfig(Strict):
         if self.aligned is not None:
             for name, sources in (("train", self.train), ("validation", self.validation), ("test", self.test)):
                 if self.aligned.file in {source.file for source in sources}:
-                    raise ValueError(f"aligned: {self.aligned.file} is in {name} too")
+                    raise ValueError(f"`aligned`: {self.aligned.file} must not be in `{name}` too")
         return self
 
 
 class TrainingConfig(Strict):
     batch_tokens: PositiveInt
-    """Padded tokens in one batch: its longest sequence (of either side) times its rows."""
+    """Most padded tokens in one batch: its longest sequence (of either side) times its rows."""
     max_steps: PositiveInt
     optimizer: Literal["adamw", "muon"] = "adamw"
-    """`muon` orthogonalizes the updates of the weight matrices (Jordan et al. 2024); the rest still takes AdamW."""
+    """`muon` orthogonalizes the updates of weight matrices (Jordan et al. 2024); all else uses AdamW."""
     learning_rate: PositiveFloat
-    """Peak rate of AdamW: reached after the warm-up, held, and brought to zero over the last `decay_steps`."""
+    """Peak rate of AdamW: reached after the warm-up, held, and reduced to zero over the last `decay_steps`."""
     muon_learning_rate: PositiveFloat = 0.01
     warmup_steps: PositiveInt
     decay_steps: PositiveInt
@@ -116,51 +115,51 @@ class TrainingConfig(Strict):
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     clip_norm: PositiveFloat = 1.0
     average_checkpoints: PositiveInt = 1
-    """How many of the last checkpoints are averaged into the final weights."""
+    """Number of last checkpoints that are averaged into the final weights."""
     checkpoint_every_steps: PositiveInt = 500
     precision: Precision = "bf16-mixed"
-    """`bf16-mixed` is `32-true` on a CPU whose products are no faster in bf16."""
+    """`bf16-mixed` becomes `32-true` on a CPU that is no faster in bf16."""
     fused_attention: bool = True
-    """PyTorch's fused kernel; the plain products are twice as fast on a CPU while sequences are short."""
+    """Whether attention uses PyTorch's fused kernel; plain products are twice as fast on a CPU for short sequences."""
     seed: int = 1
 
     @model_validator(mode="after")
     def _last_step_is_kept(self) -> Self:
         if self.max_steps % self.checkpoint_every_steps != 0:
             raise ValueError(
-                f"max_steps {self.max_steps} is not a multiple of checkpoint_every_steps "
-                f"{self.checkpoint_every_steps}: the last steps would be lost"
+                f"`max_steps` is {self.max_steps}; it must be a multiple of `checkpoint_every_steps`, "
+                f"{self.checkpoint_every_steps}, or the last steps would be lost"
             )
         return self
 
 
 class Recipe(Strict):
-    """How a model is trained."""
+    """Corpora, schedule and notes of a training."""
 
     notes: str = ""
-    """What a user must know of it that nothing else tells, for the card."""
+    """Notes for the card that no other file has."""
     data: DataConfig
     training: TrainingConfig
 
     def licences(self) -> dict[str, str]:
-        """Of each corpus that is trained on, by its file."""
+        """Return the licence of each training corpus, by its file."""
         return {source.file: source.licence for source in self.data.train}
 
 
 class Experiment(Config, Recipe):
-    """A model and its recipe: all that `python -m model train` needs."""
+    """A model and its recipe, as `python -m model train` needs them."""
 
     @model_validator(mode="after")
     def _one_label_of_all_is_trained(self) -> Self:
         if isinstance(self.model, ClassifierConfig) and self.model.label_activation != "softmax":
-            raise ValueError("rows have one label: a classifier that says of each by itself cannot be trained")
+            raise ValueError("`label_activation` must be softmax for training, as each row has one label")
         return self
 
     @model_validator(mode="after")
     def _translators_alone_drop_merges(self) -> Self:
         sources = [*self.data.train, *self.data.validation, *self.data.test]
         if not isinstance(self.model, TransformerConfig | RecurrentConfig) and any(s.merge_dropout for s in sources):
-            raise ValueError(f"merge_dropout is of sources of translations, and the model's task is {self.model.task}")
+            raise ValueError(f"`merge_dropout` is only for translations; the task is {self.model.task}")
         return self
 
 
@@ -168,16 +167,16 @@ def load_recipe(directory: Path) -> Recipe:
     """Read and check the recipe.yaml of a model's directory.
 
     Raises:
-        ConfigError: with the file's name and each offending key.
+        ConfigError: a file is missing, or a value is wrong; the message names each key.
     """
     return load_yaml(directory / RECIPE, Recipe.model_validate, ConfigError)
 
 
 def load_experiment(directory: Path) -> Experiment:
-    """Read and check both files of a directory, and that they are of one kind of model.
+    """Read and check both files of a directory, and that they fit each other.
 
     Raises:
-        ConfigError: with the file's name and each offending key.
+        ConfigError: a file is missing, or a value is wrong; the message names each key.
     """
     config = load_config(directory).model_dump()
 
@@ -189,6 +188,6 @@ def load_experiment(directory: Path) -> Experiment:
 
 
 def save_recipe(directory: Path, recipe: Recipe) -> None:
-    """Write what was given of a recipe, without defaults."""
+    """Write the given settings of a recipe, without defaults."""
     content = recipe.model_dump(mode="json", include=set(Recipe.model_fields), exclude_unset=True)
     save_yaml(directory / RECIPE, content)

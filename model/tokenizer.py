@@ -1,8 +1,7 @@
-"""Byte-level BPE tokenizers: lossless on arbitrary Unicode, case kept unless asked otherwise, character offsets kept.
+"""Byte-level BPE tokenizers: lossless for any Unicode text, with character offsets; case is kept by default.
 
-Every byte has a token of its own, so no text becomes <unk> or silence (Radford et al. 2019, section 2.2). A space is
-put before the text, so that a word has the same token at the start of a sentence and inside it, and taken off again
-when decoding.
+Every byte has a token, so no text becomes <unk> or is lost (Radford et al. 2019, section 2.2). A space is put before
+the text, so that a word has the same token at the start of a sentence and inside it, and is removed by decoding.
 """
 
 import json
@@ -16,7 +15,7 @@ from tokenizers import Encoding, Regex, Tokenizer, decoders, models, normalizers
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)
-"""Their ids are their places in this tuple."""
+"""Special tokens; their ids are their places in this tuple."""
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(len(SPECIAL_TOKENS))
 
 _WORDS = Regex(r" ?\p{L}[\p{L}\p{M}]*['’]?| ?\p{N}|\s+(?=\s)| ?[^\s\p{L}\p{N}]+|\s+")  # noqa: RUF001 (the typographic apostrophe is meant)
@@ -27,7 +26,7 @@ _INVISIBLE = Regex(
     r"[\x00-\x08\x0e-\x1b\x7f\x{ad}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}"
     r"\x{fe00}-\x{fe0f}\x{feff}\x{e0100}-\x{e01ef}]"
 )
-"""Controls, soft hyphens, zero-width spaces, marks of direction and of variants."""
+"""Control characters, soft hyphens, zero-width spaces, marks of direction and variants."""
 
 _ONE_FORM = (
     normalizers.Replace(_INVISIBLE, ""),
@@ -38,17 +37,17 @@ _ONE_FORM = (
     normalizers.NFKC(),
     normalizers.Lowercase(),
 )
-"""Marks as a keyboard writes them, one form of what Unicode has several forms of, small letters."""
+"""Normalizers for one form: marks as on a keyboard, one of several Unicode forms, small letters."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The ids of pieces, where a model numbers them otherwise than its tokenizer does.
+    """Ids of pieces, for models that number them otherwise than their tokenizer.
 
     Args:
         source: ids of the pieces of a source.
         target: ids of the pieces of a target.
-        unk: of a piece that has none.
+        unk: id of pieces without one.
     """
 
     source: Mapping[str, int]
@@ -57,7 +56,7 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: Path, unk: int) -> "Vocabulary":
-        """Of a vocabulary.json: {"source": {piece: id}, "target": {piece: id}}; without target, both are one."""
+        """Read a vocabulary.json: {"source": {piece: id}, "target": {piece: id}}; without target, both are one."""
         content = json.loads(path.read_text(encoding="utf-8"))
         return cls(content["source"], content.get("target", content["source"]), unk)
 
@@ -70,19 +69,19 @@ class Vocabulary:
 
     @cached_property
     def pieces(self) -> dict[Literal["source", "target"], dict[int, str]]:
-        """By their ids, on each side."""
+        """Pieces by their ids, for each side."""
         return {
             "source": {token_id: piece for piece, token_id in self.source.items()},
             "target": {token_id: piece for piece, token_id in self.target.items()},
         }
 
     def ids(self, encoding: Encoding) -> list[int]:
-        """Of the pieces of a source. What the tokenizer does not know is one piece, with its own text."""
+        """Return the ids of the pieces of a source. Unknown text is one piece, with its own text."""
         return [self.source.get(piece, self.unk) for piece in encoding.tokens]
 
 
 def ids_of(encoding: Encoding, vocabulary: Vocabulary | None) -> list[int]:
-    """What a model reads of an encoded text."""
+    """Return the ids that a model reads of an encoded text."""
     ids: list[int] = encoding.ids if vocabulary is None else vocabulary.ids(encoding)
     return ids
 
@@ -91,8 +90,8 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int, end_of_sequence: bool
     """Learn a vocabulary of `vocab_size` tokens from texts.
 
     Args:
-        end_of_sequence: append </s> to every encoded text, as a translation source wants it.
-        one_form: read what differs in form alone as one (`in_one_form`).
+        end_of_sequence: append </s> to every encoded text, as in a translation source.
+        one_form: ignore differences of form (`in_one_form`).
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Prepend(" ")
@@ -117,7 +116,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int, end_of_sequence: bool
 
 
 def in_one_form(tokenizer: Tokenizer) -> Tokenizer:
-    """The same tokenizer, reading what differs in form alone as one: capitals, full-width forms, typographic marks."""
+    """Return a copy that ignores differences of form: capitals, full-width forms, typographic marks."""
     one_form = Tokenizer.from_str(tokenizer.to_str())
     own = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
     one_form.normalizer = normalizers.Sequence([*_ONE_FORM, *own])
@@ -128,7 +127,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """Read a tokenizer.json.
 
     Raises:
-        FileNotFoundError: with the path.
+        FileNotFoundError: the file is missing.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such tokenizer file")
@@ -136,9 +135,9 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def as_plain_text(tokenizer: Tokenizer) -> Tokenizer:
-    """Read a user's text whole and alone, and "</s>" in it as the four characters it is, never as a command.
+    """Make a tokenizer read "</s>" in a text as four characters, never as a command, and all texts whole.
 
-    Files keep how their tokenizer was used last: where it cut texts off, and filled them up.
+    Files also store settings of truncation and padding, which are switched off.
     """
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -147,14 +146,14 @@ def as_plain_text(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def end_with(tokenizer: Tokenizer, token: str, token_id: int) -> None:
-    """Put a special token, and no other, after every text that is encoded."""
+    """Append a special token, and no other, to every encoded text."""
     tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {token}", special_tokens=[(token, token_id)])
 
 
 def with_dropout(tokenizer: Tokenizer, probability: float) -> Tokenizer:
-    """The same tokenizer with this share of its merges left out of each text (Provilkov et al. 2020).
+    """Return a copy that leaves out this share of merges in each text (Provilkov et al. 2020).
 
-    The library draws them, and takes no seed.
+    The library draws them without a seed.
     """
     dropping = Tokenizer.from_str(tokenizer.to_str())
     dropping.model.dropout = probability
@@ -162,31 +161,31 @@ def with_dropout(tokenizer: Tokenizer, probability: float) -> Tokenizer:
 
 
 def special_around(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """The special tokens that a tokenizer puts before and after a text."""
+    """Return the special tokens that a tokenizer puts before and after a text."""
     alone, whole = (tokenizer.encode("a", add_special_tokens=with_them).ids for with_them in (False, True))
     n_before = next(n for n in range(len(whole)) if whole[n : n + len(alone)] == alone)
     return whole[:n_before], whole[n_before + len(alone) :]
 
 
 def n_special_around(tokenizer: Tokenizer) -> tuple[int, int]:
-    """How many special tokens a tokenizer puts before and after a text."""
+    """Return the numbers of special tokens that a tokenizer puts before and after a text."""
     before, after = special_around(tokenizer)
     return len(before), len(after)
 
 
 def windows_of(ids: list[int], limit: int, around: tuple[list[int], list[int]]) -> list[list[int]]:
-    """A text in windows of at most `limit` tokens that do not overlap, each with its own special tokens around."""
+    """Split a text into windows of at most `limit` tokens that do not overlap, each with special tokens around it."""
     before, after = around
     text, size = ids[len(before) : len(ids) - len(after)], limit - len(before) - len(after)
     return [[*before, *text[start : start + size], *after] for start in range(0, len(text), size)]
 
 
 def byte_ids(tokenizer: Tokenizer) -> list[int]:
-    """The tokens of single bytes, of which every text can be made."""
+    """Return the tokens of single bytes, which can spell every text."""
     vocabulary = tokenizer.get_vocab()
     return [vocabulary[character] for character in pre_tokenizers.ByteLevel.alphabet()]
 
 
 def cut_source(ids: list[int], limit: int) -> list[int]:
-    """Of a source longer than `limit` tokens the first ones, and its </s>."""
+    """Cut a source longer than `limit` tokens to its first ones and its </s>."""
     return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]

@@ -1,9 +1,8 @@
-"""weights.safetensors: every tensor of a checkpoint or an artifact once, under the name that the model gives it.
+"""weights.safetensors: every tensor of a checkpoint or artifact once, under its name in the model.
 
-A matrix `L.weight` (N, K) may be int8. Then `L.weight.scales` (N, 1) tells what the numbers of each row are multiplied
-by, and `L.smoothing` (K), where it is there, what those of each column are divided by. What ends in `.step` is the
-scale of activations, and what the shape of a model alone tells (an encoding of positions) may be there for graphs that
-read it.
+A matrix `L.weight` (N, K) may be int8. Then `L.weight.scales` (N, 1) has the factor of each row, and `L.smoothing` (K),
+if there is one, the divisor of each column. Names in `.step` are scales of activations. Tensors that follow from the
+shape of the model (an encoding of positions) may be stored for graphs that read them.
 """
 
 import json
@@ -20,8 +19,8 @@ from torch.overrides import TorchFunctionMode
 WEIGHTS = "weights.safetensors"
 SCALES, STEP, SMOOTHING = ".scales", ".step", ".smoothing"
 
-ALIGNMENT = 64
-"""A cache line. Mapped into memory, what is large lies on such lines: read across them, a product takes longer."""
+CACHE_LINE = 64
+"""Bytes of a cache line. Large tensors are mapped into memory at such lines, as products are slower across them."""
 
 TYPES = {
     torch.float32: "F32",
@@ -33,26 +32,26 @@ TYPES = {
 
 
 class WeightsError(ValueError):
-    """A file of weights is damaged, or holds those of another model."""
+    """A file of weights is damaged, or is of another model."""
 
 
-class Unset(TorchFunctionMode):
-    """Modules that are made within have no numbers yet: no time and no memory is spent on random ones."""
+class WithoutInitialization(TorchFunctionMode):
+    """Mode in which modules are built without initial numbers, which saves time and memory."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Leave out what `torch.nn.init` does to its tensor."""
+        """Skip the functions of `torch.nn.init`."""
         if getattr(func, "__module__", None) == "torch.nn.init":
             return (kwargs or {}).get("tensor", *args[:1])
         return func(*args, **(kwargs or {}))
 
 
 def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """The same bytes for the same tensors. Those that fill whole cache lines come first, so that all of them are
-    aligned; the others by the size of their numbers, and all by name.
+    """Write tensors; the same tensors give the same bytes. Those that fill whole cache lines come first, so that all of
+    these are aligned; then the others by the size of their numbers, and all by name.
     """
 
     def order(name: str) -> tuple[bool, int, str]:
-        return tensors[name].nbytes % ALIGNMENT != 0, -tensors[name].element_size(), name
+        return tensors[name].nbytes % CACHE_LINE != 0, -tensors[name].element_size(), name
 
     header, end = {}, 0
     for name in sorted(tensors, key=order):
@@ -60,8 +59,8 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
         end = start + tensor.nbytes
         header[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % ALIGNMENT)
-    part = path.with_name(f"{path.name}.part")  # what is read of a file that was there may still be mapped
+    text += b" " * (-(8 + len(text)) % CACHE_LINE)
+    part = path.with_name(f"{path.name}.part")  # an old file may still be mapped
     with part.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in header:
@@ -70,7 +69,7 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Every tensor as it is stored, by name.
+    """Return every tensor by name, as it is stored.
 
     Raises:
         WeightsError: the file is damaged.
@@ -81,11 +80,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise WeightsError(f"{path} is damaged: {error}") from error
 
 
-def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
-    """Let a model of float32 have what is stored. Tensors of its types are not copied: `stored` and model share them.
+def assign_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
+    """Assign stored tensors to a float32 model. Tensors of its types are not copied: `stored` and model share them.
 
     Raises:
-        WeightsError: it is not what the model has.
+        WeightsError: the tensors are not those of the model.
     """
     own, derived = model.state_dict(), dict(model.named_buffers())
     foreign = [
@@ -102,16 +101,16 @@ def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     if missing:
         raise WeightsError(f"{', '.join(missing)} of the model are missing")
     try:
-        model.load_state_dict({name: in_float(name, stored).to(own[name].dtype) for name in own}, assign=True)
+        model.load_state_dict({name: dequantize(name, stored).to(own[name].dtype) for name in own}, assign=True)
     except RuntimeError as error:
         raise WeightsError(str(error)) from error
 
 
-def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
-    """A stored tensor; if it is int8, multiplied by its scales and divided by its smoothing.
+def dequantize(name: str, stored: Mapping[str, Tensor]) -> Tensor:
+    """Return a stored tensor; int8 is multiplied by its scales and divided by its smoothing.
 
     Raises:
-        WeightsError: its scales are missing, or these or its smoothing are of another tensor.
+        WeightsError: its scales are missing, or scales or smoothing have a wrong shape.
     """
     tensor = stored[name]
     if tensor.dtype != torch.int8:
@@ -123,10 +122,10 @@ def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
     if smoothing is None:
         return numbers
     if smoothing.shape != numbers.shape[1:]:
-        raise WeightsError(f"the smoothing of {name} is not a number for each column")
+        raise WeightsError(f"the smoothing of {name} must be a number for each column")
     return numbers / smoothing
 
 
-def in_known_type(tensor: Tensor) -> Tensor:
-    """A tensor of one of `TYPES`: other floating-point numbers, as bfloat16, become float32."""
+def to_known_type(tensor: Tensor) -> Tensor:
+    """Convert floating-point tensors of other than `TYPES`, such as bfloat16, to float32."""
     return tensor.float() if tensor.is_floating_point() and tensor.dtype not in TYPES else tensor

@@ -1,4 +1,4 @@
-"""The words of a text, and the word that each of its tokens is part of.
+"""Words of a text, and the word that each token belongs to.
 
 Legend: T tokens, W words.
 """
@@ -11,21 +11,20 @@ from numpy.typing import NDArray
 from tokenizers import Regex, pre_tokenizers
 
 Span = tuple[int, int]
-"""First character, and the one after the last."""
+"""Index of the first character, and of the one after the last."""
 
 JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uff66-\uff9f"
-"""Kanji and kana, in a class of characters."""
+"""Kanji and kana, for a class of characters in a pattern."""
 JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
-"""What tells that a text is Japanese."""
+"""A Japanese letter, which shows that a text is Japanese."""
 HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " "}
-"""Letters, digits and marks that are as wide as kanji, and the space, as ASCII has them."""
+"""Table from full-width letters, digits, marks and the space to ASCII."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _IN_WORD = rf"{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*"
 _ELIDED = "[b-df-hj-np-tv-xz]|(?:jus|lors|puis|quoi)?qu|(?:[ac]|[dn]e|da|su|be|que)?ll|un|gl|ch|dov|com|cos|anch|quest"
-"""Short words of French and Italian that lose their last letter before a vowel; in other words an apostrophe parts
-nothing."""
+"""Short words of French and Italian that lose their last letter before a vowel; no others split at an apostrophe."""
 _WORDS = pre_tokenizers.Split(
     Regex(
         r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # kanji and hiragana one by one: no spaces are written
@@ -35,20 +34,21 @@ _WORDS = pre_tokenizers.Split(
     ),
     behavior="isolated",
 )
-"""The service splits a text in the same way, where it aligns words."""
+"""Splits texts into words as the service does to align them."""
 
 
-def words(text: str) -> list[Span]:
-    """Words, numbers and runs of punctuation, without what is between them."""
+def word_spans(text: str) -> list[Span]:
+    """Return the spans of words, numbers and runs of punctuation, without white space."""
     return [span for piece, span in _WORDS.pre_tokenize_str(text) if not piece.isspace()]
 
 
 def word_columns(text: str, spans: Sequence[Span], offsets: Sequence[Span]) -> NDArray[np.float32]:
-    """(T, W + 1), a 1 in each row: the word that a token begins in; the last column if it is in none, as </s>.
+    """Return (T, W + 1) with a 1 in each row for the word that a token begins in, or the last column if in none, as
+    </s>.
 
     Args:
-        spans: of the words.
-        offsets: of the tokens, which may begin with a space.
+        spans: spans of the words.
+        offsets: spans of the tokens, which may begin with a space.
     """
     columns = np.zeros((len(offsets), len(spans) + 1), np.float32)
     starts = [start for start, _ in spans]

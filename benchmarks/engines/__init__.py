@@ -1,4 +1,4 @@
-"""Engines that translate token ids, behind one protocol: what is measured is the same for all."""
+"""Engines that translate token ids, behind one protocol, so that the same is measured for all."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,15 +6,15 @@ from typing import Any, Protocol
 
 ATTEND, CTRANSLATE2, PYTORCH, TRANSFORMERS = "attend", "ctranslate2", "pytorch", "transformers"
 ATTEND_EXACT = "attend exact"
-"""attend with a beam search that gives up no hypothesis that has fallen behind, as CTranslate2's does not."""
+"""attend with a beam search that drops no hypothesis, like that of CTranslate2."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """One sentence: tokens in, and how many tokens may come out.
+    """One sentence to translate.
 
     Args:
-        fixed_length: write exactly `max_target_tokens`, as a model with random weights must be told to.
+        fixed_length: write exactly `max_target_tokens`, for models with random weights.
     """
 
     source_ids: list[int]
@@ -26,20 +26,20 @@ class TranslationEngine(Protocol):
     """An engine with its model loaded."""
 
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
-        """Target token ids, end of sequence left out, in the order of the works.
+        """Return target token ids without the end of sequence, in the order of the works.
 
         Args:
             batch: sentences in flight at any time.
         """
 
     def close(self) -> None:
-        """Stop threads."""
+        """Stop threads and release the model."""
 
 
 def load(engine: str, model: Path, settings: dict[str, Any]) -> TranslationEngine:
-    """The engine named, with `model` in its own format.
+    """Load an engine with `model` in its own format.
 
-    Each adapter is imported when asked for: a process that measures one engine must not carry the libraries of another.
+    Each adapter is imported when needed: a process that measures one engine must not load the libraries of another.
     """
     if engine in (ATTEND, ATTEND_EXACT):
         from benchmarks.engines.attend import AttendEngine
@@ -57,4 +57,4 @@ def load(engine: str, model: Path, settings: dict[str, Any]) -> TranslationEngin
         from benchmarks.engines.transformers import TransformersEngine
 
         return TransformersEngine(model, **settings)
-    raise ValueError(f"no engine is named {engine!r}")
+    raise ValueError(f"unknown engine {engine!r}")

@@ -1,4 +1,4 @@
-"""attend's own engine, without HTTP and without a tokenizer: the only file here that knows its inside."""
+"""attend's own engine, without HTTP and tokenizer; the only file here that uses its internals."""
 
 import math
 import time
@@ -16,7 +16,8 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.models.catalog import Models, load_models
+from service.models.assembly import load_catalog
+from service.models.catalog import Catalog
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
@@ -24,19 +25,19 @@ from service.runner.steps import TranslationGraphs
 from service.runner.translation import TranslationRunner
 from service.workers.pool import Pool
 
-PATIENCE_S = 600.0
+TIMEOUT_S = 600.0
 
 
 class AttendEngine:
-    """The engines of the one translator in a directory of artifacts.
+    """The engines of the only translator in a directory of artifacts.
 
     Args:
         artifacts: directory of artifact directories.
-        threads: of the model, shared by its loops.
-        loops: processes; 0 for none but this one, None for what the service chooses.
-        share: whether loops share the sentences in flight, or have that many each.
-        slots: rows of one loop; None for those that the sentences in flight take.
-        exact: whether beam search gives up no hypothesis.
+        threads: threads of the model, shared by the worker processes.
+        loops: number of worker processes; 0 for this process, None for the default.
+        share: whether workers share the sentences in flight, or have as many each.
+        slots: rows of one worker; None for as many as the sentences in flight need.
+        exact: whether beam search drops no hypothesis.
         captures: whether a decoder step is launched as a CUDA graph.
     """
 
@@ -70,8 +71,8 @@ class AttendEngine:
             self._running = starting.pop_all()
 
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
-        """The whole test set as one request; `batch` sentences are in flight, of which a finished one is followed by
-        another. A batch of one is waited for before the next is given."""
+        """Translate all works as one request, with `batch` sentences in flight; a batch of one waits for each
+        answer."""
         slots = self._fixed_slots or max(MAX_BEAM_SIZE, batch // self._shares * beam_size)
         if slots != self._slots:
             self._models.stop(timeout_s=5.0)
@@ -88,22 +89,22 @@ class AttendEngine:
         self._models.stop(timeout_s=5.0)
         self._running.close()
 
-    def _started(self) -> Models:
-        models = load_models(self._settings.model_copy(update={"slots": self._slots}), Metrics())
+    def _started(self) -> Catalog:
+        models = load_catalog(self._settings.model_copy(update={"slots": self._slots}), Metrics())
         self._portal.call(models.start)
-        ends_at = time.monotonic() + PATIENCE_S
+        ends_at = time.monotonic() + TIMEOUT_S
         while (reason := models.unready_reason()) is not None:
             if time.monotonic() > ends_at:
-                raise TimeoutError(f"the engine is not ready after {PATIENCE_S:.0f} s: {reason}")
+                raise TimeoutError(f"the engine is not ready after {TIMEOUT_S:.0f} s: {reason}")
             time.sleep(0.02)
         return models
 
 
 def sequences_of(works: list[Work], manifest: Manifest, beam_size: int, exact: bool = False) -> list[Sequence[Search]]:
-    """What the engine is given for each work."""
+    """Return the sequences of the engine for works."""
     decoding = manifest.decoding
     assert decoding is not None
-    # Of random weights, which write what they are told to, no probability says that anything is worth giving up.
+    # Probabilities of random weights say nothing, so no hypothesis is dropped.
     beam_threshold = math.inf if exact or works[0].fixed_length else decoding.beam_threshold
     return [
         Sequence(
@@ -116,21 +117,21 @@ def sequences_of(works: list[Work], manifest: Manifest, beam_size: int, exact: b
 
 
 def targets_of(sequences: list[Sequence[Search]], manifest: Manifest) -> list[list[int]]:
-    """What it has found, end of sequence left out."""
+    """Return the targets without the end of sequence."""
     found = [sequence.output.best()[0].token_ids for sequence in sequences]
     return [target[:-1] if target[-1:] == [manifest.special_tokens.eos] else target for target in found]
 
 
 async def _run(pool: Pool[Search], requests: list[list[Sequence[Search]]]) -> None:
     for sequences in requests:
-        await pool.run(sequences, pool.clock() + PATIENCE_S)
+        await pool.run(sequences, pool.clock() + TIMEOUT_S)
 
 
 class ComputationProbe:
-    """The forward passes alone, one at a time and at any shape, without engine and scheduler.
+    """Runs single forward passes at any shape, without engine and scheduler.
 
     Args:
-        provider: by default one thread of the CPU.
+        provider: by default the CPU with these threads.
     """
 
     def __init__(self, artifacts: Path, threads: int, slots: int = 64, provider: Provider | None = None) -> None:
@@ -141,7 +142,8 @@ class ComputationProbe:
         self._bos, self._eos = artifact.manifest.special_tokens.bos, artifact.manifest.special_tokens.eos
 
     def stepping(self, rows: int, cache_length: int, source_length: int) -> Callable[[], object]:
-        """What runs one decoder step: `rows` sentences, one hypothesis each, all writing their last cached token."""
+        """Return a function that runs one decoder step of `rows` sentences with one hypothesis, at the last
+        position."""
         places, sources = np.arange(rows), [[self._eos] * source_length] * rows
         tokens, positions = np.full(rows, self._bos), np.full(rows, cache_length - 1)
         if self._on_device:
@@ -159,7 +161,7 @@ class ComputationProbe:
         return lambda: compact.step(*fed, 1)
 
     def encoding(self, rows: int, source_length: int) -> Callable[[], object]:
-        """What reads `rows` sources into empty places."""
+        """Return a function that encodes `rows` sources."""
         sources = [[self._eos] * source_length] * rows
         if self._on_device:
             fixed = self._fixed(rows)

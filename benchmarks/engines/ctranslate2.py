@@ -1,4 +1,4 @@
-"""CTranslate2 as its own benchmark uses it: the whole test set in one call, which it sorts and cuts into batches."""
+"""CTranslate2 as in its own benchmark: the whole test set in one call, which it sorts and cuts into batches."""
 
 import json
 import sys
@@ -13,15 +13,15 @@ import ctranslate2  # noqa: E402  (it would import torch where there is one, whi
 
 
 class CTranslate2Engine:
-    """A `Translator`.
+    """A `Translator` of CTranslate2.
 
     Args:
-        directory: of a CTranslate2 model.
+        directory: directory of a CTranslate2 model.
         compute_type: "int8" or "float32", or "float16" on a GPU.
         inter_threads: batches in parallel.
         intra_threads: threads of one batch.
         share: whether parallel batches share the sentences in flight, or have that many each, which favours them.
-        batch_type: what a batch is counted in; "tokens" for as many as that number of sentences has on average.
+        batch_type: unit of the batch size; "tokens" for as many as that number of sentences has on average.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class CTranslate2Engine:
         self._batch_type = batch_type
 
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
-        """Its workers take batches of similar length; a batch of one is waited for before the next is given."""
+        """Translate works in batches of similar length; a batch of one is awaited before the next."""
         if batch == 1:
             return [self._targets(self._submit([work], beam_size, 1))[0] for work in works]
         size = max(1, batch // self._shares)
         if self._batch_type == "tokens":
             size *= sum(len(work.source_ids) for work in works) // len(works)
-        # A call has one limit. Works that end by themselves all have the same, so that there is one call for all.
+        # A call has one limit. Works with a free end all have the same, so they are one call.
         order = sorted(range(len(works)), key=lambda i: works[i].max_target_tokens)
         results: list[ctranslate2.AsyncTranslationResult] = []
         for _, indices in groupby(order, key=lambda i: works[i].max_target_tokens):
@@ -67,7 +67,7 @@ class CTranslate2Engine:
             beam_size=beam_size,
             max_batch_size=size,
             batch_type=self._batch_type,
-            max_input_length=0,  # else it cuts sources off
+            max_input_length=0,  # otherwise it cuts sources
             max_decoding_length=limit,
             min_decoding_length=limit if works[0].fixed_length else 1,
             asynchronous=True,

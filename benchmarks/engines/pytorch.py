@@ -1,4 +1,4 @@
-"""PyTorch in eager mode: the naive baseline, batch after batch in the order in which sentences arrive."""
+"""PyTorch in eager mode: the naive baseline, batch after batch in the order of the sentences."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ class PyTorchEngine:
 
     Args:
         checkpoint: checkpoint directory.
-        threads: of one operator.
+        threads: threads of one operator.
     """
 
     def __init__(self, checkpoint: Path, threads: int) -> None:
@@ -26,9 +26,9 @@ class PyTorchEngine:
         self._model = model
 
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
-        """Each batch runs until its last sentence ends."""
+        """Translate batches, each until its last sentence ends."""
         if beam_size != 1:
-            raise NotImplementedError("PyTorch's eager baseline searches greedily")
+            raise NotImplementedError("the PyTorch baseline supports only greedy search")
         targets: list[list[int]] = []
         for start in range(0, len(works), batch):
             part = works[start : start + batch]

@@ -1,4 +1,4 @@
-"""`generate` of transformers, in eager mode and float32: one batch after another, each of sources of similar length."""
+"""`generate` of transformers, in eager mode and float32: batches of sources of similar length, one after another."""
 
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ class TransformersEngine:
     """A MarianMT model.
 
     Args:
-        directory: that `save_pretrained` wrote.
-        threads: of one operator.
+        directory: directory written by `save_pretrained`.
+        threads: threads of one operator.
     """
 
     def __init__(self, directory: Path, threads: int) -> None:
@@ -26,7 +26,7 @@ class TransformersEngine:
         self._start, self._end = self._model.config.decoder_start_token_id, self._model.config.eos_token_id
 
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
-        """Each batch has one limit, and runs until its last sentence ends."""
+        """Translate batches with one limit each, until the last sentence of each ends."""
         order = sorted(range(len(works)), key=lambda i: (works[i].max_target_tokens, len(works[i].source_ids)))
         targets: dict[int, list[int]] = {}
         for start in range(0, len(order), batch):
@@ -39,7 +39,7 @@ class TransformersEngine:
 
     @torch.inference_mode()
     def _translate(self, works: list[Work], beam_size: int) -> list[list[int]]:
-        source, lengths = pad([work.source_ids for work in works])  # what stands in padding is masked
+        source, lengths = pad([work.source_ids for work in works])  # padding is masked
         limits = [work.max_target_tokens for work in works]
         rows = self._model.generate(
             source,

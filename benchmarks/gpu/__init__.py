@@ -1,1 +1,1 @@
-"""attend on a GPU: its steps, its engine beside CTranslate2's, and its service (docs/gpu.md)."""
+"""Benchmarks on a GPU: steps, engines and the service (docs/gpu.md)."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu`: what a GPU does with the service; every part prints lines of JSON (docs/gpu.md)."""
+"""`python -m benchmarks.gpu`: measure the service on a GPU; every part prints lines of JSON (docs/gpu.md)."""
 
 import os
 from pathlib import Path
@@ -15,22 +15,22 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__d
 
 Data = Annotated[
     Path | None,
-    typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; without it our own sentences."),
+    typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; by default our own sentences."),
 ]
 Model = Annotated[str, typer.Option(help=f"{SHIPPED} or {RANDOM}.")]
-Works = Annotated[int | None, typer.Option(help="Only the first.")]
-OnProvider = Annotated[ProviderName, typer.Option(envvar="PROVIDER", help="cpu: to try a part without a GPU.")]
+Works = Annotated[int | None, typer.Option(help="Number of works; by default all.")]
+OnProvider = Annotated[ProviderName, typer.Option(envvar="PROVIDER", help="cpu tries a part without a GPU.")]
 
 
 @app.command("all")
 def all_command(
     provider: OnProvider = "cuda",
-    budget: Annotated[float, typer.Option(help="Seconds of all parts; what comes last may find none left.")] = (
+    budget: Annotated[float, typer.Option(help="Seconds for all parts; the last ones may be skipped.")] = (
         everything.BUDGET_S
     ),
     works: Works = None,
 ) -> None:
-    """Every part that docs/gpu.md needs, and its tables; on a CPU they go into a copy of the page."""
+    """Run every part that docs/gpu.md needs, and write its tables; on a CPU into a copy of the page."""
     os.environ["PROVIDER"] = provider
     everything.run(provider, everything.parts(budget, works), budget, everything.measured())
     report_command(everything.measured())
@@ -38,10 +38,10 @@ def all_command(
 
 @app.command("report")
 def report_command(
-    measured: Annotated[Path | None, typer.Argument(help="What `all` has kept, here or elsewhere.")] = None,
+    measured: Annotated[Path | None, typer.Argument(help="Results of `all`, from this or another machine.")] = None,
 ) -> None:
-    """Write the tables of docs/gpu.md from what `all` has kept."""
-    lines = everything.read(measured or everything.measured())
+    """Write the tables of docs/gpu.md from the results of `all`."""
+    lines = everything.read_lines(measured or everything.measured())
     page = ROOT / "docs" / "gpu.md"
     out = page if lines[0]["provider"] == "cuda" else workspace("gpu") / page.name
     report.write(lines, page, out)
@@ -50,45 +50,45 @@ def report_command(
 
 @app.command("prepare")
 def prepare_command(data: Data = None) -> None:
-    """Write what is translated, and float32's answers on the CPU; make the models."""
-    print(inputs.prepare(data))
+    """Write the inputs with float32's answers on the CPU, and the models."""
+    print(inputs.prepare_inputs(data))
     models_command()
 
 
 @app.command("models")
 def models_command() -> None:
-    """Make the models that are missing."""
+    """Write the models that are missing."""
     for path in inputs.prepare_models():
         inputs.say(part="models", path=str(path))
 
 
 @app.command("pack")
 def pack_command(
-    out: Annotated[Path, typer.Argument(help="Folder of the archive's parts.")],
+    out: Annotated[Path, typer.Argument(help="Folder for the parts of the archive.")],
     data: Data = None,
-    architecture: Annotated[int, typer.Option(help="The only one whose kernels are packed: 90 is Hopper.")] = 90,
-    part_mb: Annotated[int, typer.Option(help="Size of a part.")] = 60,
+    architecture: Annotated[int, typer.Option(help="Architecture whose kernels are kept: 90 is Hopper.")] = 90,
+    part_mb: Annotated[int, typer.Option(help="Size of a part in MB.")] = 60,
 ) -> None:
-    """Pack what a machine without network needs beside PyTorch, in parts that unpack.sh puts together there."""
-    inputs.prepare(data)
+    """Pack what a machine without network needs beside PyTorch, in parts that unpack.sh joins there."""
+    inputs.prepare_inputs(data)
     pack.pack(out, architecture, part_mb)
 
 
 @app.command("proof")
 def proof_command(provider: OnProvider = "cuda", works: Works = None) -> None:
-    """Whether answers are float32's, and where the nodes of each graph run."""
+    """Check whether answers equal those of float32, and where the nodes of each graph run."""
     proof.measure(provider, works)
 
 
 @app.command("steps")
 def steps_command(model: Model = SHIPPED, provider: OnProvider = "cuda") -> None:
-    """Milliseconds of one decoder step and of one encoder pass."""
+    """Time one decoder step and one encoder pass."""
     speed.steps(model, provider)
 
 
 @app.command("profile")
 def profile_command(model: Model = SHIPPED, provider: OnProvider = "cuda", rows: int = 64) -> None:
-    """Which operators run where, and for how long."""
+    """Profile which operators run where, and for how long."""
     speed.profile(model, provider, rows)
 
 
@@ -100,7 +100,7 @@ def speed_command(
     repetitions: int = 3,
     works: Works = None,
 ) -> None:
-    """Target tokens a second, without HTTP."""
+    """Measure target tokens per second, without HTTP."""
     speed.tokens_per_second(engine, model, provider, repetitions, works)
 
 
@@ -110,7 +110,7 @@ def counts_command(
     provider: OnProvider = "cuda",
     works: Works = None,
 ) -> None:
-    """Runs of sessions, copies and shapes of each engine, and target tokens a second."""
+    """Count session runs, copies and shapes of each engine, and target tokens per second."""
     counts.measure(model, provider, works)
 
 
@@ -119,15 +119,15 @@ def http_command(
     provider: OnProvider = "cuda",
     graphs: bool = True,
     seconds: float = 6.0,
-    servers: Annotated[int | None, typer.Option(help="Processes that speak HTTP.")] = None,
+    servers: Annotated[int | None, typer.Option(help="Number of server processes.")] = None,
 ) -> None:
-    """Whether every route answers, and texts a second."""
+    """Check whether every route answers, and measure texts per second."""
     http.measure(provider, graphs, seconds, servers)
 
 
 @app.command("soak")
 def soak_command(provider: OnProvider = "cuda", seconds: float = everything.SOAK_S) -> None:
-    """Whether every answer stays the same under mixed requests, and memory too."""
+    """Check whether answers and memory stay the same under mixed requests."""
     soak.measure(provider, seconds)
 
 

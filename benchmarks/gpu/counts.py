@@ -1,4 +1,4 @@
-"""What an engine asks of a device for one sentence: runs of sessions, copies, shapes. The CPU shows it as well."""
+"""Counts what an engine asks of a device for one sentence: session runs, copies, shapes. It works on a CPU too."""
 
 import time
 from collections import Counter
@@ -14,7 +14,7 @@ from onnxruntime import InferenceSession, IOBinding
 
 from benchmarks.engines import Work
 from benchmarks.engines.attend import sequences_of, targets_of
-from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read, say
+from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read_inputs, say
 from benchmarks.gpu.speed import THREADS
 from service.base.artifact import MAX_BEAM_SIZE, Manifest, read_artifacts
 from service.base.settings import Settings
@@ -30,7 +30,7 @@ ENGINES = {"compact": compact_engines, "fixed": fixed_engines}
 
 
 class _Binding(IOBinding):  # type: ignore[misc]
-    """Remembers the shapes that are bound."""
+    """A binding that remembers the bound shapes."""
 
     def __init__(self, session: InferenceSession) -> None:
         super().__init__(session)
@@ -47,13 +47,13 @@ class _Binding(IOBinding):  # type: ignore[misc]
 
 @dataclass(frozen=True, eq=False)
 class CountingProvider(Provider):
-    """Counts the runs of each graph, and the shapes that it takes."""
+    """A provider that counts the runs of each graph and their shapes."""
 
     runs: Counter[str] = field(default_factory=Counter)
     shapes: set[tuple[Any, ...]] = field(default_factory=set)
 
     def forget(self) -> None:
-        """Count from 0."""
+        """Reset the counts."""
         self.runs.clear()
         self.shapes.clear()
 
@@ -80,9 +80,9 @@ class CountingProvider(Provider):
 
 
 def measure(model: str, provider: ProviderName, n_works: int | None) -> None:
-    """Say what each engine does at each beam size and number of sentences in flight. On a device there is no compact
-    engine; it would need a run for each of its copies there."""
-    inputs = read()
+    """Print the counts of each engine at each beam size and number of sentences in flight. On a device there is no
+    compact engine: it would need a run for each of its copies."""
+    inputs = read_inputs()
     works = inputs.works[model][:n_works]
     (artifact,) = read_artifacts(artifacts(model))
     counting = CountingProvider(provider, THREADS, captures=provider == "cuda")
@@ -117,7 +117,7 @@ def measure(model: str, provider: ProviderName, n_works: int | None) -> None:
 def translated(
     engine: Engine[Search], works: list[Work], beam_size: int, manifest: Manifest
 ) -> tuple[list[list[int]], float]:
-    """The answers, and how many seconds they took."""
+    """Return the answers and their seconds."""
     sequences = sequences_of(works, manifest, beam_size)
     start = time.perf_counter()
     engine.add(sequences)
@@ -128,7 +128,7 @@ def translated(
 
 @contextmanager
 def counted_copies(runs: Counter[str]) -> Iterator[None]:
-    """Copies in main memory count as well."""
+    """Count copies in main memory as well."""
     with ExitStack() as patches:
         for name in ("write", "copy"):
             copy = getattr(HostCaches, name)

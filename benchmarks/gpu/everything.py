@@ -1,4 +1,4 @@
-"""All parts, each a process of its own: one that dies or takes too long is named, and the others go on."""
+"""Runs all parts, each in its own process: one that dies or times out is reported, and the others continue."""
 
 import json
 import os
@@ -20,8 +20,8 @@ from benchmarks.workspace import ROOT, workspace
 
 BUDGET_S = 230.0
 SOAK_S = 60.0
-LEAST_S = 5.0
-"""A part does not begin with less time."""
+MIN_PART_S = 5.0
+"""Least time left in which a part still starts."""
 ENDING_S = 3.0
 
 Line = dict[str, Any]
@@ -29,40 +29,40 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Part:
-    """A command that says lines of JSON.
+    """A command that prints lines of JSON.
 
     Args:
-        most_s: seconds after which it is ended, of a budget of BUDGET_S.
+        timeout_s: seconds after which it is stopped, if the budget is BUDGET_S.
     """
 
     name: str
     command: Sequence[str]
-    most_s: float
+    timeout_s: float
 
 
 def parts(budget_s: float, works: int | None) -> list[Part]:
-    """The most important first: all together may take longer than there is time.
+    """Return the parts, the most important first: together they may exceed the budget.
 
     Args:
-        works: only the first, in each part that translates works.
+        works: number of works in each part that translates; None for all.
     """
     program = [sys.executable, "-m", "benchmarks.gpu"]
     some = [] if works is None else ["--works", str(works)]
     scale = budget_s / BUDGET_S
     once, briefly = ["--repetitions", "1"], ["--seconds", f"{3 * scale:.1f}"]
 
-    def speed(engine: str, model: str, most_s: float) -> Part:
+    def speed(engine: str, model: str, timeout_s: float) -> Part:
         return Part(
-            f"speed {engine} {model}", [*program, "speed", engine, "--model", model, *once, *some], most_s * scale
+            f"speed {engine} {model}", [*program, "speed", engine, "--model", model, *once, *some], timeout_s * scale
         )
 
     return [
         Part("models", [*program, "models"], 90 * scale),
         Part("proof", [*program, "proof", *some], 50 * scale),
         *(
-            speed(engine, model, most_s)
+            speed(engine, model, timeout_s)
             for model in (SHIPPED, RANDOM)
-            for engine, most_s in (("attend", 40), ("ctranslate2", 20))
+            for engine, timeout_s in (("attend", 40), ("ctranslate2", 20))
         ),
         Part("http, 1 server", [*program, "http", "--servers", "1", *briefly], 30 * scale),
         Part("http, default servers", [*program, "http", *briefly], 30 * scale),
@@ -74,26 +74,26 @@ def parts(budget_s: float, works: int | None) -> list[Part]:
 
 
 def measured() -> Path:
-    """Where everything is kept, a line of JSON for each."""
+    """Return the file of all results, one line of JSON each."""
     return workspace("gpu") / "measured.jsonl"
 
 
 def run(provider: ProviderName, chosen: list[Part], budget_s: float, path: Path) -> None:
-    """Run parts until the time is over; what they say goes into a file, with how each of them ended."""
+    """Run parts until the time is over; write their lines, and how each of them ended, to a file."""
     ends_at = time.monotonic() + budget_s
     with path.open("w", encoding="utf-8") as file:
         _write(file, {"part": "machine", "provider": provider, "budget_s": budget_s, **machine()})
         for part in chosen:
             left = ends_at - time.monotonic()
             began = time.monotonic()
-            how = "no time was left" if left < LEAST_S else _run(part, file, min(part.most_s, left))
+            how = "no time was left" if left < MIN_PART_S else _run(part, file, min(part.timeout_s, left))
             took_s = round(time.monotonic() - began, 1)
             _write(file, {"part": "ended", "name": part.name, "seconds": took_s, "how": how})
             print(f"{part.name}: {how}, {took_s} s", flush=True)
 
 
-def read(path: Path) -> list[Line]:
-    """What was said, but for a last line that somebody was ended over."""
+def read_lines(path: Path) -> list[Line]:
+    """Return all lines, except one that was cut off."""
     return list(_lines(path))
 
 
@@ -107,26 +107,26 @@ def _lines(path: Path) -> Iterator[Line]:
             yield said
 
 
-def _run(part: Part, file: IO[str], most_s: float) -> str:
-    """How it ended."""
+def _run(part: Part, file: IO[str], timeout_s: float) -> str:
+    """Run a part and return how it ended."""
     log = workspace("gpu", "logs") / f"{part.name.replace(' ', '-')}.log"
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(part.command, cwd=ROOT, stdout=file, stderr=errors, start_new_session=True)
         try:
-            code = process.wait(most_s)
+            code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             code = None
         finally:
             _end(process)
     if code is None:
-        return f"ended after {most_s:.0f} s"
+        return f"ended after {timeout_s:.0f} s"
     said = log.read_text(encoding="utf-8", errors="replace").split("\n")
     last = next((line for line in reversed(said) if line.strip()), "")
     return "done" if code == 0 else f"died with {code}: {last[:200].replace('|', '/')}"
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """With all that it began."""
+    """End a process with all processes that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
@@ -144,7 +144,7 @@ def _write(file: IO[str], line: Line) -> None:
 
 
 def machine() -> Line:
-    """What the numbers hang on."""
+    """Describe the machine, as results depend on it."""
     return {"device": _device(), "date": date.today().isoformat(), "commit": commit(), **describe_machine()}
 
 

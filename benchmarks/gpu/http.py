@@ -1,4 +1,4 @@
-"""The service over HTTP, as clients on the same machine see it. There is no wrk where there is no network."""
+"""Measures the service over HTTP with clients on the same machine, where wrk cannot be installed without network."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
-from benchmarks.gpu.inputs import CLASSIFIER, ProviderName, artifacts, read, say
+from benchmarks.gpu.inputs import CLASSIFIER, ProviderName, artifacts, read_inputs, say
 from benchmarks.models import SHIPPED
 from benchmarks.servers import Server, Variant
 
@@ -25,17 +25,17 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("/embed", {"text": TRANSLATION, "model": SHIPPED}),
 ]
 LOADS = ((1, 1), (64, 1), (16, 32))
-"""Connections, and texts in a request."""
+"""Connections, and texts per request."""
 PROCESSES = 8
 
 
 def measure(provider: ProviderName, graphs: bool, seconds: float, servers: int | None) -> None:
-    """Say whether every route answers, and how many texts a second the service translates under some loads.
+    """Print whether every route answers, and how many texts per second the service translates under some loads.
 
     Args:
-        servers: processes that speak HTTP; None for what the service chooses.
+        servers: number of server processes; None for the default.
     """
-    texts = read().texts
+    texts = read_inputs().texts
     start = time.monotonic()
     with serving(provider, graphs, servers) as server:
         say(part="http", graphs=graphs, servers=servers, ready_s=round(time.monotonic() - start, 1))
@@ -49,7 +49,7 @@ def measure(provider: ProviderName, graphs: bool, seconds: float, servers: int |
 
 
 def serving(provider: ProviderName, graphs: bool = True, servers: int | None = None) -> Server:
-    """The service of a translator and a classifier; entering the context starts it."""
+    """Return a service with a translator and a classifier; entering the context starts it."""
     environment = {
         **os.environ,
         "ATTEND_ARTIFACTS": str(artifacts(SHIPPED, CLASSIFIER)),
@@ -72,7 +72,7 @@ def serving(provider: ProviderName, graphs: bool = True, servers: int | None = N
 
 
 def ask(connection: http.client.HTTPConnection, path: str, body: object) -> tuple[int, bytes, float]:
-    """Status, answer and seconds of one request: of a body by POST, without one by GET."""
+    """Send one request, by POST if it has a body; return status, answer and seconds."""
     start = time.monotonic()
     if body is None:
         connection.request("GET", path)
@@ -84,7 +84,7 @@ def ask(connection: http.client.HTTPConnection, path: str, body: object) -> tupl
 
 def _load(address: str, texts: list[str], connections: int, size: int, seconds: float) -> dict[str, float]:
     n = min(PROCESSES, connections)
-    with multiprocessing.get_context("fork").Pool(n) as pool:  # which is there at once
+    with multiprocessing.get_context("fork").Pool(n) as pool:  # fork starts fast
         tasks = [(address, texts, connections // n, size, seconds, i) for i in range(n)]
         start = time.monotonic()
         latencies = sorted(latency for found in pool.starmap(_client, tasks) for latency in found)
@@ -99,7 +99,7 @@ def _load(address: str, texts: list[str], connections: int, size: int, seconds: 
 
 
 def _client(address: str, texts: list[str], connections: int, size: int, seconds: float, number: int) -> list[float]:
-    """The seconds of each answer of one process; -1 where it is none."""
+    """Return the seconds of each answer of one client process; -1 for a failed one."""
     ends_at = time.monotonic() + seconds
 
     def one(thread: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""What is translated, and what float32 on the CPU makes of it: written once, where the corpora are."""
+"""Inputs of the GPU benchmarks with the answers of float32 on the CPU, written once where the corpora are."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -24,27 +24,27 @@ SENTENCES, COMPARED = 512, 200
 BEAM_SIZES = (1, 4)
 PACKED = WORKSPACE / "gpu" / "packed"
 COMMIT = WORKSPACE / "gpu" / "commit"
-"""What an archive alone has: the random model without weights, and what was checked out where it was made."""
+"""Files that only an archive has: the random model without weights, and the commit that it was made from."""
 
 
 @dataclass(frozen=True)
 class Inputs:
     texts: list[str]
     works: dict[str, list[Work]]
-    """By model."""
+    """Works by model."""
     reference: dict[int, list[list[int]]]
-    """By beam size: the shipped model's answers to its first works, in float32 on the CPU."""
+    """Answers of the shipped model to its first works, in float32 on the CPU, by beam size."""
 
     def agreement(self, model: str, beam_size: int, answers: list[list[int]]) -> str | None:
-        """How many answers are the reference's."""
+        """Return how many answers equal the reference."""
         if model != SHIPPED:
             return None
         pairs = list(zip(self.reference[beam_size], answers, strict=False))
         return f"{sum(wanted == found for wanted, found in pairs)} of {len(pairs)}"
 
 
-def prepare(data: Path | None) -> Path:
-    """Write them, with sentences of the corpora or of our own."""
+def prepare_inputs(data: Path | None) -> Path:
+    """Write the inputs, with sentences of the corpora or our own."""
     sentences = load_sentences(data, SENTENCES)
     tokenizer = Tokenizer.from_file(str(ROOT / "artifacts" / SHIPPED / "tokenizer.json"))
     shipped = works_of(sentences, tokenizer)
@@ -60,21 +60,20 @@ def prepare(data: Path | None) -> Path:
     return _path()
 
 
-def read() -> Inputs:
-    """Those that were prepared."""
+def read_inputs() -> Inputs:
+    """Read the prepared inputs."""
     found = json.loads(_path().read_text())
     works = {model: [Work(**work) for work in works] for model, works in found["works"].items()}
     return Inputs(found["texts"], works, {int(size): answers for size, answers in found["reference"].items()})
 
 
 def prepare_models() -> list[Path]:
-    """Every model in the format of each engine, made where it is missing."""
+    """Write every missing model in the format of each engine."""
     return [artifacts(RANDOM), *(BenchmarkModel(name).ctranslate2("fp32") for name in (SHIPPED, RANDOM))]
 
 
 def artifacts(*models: str) -> Path:
-    """A directory of artifact directories with these models alone: shipped ones as they are, the random one exported
-    here, or of the graphs that were packed."""
+    """Return a directory with only these artifacts: shipped ones, or the random one, exported here or packed."""
     if RANDOM in models:
         return _with_weights(PACKED / RANDOM) if PACKED.exists() else BenchmarkModel(RANDOM).artifacts("fp32")
     directory = workspace("gpu", "+".join(models))
@@ -86,7 +85,7 @@ def artifacts(*models: str) -> Path:
 
 
 def _with_weights(artifact: Path) -> Path:
-    """Random weights do not pack, and are drawn anew: with another version of PyTorch they may be others."""
+    """Draw random weights, which are not packed; another version of PyTorch may draw others."""
     weights = artifact / WEIGHTS
     if not weights.exists():
         checkpoint = load_checkpoint(BenchmarkModel(RANDOM).checkpoint())
@@ -98,12 +97,12 @@ def _with_weights(artifact: Path) -> Path:
 
 
 def commit() -> str:
-    """What is measured; an archive has no git, and a file that says it."""
+    """Return the measured commit; in an archive a file names it."""
     return COMMIT.read_text(encoding="utf-8") if COMMIT.exists() else checked_out()
 
 
 def say(**fields: object) -> None:
-    """One line of JSON."""
+    """Print a line of JSON."""
     print(json.dumps({name: value for name, value in fields.items() if value is not None}), flush=True)
 
 

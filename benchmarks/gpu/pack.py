@@ -1,4 +1,4 @@
-"""An archive for a machine with a GPU and without network, which has Python 3.12, PyTorch and CUDA 13's libraries."""
+"""Packs an archive for a machine with GPU but no network, with Python 3.12, PyTorch and the libraries of CUDA 13."""
 
 import collections
 import re
@@ -65,8 +65,8 @@ def pack(out: Path, architecture: int, part_mb: int) -> None:
 
 
 def prune(library: Path, architecture: int) -> None:
-    """Blank the machine code of other GPUs in a library, so that it packs small. For measuring only: what is left runs
-    on that architecture alone.
+    """Blank the machine code for other GPUs in a library, so that it packs small. Only for measuring: the rest runs on
+    one architecture.
     """
     said = subprocess.run(["readelf", "-SW", library], check=True, capture_output=True, text=True).stdout
     section = re.search(r"\.nv_fatbin\s+PROGBITS\s+\w+\s+(\w+)\s+(\w+)", said)
@@ -96,7 +96,7 @@ def prune(library: Path, architecture: int) -> None:
 
 
 def requirements() -> dict[str, str]:
-    """What serves on CUDA and what the benchmark needs, by name as the locks have it, but for CUDA's own libraries."""
+    """Return the locked packages for serving on CUDA and for the benchmark by name, except CUDA's own libraries."""
     entries = {}
     for lock in ("dev", "cuda"):
         text = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")

@@ -1,11 +1,11 @@
-"""Whether a GPU computes what float32 on the CPU computes, in any company, and leaves nothing to the CPU."""
+"""Checks that a GPU computes what float32 does on the CPU, in any batch, and leaves no nodes to the CPU."""
 
 from dataclasses import dataclass
 
 import onnxruntime
 
 from benchmarks.engines.attend import AttendEngine
-from benchmarks.gpu.inputs import BEAM_SIZES, CLASSIFIER, COMPARED, ProviderName, artifacts, read, say
+from benchmarks.gpu.inputs import BEAM_SIZES, CLASSIFIER, COMPARED, ProviderName, artifacts, read_inputs, say
 from benchmarks.gpu.speed import THREADS
 from benchmarks.models import SHIPPED
 from service.base.artifact import read_artifacts
@@ -14,12 +14,12 @@ from service.runner.provider import Provider
 from service.runner.weights import load
 
 COMPANY, ALONE = 64, 32
-"""Sentences in flight, and those that are asked for alone as well."""
+"""Sentences in flight, and sentences that are also translated alone."""
 
 
 @dataclass(frozen=True)
 class _Recorded(Provider):
-    """Every session knows where its nodes run."""
+    """A provider whose sessions record where their nodes run."""
 
     def _options(self) -> onnxruntime.SessionOptions:
         options = super()._options()
@@ -28,9 +28,9 @@ class _Recorded(Provider):
 
 
 def measure(provider: ProviderName, n_works: int | None) -> None:
-    """Say where the nodes of each graph run, and how many answers are those of float32, and the same alone."""
+    """Print where the nodes of each graph run, and how many answers equal those of float32, and those alone."""
     _placement(provider)
-    inputs = read()
+    inputs = read_inputs()
     works = inputs.works[SHIPPED][:COMPARED][:n_works]
     for engine_name in ("attend", "uncaptured") if provider == "cuda" else ("attend",):
         captures = provider == "cuda" and engine_name == "attend"

@@ -1,4 +1,4 @@
-"""What `python -m benchmarks.gpu all` has measured, as tables in docs/gpu.md."""
+"""Writes the results of `python -m benchmarks.gpu all` as tables in docs/gpu.md."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -13,13 +13,13 @@ NONE = "–"  # noqa: RUF001  A dash.
 
 
 def write(lines: list[Line], page: Path, out: Path) -> None:
-    """Write a page to `out`, with these results in their place."""
+    """Write a page to `out`, with these results in it."""
     text = page.read_text(encoding="utf-8")
     out.write_text(PLACE.sub(lambda _: "\n" + report(lines) + "\n\n", text), encoding="utf-8")
 
 
 def report(lines: list[Line]) -> str:
-    """Machine, tables, and the parts that did not come to their end."""
+    """Return machine, tables, and how the parts ended."""
 
     def of(part: str) -> list[Line]:
         return [line for line in lines if line["part"] == part]
@@ -133,6 +133,6 @@ def _parts(lines: list[Line]) -> list[list[str]]:
 
 
 def _told(line: Line, names: Iterable[str]) -> list[str]:
-    """Numbers and what else is there."""
+    """Return the named values of a line, as text."""
     found = [line.get(name, NONE) for name in names]
     return [one if isinstance(one, str) else f"{one:,}" for one in found]

@@ -1,4 +1,4 @@
-"""The service under mixed requests for a while: every answer is the first one to its request, and memory stays."""
+"""Runs the service under mixed requests: answers must equal the first to their request, and memory must not grow."""
 
 import http.client
 import json
@@ -14,30 +14,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.gpu.http import QUESTIONS, REVIEW, ask, serving
-from benchmarks.gpu.inputs import CLASSIFIER, ProviderName, read, say
+from benchmarks.gpu.inputs import CLASSIFIER, ProviderName, read_inputs, say
 from benchmarks.memory import footprint
 from benchmarks.models import SHIPPED
 
 PROCESSES, CLIENTS = 4, 8
-"""Processes of clients, and clients in each."""
+"""Client processes, and clients in each."""
 
 WARM_UP = 1 / 6
-"""Of the time: memory is looked at after that, and at the end."""
+"""Share of the time after which memory is first measured; the second time is at the end."""
 
 TOLERANCE = 0.02
-"""Scores, attention and embeddings are computed in float16, in batches of any size."""
+"""Largest difference of numbers: they are computed in float16, in batches of any size."""
 
 
 @dataclass(frozen=True)
 class Request:
     path: str
     body: Any
-    """None: GET."""
+    """Body of a POST request; None for GET."""
 
 
 def measure(provider: ProviderName, seconds: float) -> None:
-    """Say how many answers there were, how many were no answer or another one, and how memory grew."""
-    requests = mixed(read().texts)
+    """Print the numbers of answers, failures and different answers, and the memory before and after."""
+    requests = mixed(read_inputs().texts)
     with serving(provider) as server:
         first = [answer(server.address, request) for request in requests]
         counted = load(server.address, requests, first, WARM_UP * seconds)
@@ -59,7 +59,7 @@ def measure(provider: ProviderName, seconds: float) -> None:
 
 
 def mixed(texts: list[str]) -> list[Request]:
-    """Requests of every route, of one text and of many, with and without what they may ask for."""
+    """Return requests of every route, with one text and many, and with several options."""
     some = [texts[7 * i % len(texts)] for i in range(48)]
     translations: list[dict[str, Any]] = [
         *({"text": text, "beam_size": beam_size} for text in some[:8] for beam_size in (1, 4)),
@@ -79,13 +79,13 @@ def mixed(texts: list[str]) -> list[Request]:
 
 
 def answer(address: str, request: Request) -> tuple[int, Any]:
-    """Status and answer, on a connection of its own."""
+    """Return status and answer, on a new connection."""
     with closing(http.client.HTTPConnection(address)) as connection:
         return _asked(connection, request)
 
 
 def load(address: str, requests: list[Request], first: list[tuple[int, Any]], seconds: float) -> Counter[str]:
-    """What all clients count."""
+    """Return the counts of all client processes."""
     tasks = [(address, requests, first, seconds, number) for number in range(PROCESSES)]
     with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
         return sum(pool.starmap(clients, tasks), Counter())
@@ -94,8 +94,8 @@ def load(address: str, requests: list[Request], first: list[tuple[int, Any]], se
 def clients(
     address: str, requests: list[Request], first: list[tuple[int, Any]], seconds: float, number: int
 ) -> Counter[str]:
-    """How many answers came to these requests, in any order, and how they compare with the first ones: "same",
-    "different", or "failed" where there was none. These are the clients of one process."""
+    """Send these requests in random order from the clients of one process; count answers that are the "same" as the
+    first, "different" or "failed"."""
     ends_at = time.monotonic() + seconds
 
     def one(client: int) -> Counter[str]:
@@ -130,7 +130,7 @@ def _asked(connection: http.client.HTTPConnection, request: Request) -> tuple[in
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether two answers are the same, but for what float16 does to numbers."""
+    """Whether two answers are the same, except for differences of float16 numbers."""
     if isinstance(a, float) or isinstance(b, float):
         return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a - b) <= TOLERANCE
     if isinstance(a, dict) and isinstance(b, dict):
@@ -141,7 +141,7 @@ def alike(a: Any, b: Any) -> bool:
 
 
 def device_mb() -> int | None:
-    """Memory that is taken on all GPUs."""
+    """Return the used memory of all GPUs."""
     if shutil.which("nvidia-smi") is None:
         return None
     query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]

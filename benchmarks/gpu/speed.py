@@ -1,4 +1,4 @@
-"""The engine without HTTP: target tokens a second beside CTranslate2's, one step, and what a step's kernels take."""
+"""Measures the engine without HTTP: target tokens per second beside CTranslate2, single steps, and their kernels."""
 
 import collections
 import importlib.util
@@ -17,15 +17,15 @@ import onnxruntime
 
 from benchmarks.engines import TranslationEngine, Work
 from benchmarks.engines.attend import AttendEngine, ComputationProbe
-from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read, say
+from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read_inputs, say
 from benchmarks.models import BenchmarkModel
 from benchmarks.workspace import workspace
 from service.base.artifact import MAX_BEAM_SIZE
 from service.runner.provider import Provider
 
 BATCHES = (1, 8, 64, 256)
-FEWER_WORKS = {1: 64, 8: 128}
-"""For the batches that would take long."""
+WORKS_OF_SLOW_BATCHES = {1: 64, 8: 128}
+"""Number of works for batches that would take long."""
 SOURCE_LENGTH, CACHE_LENGTH = 24, 21
 REPEATED, PROFILED = 50, 30
 THREADS = 4
@@ -34,17 +34,17 @@ THREADS = 4
 def tokens_per_second(
     engine_name: str, model: str, provider: ProviderName, repetitions: int, n_works: int | None
 ) -> None:
-    """Say what an engine makes of all works at each beam size and number of sentences in flight.
+    """Print the speed of an engine at each beam size and number of sentences in flight.
 
     Args:
         engine_name: "attend", "uncaptured" (attend without CUDA graphs) or "ctranslate2".
     """
-    inputs = read()
+    inputs = read_inputs()
     engine = _engine(engine_name, model, provider)
-    # Those of as many rows are neighbours, as attend's engine starts anew for others.
+    # Cells with the same number of rows are neighbours, as the engine restarts for another number.
     cells = sorted(product(BEAM_SIZES, BATCHES), key=lambda cell: max(MAX_BEAM_SIZE, cell[0] * cell[1]), reverse=True)
     for beam_size, batch in cells:
-        works = inputs.works[model][:n_works][: FEWER_WORKS.get(batch)]
+        works = inputs.works[model][:n_works][: WORKS_OF_SLOW_BATCHES.get(batch)]
         answers, seconds = _timed(engine, works, beam_size, batch, repetitions)
         say(
             part="speed",
@@ -62,7 +62,7 @@ def _engine(name: str, model: str, provider: ProviderName) -> TranslationEngine:
     if name == "ctranslate2":
         if provider == "cuda":
             _find_cublas_12()
-        from benchmarks.engines.ctranslate2 import CTranslate2Engine  # the others must not carry its libraries
+        from benchmarks.engines.ctranslate2 import CTranslate2Engine  # other engines must not load its libraries
 
         compute_type = "float16" if provider == "cuda" else "float32"
         return CTranslate2Engine(BenchmarkModel(model).ctranslate2("fp32"), compute_type, 1, THREADS, device=provider)
@@ -71,8 +71,8 @@ def _engine(name: str, model: str, provider: ProviderName) -> TranslationEngine:
 
 
 def _find_cublas_12() -> None:
-    """CTranslate2 asks for cuBLAS 12; that of CUDA 13 serves it. A process looks for libraries where it was told to at
-    its start, so this one starts anew."""
+    """Let CTranslate2, which needs cuBLAS 12, find that of CUDA 13. The process restarts, as libraries are searched
+    where the environment said at the start."""
     folder = str(workspace("gpu", "lib"))
     known = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     nvidia = importlib.util.find_spec("nvidia")
@@ -90,7 +90,7 @@ def _find_cublas_12() -> None:
 def _timed(
     engine: TranslationEngine, works: list[Work], beam_size: int, batch: int, repetitions: int
 ) -> tuple[list[list[int]], float]:
-    """The answers, and the median of the seconds that they take; shapes are seen before."""
+    """Return the answers and their median seconds, after two passes to warm up."""
     seconds = []
     for _ in range(2 + repetitions):
         start = time.perf_counter()
@@ -100,7 +100,7 @@ def _timed(
 
 
 def steps(model: str, provider: ProviderName) -> None:
-    """Say what a decoder step and an encoder pass take, with CUDA graphs and without."""
+    """Print the time of a decoder step and an encoder pass, with and without CUDA graphs."""
     for captures in (False, True) if provider == "cuda" else (False,):
         probe = ComputationProbe(artifacts(model), THREADS, max(BATCHES), Provider(provider, THREADS, captures))
         for rows in BATCHES:
@@ -118,7 +118,7 @@ def steps(model: str, provider: ProviderName) -> None:
 
 
 def _milliseconds(run: Callable[[], object], repetitions: int) -> float:
-    """The median of one run; several are warmed up for."""
+    """Return the median milliseconds of a run, after a warm-up if there are several."""
     seconds = []
     for _ in range(repetitions if repetitions == 1 else repetitions + 5):
         start = time.perf_counter()
@@ -129,7 +129,7 @@ def _milliseconds(run: Callable[[], object], repetitions: int) -> float:
 
 @dataclass(frozen=True)
 class _Profiled(Provider):
-    """Every session writes down what its kernels take."""
+    """A provider whose sessions profile their kernels."""
 
     def _options(self) -> onnxruntime.SessionOptions:
         options = super()._options()
@@ -139,7 +139,7 @@ class _Profiled(Provider):
 
 
 def profile(model: str, provider: ProviderName, rows: int) -> None:
-    """Say which operators run where, how often in a pass, and for how long."""
+    """Print which operators run where, how often per pass, and for how long."""
     probe = ComputationProbe(artifacts(model), THREADS, rows, _Profiled(provider, THREADS))
     step = probe.stepping(rows, CACHE_LENGTH, SOURCE_LENGTH)
     for _ in range(PROFILED):

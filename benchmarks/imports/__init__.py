@@ -1,1 +1,1 @@
-"""Measurements of models that were trained elsewhere."""
+"""Benchmarks of imported models."""

@@ -1,7 +1,8 @@
-"""A classifier of the size of DistilBERT: attend over HTTP, ONNX Runtime called on the same graph, and transformers.
+"""Compares a classifier of DistilBERT's size in attend over HTTP, in ONNX Runtime on the same graph, and in
+transformers.
 
-All get the same texts, so many at once. ONNX Runtime is given token ids in padded batches: what it leaves is what
-attend's server, tokenizer, queue and processes take. Passes are in turns.
+All get the same texts, as many at once. ONNX Runtime gets token ids in padded batches, so the difference to it is what
+server, tokenizer, queue and processes of attend take. Passes are in turns.
 """
 
 import json
@@ -44,11 +45,11 @@ TEXTS, TEXTS_PER_REQUEST, CONNECTIONS = 512, 32, 4
 LOGITS = ["logits"]
 
 Pass = Callable[[list[list[str]]], object]
-"""Classifies the texts of all requests."""
+"""Function that classifies the texts of all requests."""
 
 
 def measure(data: Path | None, quick: bool, console: Console) -> None:
-    """Texts per second of each, and attend's ratio to it."""
+    """Measure texts per second of each engine, and save them."""
     texts = [sentence.text for sentence in load_sentences(data, TEXTS // 4 if quick else TEXTS)]
     requests = [texts[start : start + TEXTS_PER_REQUEST] for start in range(0, len(texts), TEXTS_PER_REQUEST)]
     directory = made_from([Path(__file__)], workspace("models", "transformers") / NAME, save_random_distilbert)
@@ -58,7 +59,7 @@ def measure(data: Path | None, quick: bool, console: Console) -> None:
         passes: dict[str, Pass] = {ATTEND: attend, "ONNX Runtime": _onnxruntime(artifacts, requests)}
         passes[TRANSFORMERS] = _transformers(directory)
         seconds: dict[str, list[float]] = {name: [] for name in passes}
-        for turn in range(2 if quick else 6):  # the first is no more than a warm-up
+        for turn in range(2 if quick else 6):  # the first is a warm-up
             for name, classify in passes.items():
                 began = time.perf_counter()
                 classify(requests)
@@ -79,8 +80,8 @@ def measure(data: Path | None, quick: bool, console: Console) -> None:
 
 
 def save_random_distilbert(directory: Path) -> None:
-    """Write weights, configuration and tokenizer. The tokens of a text are its words' characters, as long as real ones
-    would be in a vocabulary that has few of its words."""
+    """Write weights, configuration and tokenizer. A text has its words' characters as tokens, as many as a real
+    vocabulary with few of its words would give."""
     torch.manual_seed(SEED)
     config = transformers.DistilBertConfig(vocab_size=VOCAB_SIZE)
     transformers.DistilBertForSequenceClassification(config).save_pretrained(directory)
@@ -131,7 +132,7 @@ def _attend(artifacts: Path) -> Iterator[Pass]:
 
 
 def _onnxruntime(artifacts: Path, requests: list[list[str]]) -> Pass:
-    """One thread for each core, each with a batch of its own, as attend's loops have."""
+    """Run one thread per core, each with its own batch, like the workers of attend."""
     (artifact,) = read_artifacts(artifacts)
     session = load(artifact, Provider("cpu", 1), "classifier.onnx")
     tokenizer = Tokenizer.from_file(str(artifact.path("tokenizer.json")))

@@ -1,4 +1,4 @@
-"""What CTranslate2 needs for a model in a process that has nothing else: tokens a second and MB, printed."""
+"""Prints tokens per second and MB of memory of CTranslate2 in a process that has nothing else."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from benchmarks.memory import footprint  # noqa: E402
 
 
 def main(directory: str, language: str, n_tokens: int, n_times: int, pieces: Sequence[str]) -> None:
-    """Translate a sentence a few times by greedy search, into so many tokens."""
+    """Translate a sentence several times by greedy search, into n_tokens tokens."""
     translator = ctranslate2.Translator(directory, "cpu", compute_type="int8", intra_threads=os.cpu_count() or 1)
     limits = {"max_decoding_length": n_tokens, "min_decoding_length": n_tokens}
     for _ in range(n_times):

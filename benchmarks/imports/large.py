@@ -1,8 +1,8 @@
-"""What a model of the size of NLLB-200's distilled 600M takes, with random weights: `python -m benchmarks large`.
+"""Cost of a model of the size of NLLB-200 distilled 600M, with random weights: `python -m benchmarks large`.
 
-It is imported, exported in int8 and served; CTranslate2 runs what its own converter makes of the same directory. Both
-translate one sentence into as many tokens by greedy search. Memory of what was made is the peak of its process, and of
-what serves the proportional set size after a few sentences.
+It is imported, exported in int8 and served; CTranslate2 runs the result of its own converter. Both translate one
+sentence into the same number of tokens by greedy search. Memory is the peak of a process that makes files, and the
+proportional set size of one that serves, after a few sentences.
 """
 
 import os
@@ -22,7 +22,7 @@ SENTENCE, N_TOKENS, N_SENTENCES = "The old house on the hill is wonderful.", 32,
 
 
 def measure() -> dict[str, float]:
-    """Seconds and MB of each step."""
+    """Return seconds and MB of each step."""
     from benchmarks.imports.random_nllb import save_random_nllb  # it needs transformers, which take long to import
 
     sources = [ROOT / "benchmarks" / "imports" / "random_nllb.py"]
@@ -46,7 +46,7 @@ def measure() -> dict[str, float]:
 
 
 def serve(artifacts: Path) -> dict[str, float]:
-    """Seconds until the service is ready, tokens a second of the last sentence, and memory."""
+    """Serve the artifacts; return the seconds until ready, tokens per second of the last sentence, and memory."""
     with started(artifacts) as (client, process_id, ready_s):
         body = {"text": SENTENCE, "source": "en", "target": "fr", "beam_size": 1, "max_target_tokens": N_TOKENS}
         for _ in range(N_SENTENCES):
@@ -58,7 +58,7 @@ def serve(artifacts: Path) -> dict[str, float]:
 
 
 def run_ctranslate2(converted: Path) -> dict[str, float]:
-    """The same of a process that has nothing but the model."""
+    """Run CTranslate2 alone; return its tokens per second and memory."""
     pieces = ["eng_Latn", *("▁" + SENTENCE.replace(" ", "▁")), "</s>"]
     command = [sys.executable, "-m", "benchmarks.imports.ctranslate2_alone", str(converted)]
     command += ["fra_Latn", str(N_TOKENS), str(N_SENTENCES), *pieces]
@@ -73,6 +73,6 @@ def _run(arguments: Sequence[str]) -> dict[str, float]:
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise RuntimeError(f"{' '.join(arguments)} ended with {process.returncode}")
+        raise RuntimeError(f"{' '.join(arguments)} failed with code {process.returncode}")
     cpu_s = usage.ru_utime + usage.ru_stime
     return {"s": time.monotonic() - began, "cpu_s": cpu_s, "peak_mb": usage.ru_maxrss * 1024 / 1e6}

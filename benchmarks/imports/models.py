@@ -1,4 +1,4 @@
-"""A model that was trained elsewhere, in the format of each engine: by our import, and by CTranslate2's converter."""
+"""An imported model in the format of each engine: by our import, and by CTranslate2's converter."""
 
 import shutil
 import warnings
@@ -27,12 +27,12 @@ class ImportedModel(BenchmarkModel):
         return (ATTEND, CTRANSLATE2, TRANSFORMERS)
 
     def directory(self) -> Path:
-        """What transformers loads."""
+        """The directory that transformers wrote."""
         sources = [ROOT / "benchmarks" / "imports" / "random_marian.py"]
         return made_from(sources, workspace("models", "transformers") / self.name, save_random_marian)
 
     def checkpoint(self) -> Path:
-        """What the import makes of it."""
+        """The checkpoint that our import writes."""
         directory = self.directory()
 
         def make(checkpoint: Path) -> None:
@@ -43,7 +43,7 @@ class ImportedModel(BenchmarkModel):
         return made_from(sources, workspace("models") / self.name, make)
 
     def ctranslate2(self, precision: Precision) -> Path:
-        """What CTranslate2's own converter makes of it."""
+        """The directory that CTranslate2's own converter writes."""
         directory = self.directory()
 
         def make(converted: Path) -> None:
@@ -58,10 +58,10 @@ class ImportedModel(BenchmarkModel):
         return made_from(sources, workspace("models", "ctranslate2") / f"{self.name}.{precision}", make)
 
     def path(self, engine: str, precision: Precision) -> Path:
-        """The model as the engine named wants it."""
+        """The model in the format of an engine."""
         return self.directory() if engine == TRANSFORMERS else super().path(engine, precision)
 
 
 def files(directory: Path) -> list[Path]:
-    """What tells weights, and which of the tokens are a target's."""
+    """The files with weights and vocabularies."""
     return [directory / name for name in ("model.safetensors", "vocab.json", "target.spm")]

@@ -1,8 +1,7 @@
-"""A MarianMT of the size of Helsinki-NLP's opus-mt models, with random weights, in the files that transformers writes.
+"""Writes a MarianMT of the size of opus-mt models with random weights, in the files of transformers.
 
-As with `benchmarks.random_model`, every sequence ends where its limit says: the feed-forward networks drown the token
-that was read and change all that they read, so that no token repeats itself for ever, and the bias of the logits keeps
-</s> out of reach.
+As in `benchmarks.random_model`, every sequence ends at its limit: the feed-forward networks outweigh the token that was
+read and change it, so that no token repeats for ever, and the bias of the logits excludes </s>.
 """
 
 import io
@@ -15,7 +14,7 @@ import torch
 from sentencepiece import sentencepiece_model_pb2
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
-from benchmarks.texts import OWN
+from benchmarks.texts import OWN_SENTENCES
 from model.importing.sentencepiece_files import NORMAL
 
 VOCAB_SIZE = 59_514
@@ -23,12 +22,12 @@ EOS_ID, UNK_ID, PAD_ID = 0, 1, VOCAB_SIZE - 1
 N_LAYERS, N_HEADS, D_MODEL, D_FF, POSITIONS = 6, 8, 512, 2048, 512
 SEED = 20
 HIDDEN_GAIN, OUTPUT_GAIN = 5.0, 3.0
-"""On both products of each feed-forward network."""
+"""Factors of both weights of each feed-forward network."""
 EOS_BIAS = -1000.0
 UNLIKELY = -99.0
 N_TRAINED, N_PIECES = 300, 32_000
-"""Pieces of a SentencePiece model, those that our own sentences are cut into, and all; the others are in no text.
-Helsinki-NLP's have as many, for source and target each, of which some are in both."""
+"""Pieces of a SentencePiece model that are trained on our own sentences, and all pieces; the others occur in no text.
+Opus-mt models have as many for source and target each, of which some are in both."""
 
 
 def save_random_marian(directory: Path) -> None:
@@ -77,7 +76,7 @@ def _never_repeat_never_end(model: Any) -> None:
     for name, weight in model.named_parameters():
         if name.endswith("fc1.weight"):
             weight *= HIDDEN_GAIN
-        if name.endswith("fc2.weight"):  # without what the mean of its input, which is never negative, would add
+        if name.endswith("fc2.weight"):  # removes the effect of the mean of its input, which is never negative
             weight.copy_(OUTPUT_GAIN * (weight - weight.mean(dim=1, keepdim=True)))
     model.model.shared.weight[PAD_ID] = 0
     model.final_logits_bias.normal_(std=0.5)
@@ -108,7 +107,7 @@ def _save_tokenizer(directory: Path) -> None:
 def _trained_pieces() -> Any:
     trained = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(OWN.read_text(encoding="utf-8").splitlines() * 10),
+        sentence_iterator=iter(OWN_SENTENCES.read_text(encoding="utf-8").splitlines() * 10),
         model_writer=trained,
         vocab_size=N_TRAINED,
         normalization_rule_name="nmt_nfkc",

@@ -1,4 +1,4 @@
-"""An NLLB-200 of the size of its distilled 600M model, with random weights, to see what memory such a model takes."""
+"""Writes an NLLB-200 of the size of the distilled 600M model with random weights, to measure memory."""
 
 import json
 from pathlib import Path
@@ -7,12 +7,12 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, M2M100Config, M2M100ForConditionalGeneration
 
-from benchmarks.texts import OWN
+from benchmarks.texts import OWN_SENTENCES
 
 VOCAB_SIZE = 256_206
 N_ROWS_WITHOUT_TOKEN = 2
 LANGUAGES = ["deu_Latn", "eng_Latn", "fra_Latn", "rus_Cyrl", "spa_Latn", "zho_Hans"]
-"""A few of its 202, whose tokens take no more room than others."""
+"""Some of its 202 languages; their tokens take no more room than others."""
 N_LAYERS, N_HEADS, D_MODEL, D_FF, POSITIONS = 12, 16, 1024, 4096, 1024
 SEED = 20
 
@@ -42,9 +42,9 @@ def save_random_nllb(directory: Path) -> None:
 
 
 def _save_tokenizer(directory: Path) -> None:
-    """Characters as pieces, and pieces that are in no text."""
+    """Write a tokenizer whose pieces are characters, and others that occur in no text."""
     special = ["<s>", "<pad>", "</s>", "<unk>"]
-    letters = sorted(set(OWN.read_text(encoding="utf-8")) - set(" \n") | {"▁"})
+    letters = sorted(set(OWN_SENTENCES.read_text(encoding="utf-8")) - set(" \n") | {"▁"})
     n_added = len(LANGUAGES) + 1
     n_made_up = VOCAB_SIZE - N_ROWS_WITHOUT_TOKEN - n_added - len(special) - len(letters)
     pieces = [*special, *letters, *(f"<made-up-{i}>" for i in range(n_made_up))]

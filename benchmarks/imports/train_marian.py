@@ -1,9 +1,9 @@
-"""`python -m benchmarks.imports.train_marian OUT --data DIR`: a small MarianMT, English to French, trained briefly.
+"""`python -m benchmarks.imports.train_marian OUT --data DIR`: train a small MarianMT, English to French, briefly.
 
-Random weights tell little about an import: rounding grows in them as in no real model. This one is transformers' own
-MarianMTModel with its own loss, with the files and conventions of Helsinki-NLP's: two SentencePiece models and one
-vocabulary of the pieces of both, </s> 0, <unk> 1 and <pad> last, a bias of the logits that is not zero, targets that
-begin with <pad>. One thread of a CPU trains it in 50 minutes. OUT is a whole checkpoint from the first minutes on.
+Random weights show little of an import: rounding grows in them as in no real model. This is transformers' own
+MarianMTModel with its own loss and the conventions of opus-mt: two SentencePiece models, one vocabulary of the pieces
+of both, </s> 0, <unk> 1 and <pad> last, a nonzero bias of the logits, targets that begin with <pad>. One CPU thread
+trains it in 50 minutes. OUT is a complete checkpoint after a few minutes.
 """
 
 import json
@@ -25,24 +25,24 @@ from model.data import Row, read_tsv
 
 CORPORA = ("tatoeba-anki", "tatoeba-challenge-rest", "multi30k", "wmt-newstest-2008-2018")
 EOS_ID, UNK_ID = 0, 1
-MOST_TOKENS = 80
-"""Of a source or a target; longer pairs are left out."""
+MAX_TOKENS = 80
+"""Most tokens of a source or target; longer pairs are left out."""
 POSITIONS = 512
 PEAK_RATE, WARM_UP = 1e-3, 0.05
-"""The learning rate, which rises for this share of the time and then falls to 0 in a straight line."""
+"""Peak learning rate, and the share of time in which it rises; then it falls linearly to 0."""
 
 Pair = tuple[list[int], list[int]]
 
 
 def main(
-    out: Annotated[Path, typer.Argument(help="Checkpoint directory to write, again and again.")],
+    out: Annotated[Path, typer.Argument(help="Checkpoint directory to write.")],
     data: Annotated[Path, typer.Option(help="Directory with translation/train/.")],
-    minutes: Annotated[float, typer.Option(help="How long to train.")] = 50,
-    n_pieces: Annotated[int, typer.Option(help="Of each of both SentencePiece models.")] = 5000,
-    tokens: Annotated[int, typer.Option(help="Padded target tokens of a batch.")] = 2500,
+    minutes: Annotated[float, typer.Option(help="Minutes of training.")] = 50,
+    n_pieces: Annotated[int, typer.Option(help="Pieces of each SentencePiece model.")] = 5000,
+    tokens: Annotated[int, typer.Option(help="Most padded target tokens of a batch.")] = 2500,
     seed: int = 20,
 ) -> None:
-    """Train it and save it every five minutes."""
+    """Train the model and save it every five minutes."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     out.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def main(
 
 
 def _tokenize(rows: list[Row], out: Path, n_pieces: int) -> tuple[list[Pair], dict[str, int]]:
-    """The pairs as ids, and the vocabulary; the tokenizer's files go to `out`."""
+    """Return the pairs as ids and the vocabulary; write the tokenizer to `out`."""
     models = []
     for name, texts in (("source", [row.left for row in rows]), ("target", [row.right for row in rows])):
         sentencepiece.SentencePieceTrainer.Train(
@@ -108,7 +108,7 @@ def _tokenize(rows: list[Row], out: Path, n_pieces: int) -> tuple[list[Pair], di
         [[vocabulary.get(piece, UNK_ID) for piece in pieces] + [EOS_ID] for pieces in side]
         for side in (sources, targets)
     )
-    return [pair for pair in zip(*ids, strict=True) if max(map(len, pair)) <= MOST_TOKENS], vocabulary
+    return [pair for pair in zip(*ids, strict=True) if max(map(len, pair)) <= MAX_TOKENS], vocabulary
 
 
 def _model(vocabulary: dict[str, int], counts: Counter[int]) -> MarianMTModel:
@@ -137,7 +137,7 @@ def _model(vocabulary: dict[str, int], counts: Counter[int]) -> MarianMTModel:
         bos_token_id=EOS_ID,
         forced_eos_token_id=EOS_ID,
     )
-    config._attn_implementation = "eager"  # twice as fast: of short sequences a CPU's fused attention learns slowly
+    config._attn_implementation = "eager"  # twice as fast on a CPU for short sequences
     model = MarianMTModel(config)
     bias = torch.tensor([math.log(counts[token] + 1) for token in range(len(vocabulary))])
     bias -= bias.mean()
@@ -158,7 +158,7 @@ def _model(vocabulary: dict[str, int], counts: Counter[int]) -> MarianMTModel:
 
 
 def _batches(pairs: list[Pair], tokens: int, order: random.Random) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-    """For ever: pairs of nearly the same lengths, of at most so many padded tokens a side."""
+    """Yield batches for ever, of pairs of similar lengths and at most this many padded tokens per side."""
     while True:
         pairs = sorted(pairs, key=lambda pair: (len(pair[1]) + order.random(), len(pair[0])))
         batches: list[list[Pair]] = []
@@ -184,7 +184,7 @@ def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dic
 
 
 def _save(model: Any, out: Path) -> None:
-    """Replace the files of the checkpoint, each at once, so that it can be read meanwhile."""
+    """Replace the files of the checkpoint one by one, so that it can always be read."""
     part = out / "part"
     model.save_pretrained(part)
     for path in part.iterdir():

@@ -1,1 +1,1 @@
-"""Every system of the lecture, trained on the same data under the same budget: quality, and the cost of each."""
+"""Benchmarks of the lecture's systems, trained on the same data within the same budget."""

@@ -1,4 +1,4 @@
-"""What each system learns."""
+"""Quality of each system."""
 
 import json
 import random
@@ -19,11 +19,11 @@ N_SHUFFLED = 200
 
 
 def measure(systems: Iterable[System], data: Path | None, quick: bool, console: Console) -> None:
-    """Train and score systems, those that were trained before only where their configuration has changed."""
+    """Train and score systems, again only if their configuration has changed, and save the results."""
     tokenizers: dict[str, Path] = {}
     for system in systems:
         directory = system.directory(quick)
-        # A family shares its corpus, and with it its tokenizer.
+        # Systems of a family share their corpus, and with it their tokenizer.
         shared = tokenizers.get(system.family)
         checkpoint = train_and_evaluate(system.experiment(quick), directory, data, console, shared)
         tokenizers.setdefault(system.family, checkpoint / TOKENIZER)
@@ -62,7 +62,7 @@ def _shuffled(text: str, seed: int) -> str:
 
 
 def _curve(run_dir: Path) -> list[tuple[int, float]]:
-    """(step, validation loss), nats."""
+    """Return pairs (step, validation loss in nats)."""
     events = EventAccumulator(str(run_dir))
     events.Reload()
     return [(event.step + 1, event.value) for event in events.Scalars("validation_loss")]

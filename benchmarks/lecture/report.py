@@ -1,4 +1,4 @@
-"""The table of the lecture's systems, with plots: docs/lecture.md."""
+"""Writes docs/lecture.md: tables and plots of the lecture's systems."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from benchmarks.tables import Rows
 from benchmarks.workspace import ROOT, workspace
 
 TEMPLATE = Path(__file__).parent / "report.md"
-"""The page with a place {{part}} for each table and plot."""
+"""Template of the page, with a place {{part}} for each table and plot."""
 
 SCORES = {
     "translation": {"bleu": "BLEU", "chrf": "chrF"},
@@ -32,7 +32,7 @@ COMPARED = (
 
 
 def write(quick: bool, console: Console) -> Path:
-    """Print the tables, and write the page; a quick one stays in the workspace. Returns its path."""
+    """Print the tables and write the page, in the workspace if quick; return its path."""
     path = workspace("quick") / "lecture.md" if quick else ROOT / "docs" / "lecture.md"
     quality, speed = load("lecture-quality", quick), load("lecture-speed", quick)
     budgets = {r["family"]: f"{r['steps']:,} steps, {r['tokens'] / 1e6:.1f} million padded tokens" for r in quality}
@@ -56,7 +56,7 @@ def write(quick: bool, console: Console) -> Path:
 
 
 def _by_commit(records: list[Record]) -> list[list[Record]]:
-    """What was measured at one commit, the earliest first: a table never mixes two."""
+    """Group records by commit, the earliest first: a table never mixes two."""
     commits = dict.fromkeys(record["commit"] for record in sorted(records, key=lambda record: record["date"]))
     return [[record for record in records if record["commit"] == commit] for commit in commits]
 
@@ -103,7 +103,7 @@ def _draw(quality: list[Record], speed: list[Record], directory: Path) -> list[P
 
 
 def _by_time(quality: Record, speed: Record) -> list[tuple[float, float]]:
-    """The validation loss by the seconds that its steps take by themselves."""
+    """Return the validation loss by seconds of training, computed from the time of a step."""
     seconds_a_step = quality["tokens"] / quality["steps"] / tokens_per_s(speed)
     return [(step * seconds_a_step, loss) for step, loss in quality["curve"]]
 

@@ -1,6 +1,6 @@
-"""What each system costs: a training step and a decoding step, against the length of what is read and written.
+"""Cost of each system: a training step and a decoding step, by sequence length.
 
-Weights are random, for time does not depend on them. Systems take turns, so that none has a quieter machine.
+Weights are random: time does not depend on them. Systems take turns, so that all meet the same load of the machine.
 """
 
 import statistics
@@ -26,14 +26,14 @@ from model.training.optimizer import build_optimizer
 from model.training.precision import usable_precision
 
 LENGTHS = (32, 128, 512, 2048)
-"""Tokens of every sequence of a training batch, and cached ones of a decoding step."""
+"""Tokens of every sequence in a training batch, and cached tokens of a decoding step."""
 
 BATCH_TOKENS = 2048
 SECONDS_PER_POINT, ROUNDS = 0.3, 2
 
 
 def measure(systems: Iterable[System], quick: bool, console: Console) -> None:
-    """Milliseconds of each system's steps at each length: medians of rounds in which the systems take turns."""
+    """Measure milliseconds of each system's steps at each length, as medians of rounds in turns, and save them."""
     lengths = LENGTHS[:2] if quick else LENGTHS
     budget_s, rounds = (0.1, 1) if quick else (SECONDS_PER_POINT, ROUNDS)
     timings: dict[System, dict[str, dict[int, list[float]]]] = {}
@@ -56,19 +56,19 @@ def measure(systems: Iterable[System], quick: bool, console: Console) -> None:
 
 
 def tokens_per_s(times: Record) -> float:
-    """Tokens of a short training batch, of both sides where there are two, by the time of its step."""
+    """Return the tokens per second of training with short sequences, on both sides if there are two."""
     sides = 2 if times["family"] == "translation" else 1
     tokens: float = sides * 1000 * times["batch_tokens"] / times["training"][str(LENGTHS[0])]
     return tokens
 
 
 def _longer(experiment: Experiment, length: int) -> Experiment:
-    """The same with positions for such a length."""
+    """Return the experiment with positions for this length."""
     return experiment.model_copy(update={"model": experiment.model.model_copy(update={"max_positions": length})})
 
 
 def _training_step(experiment: Experiment, length: int) -> Callable[[], object]:
-    """A step on a batch of BATCH_TOKENS (of either side), in rows of `length` tokens."""
+    """Return a training step on a batch of BATCH_TOKENS (of either side), in rows of `length` tokens."""
     torch.manual_seed(1)
     model = build_model(experiment)
     module = TrainingModule(model, Optimization(experiment.training, TrainingData([], []), _no_batch))
@@ -103,7 +103,7 @@ def _batch(experiment: Experiment, n_rows: int, length: int) -> Batch:
 
 
 def _decoding_step(experiment: Experiment, length: int) -> Callable[[], object]:
-    """One row's token number `length`, in float32, after a source of as many tokens."""
+    """Return a decoding step of token number `length` in one row, in float32, after a source of this length."""
     torch.manual_seed(1)
     model: Model = build_model(experiment).eval()
     token, lengths = torch.tensor([5]), torch.tensor([length])

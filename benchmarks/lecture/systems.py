@@ -1,4 +1,4 @@
-"""The systems of the lecture, each a configuration of model/configs/lecture with one thing changed."""
+"""The systems of the lecture, each a configuration of model/configs/lecture with one change."""
 
 import re
 from dataclasses import dataclass, field
@@ -19,22 +19,22 @@ Family = Literal["translation", "language-model", "classification"]
 
 @dataclass(frozen=True)
 class System:
-    """One row of the table."""
+    """A system, one row of the table."""
 
     name: str
     section: str
-    """Of the lecture."""
+    """Section of the lecture."""
     changes: dict[str, Any] = field(hash=False)
-    """Of the family's model section; with a `task` they are all of it."""
+    """Changes of the family's `model` section; with a `task` they replace it."""
     family: Family = "translation"
 
     @property
     def slug(self) -> str:
-        """Its name as a file is named."""
+        """Name for files."""
         return re.sub("[^a-z0-9]+", "-", f"{self.family} {self.name}".lower())
 
     def content(self) -> dict[str, Any]:
-        """Its configuration and its recipe, as YAML holds them."""
+        """Return configuration and recipe as in YAML."""
         content: dict[str, Any] = {}
         for file in (CONFIG, RECIPE):
             content |= yaml.safe_load((CONFIGS / self.family / file).read_text(encoding="utf-8"))
@@ -42,12 +42,12 @@ class System:
         return content | {"name": self.slug, "model": model}
 
     def experiment(self, quick: bool) -> Experiment:
-        """What is trained, checked; a quick one for a few steps on a few rows."""
+        """Return the checked experiment; a quick one has few steps and rows."""
         experiment = Experiment.model_validate(self.content())
         return quick_experiment(experiment) if quick else experiment
 
     def directory(self, quick: bool) -> Path:
-        """Where its run and its checkpoint are."""
+        """Return the directory of run and checkpoint."""
         return workspace("lecture", "quick" if quick else "full", self.slug)
 
 

@@ -1,1 +1,1 @@
-"""The servers that attend is compared with."""
+"""Servers that attend is compared with."""

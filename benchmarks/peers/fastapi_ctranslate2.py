@@ -1,8 +1,8 @@
-"""What a good engineer would write instead: FastAPI in front of CTranslate2, with dynamic batching.
+"""The alternative that a good engineer would write: FastAPI before CTranslate2, with dynamic batching.
 
-Sentences of all requests meet in one queue. As many collectors as CTranslate2 has workers take from it: each waits for
-one sentence, then a few milliseconds for company, translates the batch in a thread, and answers. While all are busy the
-queue grows, and so does the next batch.
+Sentences of all requests enter one queue. As many collectors as CTranslate2 has workers read it: each waits for one
+sentence, then a few milliseconds for more, translates the batch in a thread, and answers. While all are busy the queue
+grows, and so does the next batch.
 """
 
 import argparse
@@ -23,18 +23,18 @@ from tokenizers import Tokenizer
 Tokens = list[str]
 
 
-class Request(BaseModel):
+class TranslationRequest(BaseModel):
     text: str | list[str]
     beam_size: int = 4
 
 
 class Batcher:
-    """Sentences of one beam size in, translations out.
+    """Translates sentences in batches of one beam size.
 
     Args:
         workers: batches in parallel.
-        max_batch: sentences of one batch.
-        delay_s: how long a sentence waits for company.
+        max_batch: most sentences of one batch.
+        delay_s: time to wait for more sentences.
     """
 
     def __init__(self, translator: ctranslate2.Translator, workers: int, max_batch: int, delay_s: float) -> None:
@@ -45,7 +45,7 @@ class Batcher:
         self._executor = ThreadPoolExecutor(workers)
 
     async def translate(self, sources: list[Tokens], beam_size: int) -> list[Tokens]:
-        """One target per source, in order."""
+        """Return one target per source, in order."""
         if beam_size not in self._waiting:
             self._waiting[beam_size] = asyncio.Queue()
             self._collectors += [asyncio.create_task(self._collect(beam_size)) for _ in range(self._workers)]
@@ -87,7 +87,7 @@ class Batcher:
 
 
 def create_app(batcher: Batcher, tokenizer: Tokenizer) -> FastAPI:
-    """POST /translate, GET /health."""
+    """Build the application, with POST /translate and GET /health."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -103,7 +103,7 @@ def create_app(batcher: Batcher, tokenizer: Tokenizer) -> FastAPI:
         return {"status": "ok"}
 
     @app.post("/translate")
-    async def translate(request: Request) -> dict[str, list[dict[str, str]]]:
+    async def translate(request: TranslationRequest) -> dict[str, list[dict[str, str]]]:
         texts = [request.text] if isinstance(request.text, str) else request.text
         sentences = [[sentence.strip() for sentence in sentencex.segment("en", text)] for text in texts]
         encodings = tokenizer.encode_batch_fast([sentence for text in sentences for sentence in text])
@@ -116,7 +116,7 @@ def create_app(batcher: Batcher, tokenizer: Tokenizer) -> FastAPI:
 
 
 def main() -> None:
-    """Serve until told to stop."""
+    """Serve until stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="CTranslate2 model directory")
     parser.add_argument("--tokenizer", type=Path, required=True)

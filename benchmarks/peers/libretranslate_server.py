@@ -1,7 +1,7 @@
-"""A real LibreTranslate in an environment of its own, serving our weights as an Argos package in CTranslate2's format.
+"""LibreTranslate in its own environment, serving our weights as an Argos package in CTranslate2's format.
 
-Its sentence splitter would be a neural one, downloaded at start. The package brings spaCy's rules instead, which
-LibreTranslate also knows: they need no download and cost less.
+By default it would download a neural sentence splitter. The package has spaCy's rules instead, which LibreTranslate
+also supports, which need no download and cost less.
 """
 
 import json
@@ -23,7 +23,7 @@ VENV = "libretranslate"
 
 
 def install() -> Path:
-    """The programs of its virtual environment, which the first call makes."""
+    """Return the programs of its virtual environment, which the first call creates."""
     venv = workspace(VENV)
     if not (venv / "bin" / "libretranslate").exists():
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
@@ -32,13 +32,13 @@ def install() -> Path:
 
 
 def environment(checkpoint: Path) -> dict[str, str]:
-    """The variables under which LibreTranslate finds our package, and nothing else."""
+    """Return the environment in which LibreTranslate finds only our package."""
     home = workspace("libretranslate-data")
     data, cache = home / "share" / "argos-translate", home / "cache" / "argos-translate"
     files = (Path(__file__), ROOT / "benchmarks" / "conversion.py", Path(sentencepiece_model.__file__))
     made_from([*weights(checkpoint), *files], data / "packages", lambda directory: _build(checkpoint, directory))
-    (data / "index.json").write_text("[]")  # what could be downloaded: nothing
-    splitter = cache / "spacy" / "senter" / "model"  # taken for a splitter downloaded before; the package's own is used
+    (data / "index.json").write_text("[]")  # nothing can be downloaded
+    splitter = cache / "spacy" / "senter" / "model"  # looks like a downloaded splitter; the package's own is used
     splitter.parent.mkdir(parents=True, exist_ok=True)
     splitter.touch()
     return {
@@ -55,8 +55,8 @@ def environment(checkpoint: Path) -> dict[str, str]:
 
 
 def _build(checkpoint: Path, packages: Path) -> None:
-    """English to French, and the same once more under another name: with fewer than two packages LibreTranslate goes
-    looking for others."""
+    """Write the package for English to French, and again under another name: with fewer than two packages
+    LibreTranslate searches for others."""
     for old in packages.iterdir():
         shutil.rmtree(old)
     package = packages / "translate-en_fr"

@@ -1,6 +1,6 @@
-"""LibreTranslate's application for gunicorn, made as the wsgi.py of its own repository makes it.
+"""LibreTranslate's application for gunicorn, built like in the wsgi.py of its repository.
 
-Runs in LibreTranslate's environment, configured by the variables LT_*.
+It runs in LibreTranslate's environment, configured by variables LT_*.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""Our byte-level BPE tokenizer as a SentencePiece model, because LibreTranslate's packages know no other kind.
+"""Converts our byte-level BPE tokenizer to a SentencePiece model, the only kind in packages of LibreTranslate.
 
-Both are byte pair encoding. A token's bytes become a piece of text, its rank among the merges becomes the piece's
-score, and a byte that is no character by itself becomes a byte piece. Only tokens that are parts of a character, of two
-bytes or more, have no counterpart; their ids keep a place that nothing matches.
+Both are byte pair encoding. A token's bytes become the text of a piece, its rank among the merges the score, and a byte
+that is no character a byte piece. Only tokens with two or more bytes of an incomplete character have no counterpart;
+their ids get a piece that matches nothing.
 """
 
 from typing import Any
@@ -14,12 +14,12 @@ from benchmarks.texts import vocabulary
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 
 SPACE = "▁"
-protobuf: Any = sentencepiece_model_pb2  # its classes are made when it is imported
+protobuf: Any = sentencepiece_model_pb2  # its classes are created on import
 Piece = protobuf.ModelProto.SentencePiece
 
 
 def from_tokenizer(tokenizer: Tokenizer) -> tuple[bytes, list[str]]:
-    """The serialized model, and the piece of every token id."""
+    """Return the serialized model, and the piece of every token id."""
     byte_of = _bytes_of_characters()
     proto = protobuf.ModelProto()
     seen: set[str] = set()
@@ -33,7 +33,7 @@ def from_tokenizer(tokenizer: Tokenizer) -> tuple[bytes, list[str]]:
         seen.add(piece)
         proto.pieces.add(piece=piece, score=-i, type=kind)
     pieces = [piece.piece for piece in proto.pieces]
-    # A model with byte pieces must have all 256, those too whose bytes are characters and so are never needed.
+    # A model with byte pieces must have all 256, including those of characters, which are never needed.
     proto.pieces.extend(
         Piece(piece=_byte_piece(byte), score=0, type=Piece.BYTE) for byte in range(256) if _byte_piece(byte) not in seen
     )
@@ -42,7 +42,7 @@ def from_tokenizer(tokenizer: Tokenizer) -> tuple[bytes, list[str]]:
 
 
 def tokenized_alike(tokenizer: Tokenizer, texts: list[str]) -> int:
-    """How many of the texts are the same tokens in both."""
+    """Return how many texts have the same tokens in both tokenizers."""
     serialized, pieces = from_tokenizer(tokenizer)
     processor = SentencePieceProcessor(model_proto=serialized)
     ours = [[pieces[i] for i in encoding.ids[:-1]] for encoding in tokenizer.encode_batch(texts)]
@@ -50,7 +50,7 @@ def tokenized_alike(tokenizer: Tokenizer, texts: list[str]) -> int:
 
 
 def _piece(raw: bytes) -> tuple[str, int]:
-    """Text and type; no text for part of a character."""
+    """Return text and type of a piece; part of a character has no text."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -78,7 +78,7 @@ def _describe(proto: Any) -> None:
 
 
 def _bytes_of_characters() -> dict[str, int]:
-    """The table of byte-level BPE (Radford et al. 2019): printable bytes are themselves, the others come after 255."""
+    """Return the table of byte-level BPE (Radford et al. 2019): printable bytes are themselves, others follow 255."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
     table = {chr(byte): byte for byte in printable}

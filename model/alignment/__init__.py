@@ -1,1 +1,1 @@
-"""Which attention heads say what word became which."""
+"""Choice of the attention heads that align words."""

@@ -1,8 +1,8 @@
-"""Which heads of the cross-attention align words: those that agree best with a statistical aligner.
+"""Chooses the cross-attention heads that align words: those that agree best with a statistical aligner.
 
-The decoder attends to a source token where it is about to write its translation, or where it has just read it: each
-layer and head has its own habit. What a head says is compared as hard alignment, in which each target word has at most
-one source word: the one with most attention, where </s> stands for none.
+Each head attends to a source token either when the decoder is about to write its translation, or when it has just read
+it. Heads are compared as hard alignments, in which each target word has at most one source word: the one with most
+attention, where </s> stands for none.
 
 Legend: T target tokens, S source tokens, V target words, W source words, H heads, Ld decoder layers.
 """
@@ -26,58 +26,58 @@ from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer
 from model.recipe import DataConfig, DataSource
 from model.tokenizer import BOS_ID
-from model.words import word_columns, words
+from model.words import word_columns, word_spans
 
 Array = NDArray[np.float32]
 
 BATCH_TOKENS = 2048
 CORPUS_ROWS = 60_000
-"""Pairs of each training corpus that the aligner reads; with a dozen corpora that takes two cores 15 minutes."""
-COMPARED = "translation/test/multi30k-val"
-"""Pairs on which heads are compared, unless others are configured: captions, neither trained on nor scored."""
+"""Pairs of each training corpus that the aligner reads; with a dozen corpora it takes two cores 15 minutes."""
+CAPTIONS = "translation/test/multi30k-val"
+"""Default pairs for comparing heads: captions that models are neither trained nor scored on."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What the statistical aligner says of one pair (Och and Ney 2003)."""
+    """Links that the statistical aligner finds in one pair (Och and Ney 2003)."""
 
     sure: Links
-    """In both directions."""
+    """Links found in both directions."""
     possible: Links
-    """In either direction."""
+    """Links found in either direction."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of a choice of heads with the references, in percent."""
+    """Agreement of a choice of heads with the references, in percent."""
 
     alignment: Alignment
     precision: float
-    """Share of its links that are possible."""
+    """Share of its links that are possible links."""
     recall: float
-    """Share of the sure links that are among its own."""
+    """Share of the sure links that it has."""
     aer: float
-    """Alignment error rate, 0 for all sure links and none that is not possible."""
+    """Alignment error rate: 0 if it has all sure links and only possible ones."""
 
     def report(self) -> dict[str, Any]:
-        """One row of the table."""
+        """Return the heads and their rounded scores."""
         scores = {"precision": self.precision, "recall": self.recall, "aer": self.aer}
         return self.alignment.model_dump(mode="json") | {name: round(score, 2) for name, score in scores.items()}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every choice that was tried, the best first."""
+    """All choices of heads that were tried, the best first."""
 
     candidates: list[Agreement]
     compared_on: str
     n_pairs: int
-    """On which they were compared."""
+    """Number of pairs that the choices were compared on."""
     n_aligned: int
-    """Pairs that the statistical aligner read."""
+    """Number of pairs that the statistical aligner read."""
 
     def report(self) -> dict[str, Any]:
-        """What alignment.json holds: the choice, and on what grounds."""
+        """Return the content of alignment.json: the choice and its measurements."""
         return {
             "choice": self.candidates[0].alignment.model_dump(mode="json"),
             "measured": {
@@ -95,8 +95,8 @@ def compare_heads(
     """Compare the heads of a checkpoint on the first `n_pairs` pairs.
 
     Args:
-        data: of the recipe that the model was trained with.
-        corpus_rows: of each training corpus the aligner reads so many at most.
+        data: corpora of the recipe that the model was trained with.
+        corpus_rows: the most rows of each training corpus that the aligner reads.
 
     Raises:
         CheckpointError: the checkpoint is not a translator.
@@ -105,7 +105,9 @@ def compare_heads(
     """
     model = checkpoint.model
     if not isinstance(model, Transformer):
-        raise CheckpointError(f"{checkpoint.config.name} aligns nothing: its task is {checkpoint.config.model.task}")
+        raise CheckpointError(
+            f"{checkpoint.config.name} is no Transformer for translation: its task is {checkpoint.config.model.task}"
+        )
     source = compared_source(data)
     limit = model.config.max_positions
     fitting = (
@@ -121,25 +123,25 @@ def compare_heads(
 
 
 def compared_source(data: DataConfig) -> DataSource:
-    """The one that is configured, or captions of the language pair that the first training file has, its way round."""
+    """Return the configured source, or captions in the language pair and order of the first training file."""
     if data.aligned is not None:
         return data.aligned
     first = data.train[0]
     suffix = Path(first.file).name.split(".", 1)[1]
-    return DataSource(file=f"{COMPARED}.{suffix}", swap=first.swap, licence=first.licence)
+    return DataSource(file=f"{CAPTIONS}.{suffix}", swap=first.swap, licence=first.licence)
 
 
 def training_rows(data: DataConfig, data_dir: Path | None, corpus_rows: int) -> list[Row]:
-    """The first rows of each training corpus, none of them rewritten."""
+    """Return the first rows of each training corpus that is not rewritten."""
     sources = {source.file: source for source in data.kept() if not source.rewrite}
     return [row for source in sources.values() for row in load_rows(source, data_dir)[:corpus_rows]]
 
 
 @torch.inference_mode()
 def word_attention(model: Transformer, tokenizer: Tokenizer, rows: Sequence[Row]) -> Iterator[Array]:
-    """Of each pair, in order, the cross-attention of its words: (2, Ld, H, V, W + 1), by next_row."""
+    """Yield the cross-attention between words of each pair in order: (2, Ld, H, V, W + 1), by next_row."""
     sources = [tokenizer.encode(row.left) for row in rows]
-    targets = [tokenizer.encode(row.right) for row in rows]  # each ends in </s>, as the sources do
+    targets = [tokenizer.encode(row.right) for row in rows]  # each ends in </s>, like the sources
     found: dict[int, Array] = {}
     lengths_of_pairs = np.array([max(map(len, pair)) for pair in zip(sources, targets, strict=True)])
     for batch in batches_by_length(lengths_of_pairs, BATCH_TOKENS):
@@ -148,20 +150,20 @@ def word_attention(model: Transformer, tokenizer: Tokenizer, rows: Sequence[Row]
         cross = translation_matrices(model, source, lengths, target).cross.numpy()
         for i, matrices in zip(batch.tolist(), cross, strict=True):
             left, right = rows[i]
-            of_source = word_columns(left, words(left), sources[i].offsets)
-            of_target = word_columns(right, words(right), targets[i].offsets)
+            of_source = word_columns(left, word_spans(left), sources[i].offsets)
+            of_target = word_columns(right, word_spans(right), targets[i].offsets)
             found[i] = among_words(matrices[..., : len(of_target), : len(of_source)], of_source, of_target[:-1])
     yield from (found[i] for i in range(len(rows)))
 
 
 def among_words(cross: Array, of_source: Array, of_target: Array) -> Array:
-    """Cross-attention of tokens (Ld, H, T + 1, S) to that of words (2, Ld, H, V, W + 1).
+    """Convert cross-attention of tokens (Ld, H, T + 1, S) to that of words (2, Ld, H, V, W + 1).
 
-    A source word has what its tokens have together; a target word has the mean of its tokens. The first half aligns a
-    target token by the row in which it is produced, the second by the next, in which it is read.
+    A source word gets the sum over its tokens, a target word the mean of its tokens. The first half aligns a target
+    token by the row that produces it, the second by the next row, which reads it.
 
     Args:
-        of_source, of_target: (S, W + 1) and (T, V + 1), the word of each token, and at the end no word.
+        of_source, of_target: (S, W + 1) and (T, V + 1), the word of each token; the last column is for no word.
     """
     means = (of_target / np.maximum(of_target.sum(axis=0), 1))[:, :-1].T  # (V, T)
     by_source: Array = cross @ of_source  # (Ld, H, T + 1, W + 1)
@@ -169,10 +171,10 @@ def among_words(cross: Array, of_source: Array, of_target: Array) -> Array:
 
 
 def compare(attention: Sequence[Array], references: Sequence[Reference]) -> list[Agreement]:
-    """Single heads, all heads of a layer and the best few of them, the best first.
+    """Measure single heads, all heads of a layer and the best few of them; return them with the best first.
 
     Args:
-        attention: of each pair, (2, Ld, H, V, W + 1), by next_row.
+        attention: cross-attention of each pair, (2, Ld, H, V, W + 1), by next_row.
     """
     n_layers = attention[0].shape[1]
     candidates: list[Agreement] = []
@@ -185,7 +187,7 @@ def compare(attention: Sequence[Array], references: Sequence[Reference]) -> list
 def compare_layer(
     layer: int, next_row: bool, attention: Sequence[Array], references: Sequence[Reference]
 ) -> list[Agreement]:
-    """The same for one layer: attention (H, V, W + 1) of each pair. To the best head go others while they help."""
+    """Measure one layer with attention (H, V, W + 1) of each pair; heads join the best one while that helps."""
     every = range(len(attention[0]))
 
     def measure(heads: Iterable[int]) -> Agreement:
@@ -203,12 +205,12 @@ def compare_layer(
 
 
 def error_rate(candidate: Agreement) -> float:
-    """To order by."""
+    """Sort key: the alignment error rate."""
     return candidate.aer
 
 
 def agreement(alignment: Alignment, of_layer: Sequence[Array], references: Sequence[Reference]) -> Agreement:
-    """What the mean over some heads of a layer's attention, (H, V, W + 1) of each pair, has to do with references."""
+    """Measure the mean over some heads of a layer, whose attention is (H, V, W + 1) for each pair."""
     n_links = n_sure = n_sure_found = n_possible_found = 0
     for attention, reference in zip(of_layer, references, strict=True):
         links = hard_links(attention[list(alignment.heads)].mean(axis=0))
@@ -218,18 +220,18 @@ def agreement(alignment: Alignment, of_layer: Sequence[Array], references: Seque
         n_possible_found += len(links & reference.possible)
     return Agreement(
         alignment,
-        precision=percent(n_possible_found, n_links),
-        recall=percent(n_sure_found, n_sure),
-        aer=100 - percent(n_sure_found + n_possible_found, n_links + n_sure),
+        precision=percentage(n_possible_found, n_links),
+        recall=percentage(n_sure_found, n_sure),
+        aer=100 - percentage(n_sure_found + n_possible_found, n_links + n_sure),
     )
 
 
 def hard_links(attention: Array) -> Links:
-    """Each target word's best source word, if any: attention (V, W + 1), whose last column is to no word."""
+    """Link each target word to its best source word; the last column of attention (V, W + 1) is for no word."""
     best = attention.argmax(axis=1)
     return {(int(source), target) for target, source in enumerate(best) if source < attention.shape[1] - 1}
 
 
-def percent(part: int, whole: int) -> float:
-    """0 of nothing."""
+def percentage(part: int, whole: int) -> float:
+    """Return the part in percent, or 0 of an empty whole."""
     return 100 * part / max(whole, 1)

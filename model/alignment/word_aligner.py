@@ -6,26 +6,26 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from model.data import Row
-from model.words import words
+from model.words import word_spans
 
 Links = set[tuple[int, int]]
-"""(source word, target word)."""
+"""Pairs (source word, target word)."""
 
 
 class AlignmentError(RuntimeError):
-    """Words cannot be aligned."""
+    """The statistical aligner cannot be run."""
 
 
 def statistical_links(rows: Sequence[Row], n: int) -> list[tuple[Links, Links]]:
-    """Links of the first `n` pairs in both directions, by the statistics of all of them.
+    """Return the links of the first `n` pairs in both directions, by the statistics of all pairs.
 
-    The aligner draws samples without a seed: of a thousand links a few are different each time.
+    The aligner samples without a seed: a few of a thousand links differ each time.
 
     Raises:
         AlignmentError: eflomal is not installed.
     """
     try:
-        eflomal = importlib.import_module("eflomal")  # It needs a C compiler, and only a user of this needs it.
+        eflomal = importlib.import_module("eflomal")  # it needs a C compiler, and only this function uses it
     except ImportError as error:
         raise AlignmentError("aligning words needs eflomal: pip install 'attend[align]'") from error
     with TemporaryDirectory() as directory:
@@ -37,11 +37,11 @@ def statistical_links(rows: Sequence[Row], n: int) -> list[tuple[Links, Links]]:
 
 
 def spaced(text: str) -> str:
-    """The words of a text, a space between them."""
-    return " ".join(text[start:end] for start, end in words(text))
+    """Return the words of a text with a space between them."""
+    return " ".join(text[start:end] for start, end in word_spans(text))
 
 
 def parse(line: str) -> Links:
-    """ "0-0 1-2" as links."""
+    """Parse links like 0-0 1-2."""
     pairs = (pair.split("-") for pair in line.split())
     return {(int(source), int(target)) for source, target in pairs}

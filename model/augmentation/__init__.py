@@ -1,1 +1,1 @@
-"""Rows that corpora lack, made of their own by rewriting."""
+"""Training rows made by rewriting corpora, in forms that the corpora lack."""

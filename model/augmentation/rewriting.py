@@ -1,4 +1,4 @@
-"""Rows as users also write them: other names and numbers, capitals or none, no full stop, long ones, single words.
+"""Rewrites rows as users also write: other names and numbers, capitals or none, no full stop, long or single words.
 
 A small corpus has few names (in Tatoeba nearly all are Tom and Mary), so a model learns these words and not to copy.
 """
@@ -15,20 +15,20 @@ from model.recipe import Rewrite
 from model.words import HALF_WIDTH, JAPANESE
 
 VARIANTS = 4
-"""Rows that are made of one where something in it becomes another by chance."""
+"""Number of random variants of each row."""
 
 NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
 DIGITS = re.compile(r"\d+")
 WIDE_MARKS = ("。", "！", "？", "」", "』")
-MOST_JOINED = 4
-LONGEST_LIST = 8
+MAX_JOINED = 4
+MAX_LIST_LENGTH = 8
 FINAL_PUNCTUATION = re.compile(r"\s*[.!?…。！？]+\s*$")
 FULL_WIDTH_DIGITS = {code: HALF_WIDTH[code] for code in range(ord("０"), ord("９") + 1)}
 KANJI_DIGITS = "〇一二三四五六七八九"
 KANJI_POWERS = ("", "十", "百", "千")
 LONE_NUMBER = re.compile(r"(?<![\d.,．，:：/／A-Za-z])[1-9]\d{0,3}(?![\d.,．，:：/／%％A-Za-z])")
-"""No decimals, times, dates or codes, which are not written in kanji."""
+"""Excludes decimals, times, dates and codes, which are not written in kanji."""
 VOWELS = ("a", "e", "i", "o", "u", "ia", "ou", "ei", "aa", "y")
 ONSETS = (*"bcdfghjklmnprstvwz", "br", "ch", "dr", "fl", "gr", "kr", "kh", "kw", "lj", "mb", "nd", "pr", "sch", "sh",
           "sk", "st", "str", "sz", "th", "tr", "ts", "zh")  # fmt: skip
@@ -38,10 +38,10 @@ CYRILLIC_VOWELS = "аеиоуяэ"
 CYRILLIC_ONSETS = (*"бвгджзклмнпрстфхцчш", "бр", "вл", "гр", "др", "кр", "св", "ск", "ст", "тр", "хр", "щ")
 CYRILLIC_CODAS = ("ан", "ев", "ек", "ил", "ин", "ов", "овский", "он", "ор", "ус", "ян")
 CYRILLIC_CODAS_OF_WOMEN = ("а", "а", "ева", "ина", "ия", "ова", "овская")
-"""For the verbs and adjectives of a row agree with the name in gender."""
+"""Endings of feminine names: verbs and adjectives of a row agree with its name in gender."""
 
 LATIN_SHARE = 0.25
-"""Of the names that are written in Latin letters in Russian too, as those of products are."""
+"""Share of names that stay in Latin letters in Russian too, like those of products."""
 
 LATIN_LETTERS = str.maketrans(
     dict(zip("абвгдеёзийклмнопрстуфыэ", "abvgdeeziyklmnoprstufye", strict=True))
@@ -49,8 +49,8 @@ LATIN_LETTERS = str.maketrans(
 )
 
 
-def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
-    """The rows to which a rewriting applies, rewritten on both sides alike."""
+def rewrite_rows(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
+    """Rewrite the rows to which a rewriting applies, both sides alike, and return only those."""
     if rewrite == "other_names":
         return [row for _ in range(VARIANTS) for row in _renamed(rows, random)]
     if rewrite == "other_numbers":
@@ -72,11 +72,11 @@ def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator
 
 
 def _renamed(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
-    """Rows that share a name or a number between their sides, which become others."""
+    """Yield rows that share a name or a number between their sides, with others in its place."""
     for row in rows:
         new = row
         for pattern, invent in ((NAME, _name), (NUMBER, _number)):
-            # Not sets, whose order is another in every process: a resumed run draws again what the killed one drew.
+            # Sets would have another order in every process; a resumed run must draw what the killed one drew.
             here, there = (dict.fromkeys(pattern.findall(text)) for text in row)
             romanized_there = {romanized(word): word for word in reversed(there)}
             for word in here:
@@ -91,18 +91,18 @@ def _renamed(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
 
 
 def romanized(word: str) -> str:
-    """A Russian name letter by letter, but for its end: Щукин is Shchukin, Дмитрий Dmitry. Others are as they were."""
+    """Transliterate a Russian name, except its ending: Щукин is Shchukin, Дмитрий Dmitry. Others are unchanged."""
     small = re.sub("ий$", "й", word.lower()).translate(LATIN_LETTERS)
     return small.capitalize() if word[:1].isupper() else small
 
 
 def _exchanged(text: str, word: str, invented: str) -> str:
-    """The text with the invented word, in the script of the word whose place it takes."""
+    """Replace a word by the invented one, in the script of the word."""
     return re.sub(rf"(?<!\w){word}(?!\w)", romanized(invented) if word.isascii() else invented, text)
 
 
 def _name(like: str, random: np.random.Generator) -> str:
-    """A word that no corpus has, with a vowel first where `like` has one, because French elides before it (d'Alice)."""
+    """Invent a name, with a vowel first where `like` has one, because French elides before it (d'Alice)."""
     if not like.isascii():
         return _russian_name(like, random)
     syllables = [f"{random.choice(ONSETS)}{random.choice(VOWELS)}" for _ in range(random.integers(1, 4))]
@@ -120,14 +120,13 @@ def _russian_name(like: str, random: np.random.Generator) -> str:
 
 
 def _number(like: str, random: np.random.Generator) -> str:
-    """As many digits, the first of them not zero."""
+    """Draw as many digits as `like` has, the first of them not zero."""
     first, *rest = random.integers(0, 10, len(like))
     return "".join(map(str, [max(first, 1), *rest]))
 
 
 def _renumbered(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
-    """Rows with the same runs of digits in the same order, however they are written (17:45 and 17 h 45, 3,600 and
-    3 600), which become others."""
+    """Yield rows with the same runs of digits on both sides (17:45 and 17 h 45, 3,600 and 3 600), as other digits."""
     for row in (Row(*(text.translate(FULL_WIDTH_DIGITS) for text in row)) for row in rows):
         runs = DIGITS.findall(row.left)
         if runs and runs == DIGITS.findall(row.right):
@@ -136,7 +135,7 @@ def _renumbered(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Ro
 
 
 def _like(run: str, random: np.random.Generator) -> str:
-    """As many digits, and an hour, a day or a minute where it may be one."""
+    """Draw as many digits; a possible hour, day or minute stays one."""
     if len(run) > 2 or (len(run) == 2 and run > "59"):
         return _number(run, random)
     bounds = (
@@ -148,7 +147,7 @@ def _like(run: str, random: np.random.Generator) -> str:
 
 
 def _in_kanji(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows with numbers, those of the Japanese side in kanji: 34 as 三十四."""
+    """Yield rows whose numbers are in kanji on the Japanese side: 34 as 三十四."""
     for row in rows:
         new = Row(*(LONE_NUMBER.sub(_kanji, text) if JAPANESE.search(text) else text for text in row))
         if new != row:
@@ -156,7 +155,7 @@ def _in_kanji(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _kanji(number: re.Match[str]) -> str:
-    """Of 1 to 9999; of powers of ten, one is not said."""
+    """Write a number from 1 to 9999 in kanji; a one before a power of ten is omitted."""
     written = ""
     for power, digit in enumerate(reversed(number.group())):
         if digit != "0":
@@ -170,23 +169,23 @@ def _replaced(text: str, runs: Sequence[str]) -> str:
 
 
 def _joined(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
-    """Two to four rows in one: a corpus of short sentences has too few long ones (Kondo et al. 2021)."""
+    """Join two to four rows: a corpus of short sentences has too few long ones (Kondo et al. 2021)."""
     order = random.permutation(len(rows)).tolist()
     while len(order) >= 2:
-        parts = [rows[order.pop()] for _ in range(min(len(order), int(random.integers(2, MOST_JOINED + 1))))]
+        parts = [rows[order.pop()] for _ in range(min(len(order), int(random.integers(2, MAX_JOINED + 1))))]
         yield Row(*(reduce(_and, side) for side in zip(*parts, strict=True)))
 
 
 def _and(text: str, following: str) -> str:
-    """Two sentences, with no space after a mark of Japanese, which is as wide as one."""
+    """Join two sentences, without a space after wide Japanese punctuation."""
     return f"{text}{'' if text.endswith(WIDE_MARKS) else ' '}{following}"
 
 
 def _lists(pairs: Sequence[Row], n: int, random: np.random.Generator) -> list[Row]:
-    """So many enumerations of three words or more."""
+    """Return n enumerations of three words or more."""
     if not pairs:
         return []
-    drawn = (random.choice(len(pairs), random.integers(3, LONGEST_LIST + 1)) for _ in range(n))
+    drawn = (random.choice(len(pairs), random.integers(3, MAX_LIST_LENGTH + 1)) for _ in range(n))
     return [
         Row(", ".join(pairs[i].left for i in indices), ", ".join(pairs[i].right for i in indices)) for indices in drawn
     ]

@@ -1,4 +1,4 @@
-"""Words and their translations, found in sentence pairs: those that come in the same rows (Dice 1945)."""
+"""Words and their translations, found as words that occur in the same rows (Dice 1945)."""
 
 import re
 from collections import Counter
@@ -7,31 +7,30 @@ from itertools import product
 
 from model.data import Row
 
-LONGEST_ROW = 10
-"""Words of a side; in a longer row a word meets many others."""
-FEWEST_ROWS = 5
-LARGEST_SHARE = 0.02
-"""Of the rows: words in more of them are articles and pronouns, which nobody asks for alone."""
-LEAST_DICE = 0.65
+MAX_WORDS = 10
+"""Longest side that is read: in a longer row a word meets many others."""
+MIN_ROWS, MAX_SHARE = 5, 0.02
+"""Fewest rows, and largest share of them, with a word: in more are articles and pronouns, never asked for alone."""
+MIN_DICE = 0.65
 
 WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 def word_pairs(rows: Sequence[Row]) -> list[Row]:
-    """Pairs of words, each the other's best by Dice's coefficient: rows with both over mean rows with either.
+    """Return pairs of words that are each other's best by Dice's coefficient, rows with both over mean rows with one.
 
-    Words that are the same on both sides are mostly names, and left out. A word is written as it mostly is, which is
-    in small letters unless German makes it a noun, or English a day.
+    Words that are equal on both sides, mostly names, are left out. A word is written as it mostly occurs: in small
+    letters unless it is a German noun or an English day.
     """
     texts = [(set(WORD.findall(row.left.lower())), set(WORD.findall(row.right.lower()))) for row in rows]
     counts = [Counter(word for text in texts for word in text[side]) for side in (0, 1)]
-    most = max(FEWEST_ROWS, LARGEST_SHARE * len(rows))
-    known = [{word for word, n in count.items() if FEWEST_ROWS <= n <= most} for count in counts]
+    most = max(MIN_ROWS, MAX_SHARE * len(rows))
+    known = [{word for word, n in count.items() if MIN_ROWS <= n <= most} for count in counts]
     both = Counter[tuple[str, str]]()
     for left, right in texts:
-        if len(left) <= LONGEST_ROW and len(right) <= LONGEST_ROW:
+        if len(left) <= MAX_WORDS and len(right) <= MAX_WORDS:
             both.update(product(left & known[0], right & known[1]))
-    # Sorted, because sets of words have another order in every process.
+    # Sorted, because a set of words has another order in every process.
     scores = sorted((2 * n / (counts[0][pair[0]] + counts[1][pair[1]]), pair) for pair, n in both.items() if n > 1)
     best_of_left = {left: right for _, (left, right) in scores}
     best_of_right = {right: left for _, (left, right) in scores}
@@ -39,12 +38,12 @@ def word_pairs(rows: Sequence[Row]) -> list[Row]:
     return [
         Row(usual_left[left], usual_right[right])
         for score, (left, right) in scores
-        if score >= LEAST_DICE and best_of_left[left] == right and best_of_right[right] == left != right
+        if score >= MIN_DICE and best_of_left[left] == right and best_of_right[right] == left != right
     ]
 
 
 def _usual_spelling(texts: Iterable[str]) -> dict[str, str]:
-    """The capitals of each word, by the word in small letters; first words do not tell, unless there are no others."""
+    """Return the usual spelling of each word by its lower case; first words count only if there are no others."""
     first, inside = Counter[str](), Counter[str]()
     for text in texts:
         words = WORD.findall(text)

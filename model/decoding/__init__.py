@@ -1,1 +1,1 @@
-"""Writing with a model, token by token."""
+"""Decoding: search and generation, token by token."""

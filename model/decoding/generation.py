@@ -1,4 +1,4 @@
-"""Continuing a text with a language model, greedily or by sampling.
+"""Continues a text with a language model, greedily or by sampling.
 
 Legend: V vocabulary.
 """
@@ -14,31 +14,31 @@ from model.tokenizer import BOS_ID, EOS_ID
 
 
 class GenerationError(ValueError):
-    """What was asked for cannot be generated."""
+    """The requested text cannot be generated."""
 
 
 class Sampler:
-    """Chooses one token after another.
+    """Chooses the next token.
 
     Args:
-        temperature: what logits are divided by; 0 takes the most probable token.
-        top_k: only so many of the most probable tokens are drawn from; None draws from all.
-        seed: of the draws; the same one gives the same text.
+        temperature: divisor of the logits; 0 takes the most probable token.
+        top_k: number of most probable tokens to sample from; None samples from all.
+        seed: seed of sampling; the same seed gives the same text.
 
     Raises:
-        GenerationError: a temperature below 0, or top_k below 1.
+        GenerationError: temperature is below 0, or top_k below 1.
     """
 
     def __init__(self, temperature: float = 0.0, top_k: int | None = None, seed: int = 1) -> None:
         if temperature < 0:
-            raise GenerationError(f"temperature {temperature:g} is below 0")
+            raise GenerationError(f"`temperature` is {temperature:g}; it must be at least 0")
         if top_k is not None and top_k < 1:
-            raise GenerationError(f"top_k {top_k} is below 1")
+            raise GenerationError(f"`top_k` is {top_k}; it must be at least 1")
         self.temperature, self.top_k = temperature, top_k
         self._generator = torch.Generator().manual_seed(seed)
 
     def __call__(self, logits: Tensor) -> int:
-        """A token by logits (V)."""
+        """Choose a token by logits (V)."""
         if self.temperature == 0:
             return int(logits.argmax())
         candidates = logits.topk(min(self.top_k or len(logits), len(logits)))
@@ -47,20 +47,22 @@ class Sampler:
 
 
 def generate(checkpoint: Checkpoint, text: str, max_tokens: int, choose: Callable[[Tensor], int]) -> str:
-    """The text and its continuation by at most `max_tokens` tokens.
+    """Return the text with a continuation of at most `max_tokens` tokens.
 
     Raises:
         CheckpointError: the checkpoint is not a language model.
-        GenerationError: text and continuation are longer than the model's positions.
+        GenerationError: text and continuation exceed the positions of the model.
     """
     model = checkpoint.model
     if not isinstance(model, LanguageModel):
-        raise CheckpointError(f"{checkpoint.config.name} continues no text: its task is {checkpoint.config.model.task}")
+        raise CheckpointError(
+            f"{checkpoint.config.name} is no language model: its task is {checkpoint.config.model.task}"
+        )
     prompt = [BOS_ID, *checkpoint.tokenizer.encode(text).ids]
     n_positions, limit = len(prompt) + max_tokens, model.config.max_positions
     if n_positions > limit:
         raise GenerationError(
-            f"the text is {len(prompt)} tokens, with {max_tokens} more it would be {n_positions}, the limit is {limit}"
+            f"the text has {len(prompt)} tokens, with {max_tokens} more it has {n_positions}; the limit is {limit}"
         )
     continued: str = checkpoint.tokenizer.decode([*prompt, *continuation(model, prompt, max_tokens, choose)])
     return continued
@@ -70,7 +72,7 @@ def generate(checkpoint: Checkpoint, text: str, max_tokens: int, choose: Callabl
 def continuation(
     model: LanguageModel, prompt: list[int], max_tokens: int, choose: Callable[[Tensor], int]
 ) -> list[int]:
-    """Tokens after the prompt, up to </s>, which is left out, with cached keys and values."""
+    """Return the tokens after the prompt, up to but without </s>, with cached keys and values."""
     caches = model.init_caches(1, len(prompt) + max_tokens)
     read, unread, produced = 0, prompt, list[int]()
     while len(produced) < max_tokens:
@@ -88,7 +90,7 @@ def continuation(
 def continuation_uncached(
     model: LanguageModel, prompt: list[int], max_tokens: int, choose: Callable[[Tensor], int]
 ) -> list[int]:
-    """The same by reading everything again for every token: slow and obviously right."""
+    """Return the same tokens by reading everything again for each: slow and obviously right."""
     ids = list(prompt)
     for _ in range(max_tokens):
         token = choose(model.logits(model(torch.tensor([ids]))[0, -1]))

@@ -1,4 +1,4 @@
-"""Reference decoding in PyTorch: what every faster decoder must agree with.
+"""Reference decoding in PyTorch, which every faster decoder must agree with.
 
 Legend: B batch, S source, T target, V vocabulary.
 """
@@ -16,7 +16,7 @@ from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
 
 Prefix = Sequence[int] | Sequence[Sequence[int]]
-"""Of a target, or of each of several."""
+"""Tokens that a target begins with, or those of each of several targets."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,10 @@ def greedy_search(
     max_target_tokens: int,
     prefix: Prefix = (),
 ) -> list[Hypothesis]:
-    """The most probable token at each step, with cached keys and values, for source (B, S) of lengths (B).
+    """Choose the most probable token at each step, with cached keys and values, for source (B, S) of lengths (B).
 
     Args:
-        prefix: tokens with which every target begins, or as many for each, (B, P), whatever their probability, which is
-            not counted.
+        prefix: tokens that every target begins with, or as many for each, (B, P). Their probability does not count.
     """
     source_mask = padding_mask(source_lengths, source.shape[1])
     memory = model.encode(source, source_mask)
@@ -69,7 +68,7 @@ def greedy_search_uncached(
     max_target_tokens: int,
     prefix: Sequence[int] = (),
 ) -> list[Hypothesis]:
-    """The same by running the whole prefix through the decoder at every step: slow and obviously right."""
+    """Search greedily by running the whole prefix through the decoder at every step: slow and obviously right."""
     source_mask = padding_mask(source_lengths, source.shape[1])
     memory = model.encode(source, source_mask)
     tokens = model.config.special_tokens
@@ -87,8 +86,7 @@ def greedy_search_uncached(
 
 
 def _allowed(log_probs: Tensor, position: int, eos: int, prefix: Prefix) -> Tensor:
-    """Log-probabilities (..., V) with which a target, of so many tokens, goes on: as its prefix does, and then with
-    anything but </s>."""
+    """Mask log-probabilities (..., V) at a position of a target: its prefix comes first, and then anything but </s>."""
     begun = torch.tensor(prefix, dtype=torch.long)  # (P), or (B, P)
     if position < begun.shape[-1]:
         tokens = begun[..., position].expand(log_probs.shape[:-1]).unsqueeze(-1)
@@ -112,16 +110,16 @@ def _collect(steps: list[tuple[Tensor, Tensor]], eos: int) -> list[Hypothesis]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A target of beam search: complete, or on its way."""
+    """A target of beam search, complete or not."""
 
     ids: list[int]
-    """Target tokens, with </s> where it was produced."""
+    """Target tokens, with </s> if it was produced."""
     log_prob: float
-    """Sum over the tokens."""
+    """Sum of log-probabilities of the tokens."""
     finish_reason: Literal["eos", "length", "repetition"] | None = None
 
     def rank(self, length_penalty: float) -> tuple[bool, float]:
-        """Higher is better: those that ended by themselves first, then by log-probability over length^penalty."""
+        """Return a rank, higher is better: candidates with </s> first, then by log-probability over length^penalty."""
         return self.finish_reason == "eos", self.log_prob / len(self.ids) ** length_penalty
 
 
@@ -137,13 +135,13 @@ def beam_search(
     stop: Stop = "empty",
     prefix: Sequence[int] = (),
 ) -> list[Candidate]:
-    """The n_best targets of one source (S), best first: slow and obviously right (lecture, "beam search").
+    """Return the n_best targets of one source (S), best first: slow and obviously right (lecture, "beam search").
 
-    At each step every live candidate is continued by every token, and the most probable continuations live on. One
-    that ends leaves the beam, which is narrower from then on; one that is less probable than the n_best-th by more than
-    beam_threshold, in nats, is given up (Freitag and Al-Onaizan 2017). The search ends when the beam is empty; to stop
-    at `no_better`, also when n_best candidates have ended and none that lives is better than the last of them, at its
-    present length. A `full` beam keeps its width; of its candidates those that end count among the best as many alone.
+    At each step every live candidate is continued by every token, and the most probable continuations stay. One that
+    ends leaves the beam, which is narrower from then on; one that is less probable than the n_best-th by more than
+    beam_threshold, in nats, is dropped (Freitag and Al-Onaizan 2017). The search ends when the beam is empty; with stop
+    `no_better` also when n_best candidates have ended and no live one is better, at its present length, than the last
+    of them. A `full` beam keeps its width; only candidates that end among the beam_size best of a step count.
     """
     tokens = model.config.special_tokens
     source_mask = torch.ones_like(source, dtype=torch.bool).unsqueeze(0)
@@ -193,9 +191,9 @@ def _finish_reason(
 
 
 def is_runaway(ids: list[int], n_source: int) -> bool:
-    """Whether a target goes round in circles: as many tokens as the source has, and 24, are 4 or more equal pieces.
+    """Whether a target repeats itself: its last max(24, n_source) tokens are 4 or more equal pieces.
 
-    Looked at after every eighth token. A source that repeats itself may be translated by such a target.
+    Checked after every eighth token. A source that repeats itself may be translated by such a target.
     """
     n = max(24, n_source)
     if len(ids) % 8 != 0 or len(ids) < n:

@@ -1,1 +1,1 @@
-"""What a checkpoint is worth: scores, failure cases, the model card."""
+"""Evaluation of checkpoints: scores, failure cases, the model card."""

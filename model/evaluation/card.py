@@ -1,4 +1,4 @@
-"""The model card: what the files of a model's directory tell, as Markdown that the Hugging Face hub reads too."""
+"""The model card, written from the files of a model's directory as Markdown that the Hugging Face hub reads too."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from model.recipe import Recipe
 
 TEMPLATE = Path(__file__).with_name("card.md")
 CASES = "cases"
-"""In the scores, beside the test sets: the share of each kind of cases that passed."""
+"""Key in the scores, beside the test sets, of the share of passed cases by kind."""
 FAILURES_SHOWN = 2
-"""Of each kind of cases."""
-LONGEST_SHOWN = 160
-"""Characters of a text in a table."""
+"""Failed cases shown of each kind."""
+MAX_SHOWN_CHARACTERS = 160
+"""Most characters of a text in a table."""
 
 METRICS = {
     "bleu": "BLEU",
@@ -29,15 +29,15 @@ METRICS = {
     "perplexity": "perplexity of a token",
     "bits_per_byte": "bits per byte",
 }
-USE = {
+TASKS = {
     "translation": ("translation", "translate", "Hello!"),
     "classification": ("text-classification", "classify", "A good film."),
     "language_model": ("text-generation", "generate", "The film"),
 }
-"""By task: the hub's name of it, the command, and what it may be asked."""
+"""By task: its name on the hub, the command, and an example."""
 FIRST_WORDS = {"fr": "Bonjour !", "de": "Hallo!", "ru": "Привет!", "ja": "こんにちは。"}
 
-ASKED = {
+LICENCE_TERMS = {
     r"-NC|multi30k": "no commercial use",
     r"research use|for research": "made for research: take advice before commercial use",
     r"no formal licence": "no licence was given: rights stay with the authors",
@@ -46,8 +46,8 @@ ASKED = {
     r"BY [\d.]+|Open Government|acknowledgement": "name the source",
     r"BSD|MIT|PSF|Open Publication|(?i:apache)": "keep the notice",
 }
-"""What licences ask for whose names match a pattern."""
-COMMERCE = ("no commercial use", "made for research: take advice before commercial use")
+"""Terms of licences, by patterns of their names."""
+COMMERCIAL_TERMS = ("no commercial use", "made for research: take advice before commercial use")
 
 ADDRESS = {
     "fr": " and forms of address (tu or vous)",
@@ -55,7 +55,7 @@ ADDRESS = {
     "ru": ", forms of address (ты or вы) and the gender of who speaks",
     "ja": " and how polite it is (だ or です)",
 }
-"""What else may change from sentence to sentence, by target language."""
+"""Other features that may change from sentence to sentence, by target language."""
 
 
 def model_card(
@@ -66,15 +66,15 @@ def model_card(
     n_parameters: int,
     cases: Sequence[CaseResult] = (),
 ) -> str:
-    """What a user must know: use, scores, licences, training, limits, failures.
+    """Write the card: use, scores, licences, training, limits, failures.
 
     Args:
-        training: what the checkpoint's training.json holds.
-        evaluation: scores by test set, of which there is at least one, and by kind of case.
+        training: content of the checkpoint's training.json.
+        evaluation: scores by test set, at least one, and by kind of case.
         cases: results of the suite that fits the model, if there is one.
     """
     task = "translation" if config.model.task == "recurrent_translation" else config.model.task
-    tag, command, example = USE[task]
+    tag, command, example = TASKS[task]
     tests = {name: scores for name, scores in evaluation.items() if name != CASES}
     licences: dict[str, str] = training.get("licences") or recipe.licences()
     card = ModelCard.from_template(
@@ -87,7 +87,7 @@ def model_card(
         command=command,
         example=FIRST_WORDS.get(getattr(config.model, "source", ""), example),
         scores=_scores(tests),
-        is_restricted=any(asked in COMMERCE for licence in licences.values() for asked in _asked(licence)),
+        is_restricted=any(asked in COMMERCIAL_TERMS for licence in licences.values() for asked in _terms_of(licence)),
         licences=_licences(licences),
         is_gone=any(source.made_by for source in recipe.data.train),
         address=ADDRESS.get(getattr(config.model, "target", ""), ""),
@@ -150,17 +150,17 @@ def _scores(tests: Mapping[str, Mapping[str, float]]) -> str:
     return _table(["test set", *(METRICS[metric] for metric in metrics)], rows)
 
 
-def _asked(licence: str) -> list[str]:
-    return [asked for pattern, asked in ASKED.items() if re.search(pattern, licence)]
+def _terms_of(licence: str) -> list[str]:
+    return [asked for pattern, asked in LICENCE_TERMS.items() if re.search(pattern, licence)]
 
 
 def _licences(licences: Mapping[str, str]) -> str:
-    """A row for each licence, with the corpora under it."""
+    """Return a table with a row for each licence and its corpora."""
     corpora: dict[str, list[str]] = {}
     for file, licence in licences.items():
         corpora.setdefault(licence, []).append(re.sub(r"^\w+/(train/)?|\.tsv(\.xz)?$", "", file))
     rows = (
-        [licence, ", ".join(files), "; ".join(_asked(licence)) or "not known"] for licence, files in corpora.items()
+        [licence, ", ".join(files), "; ".join(_terms_of(licence)) or "not known"] for licence, files in corpora.items()
     )
     return _table(["licence", "corpora", "what it asks of you"], rows)
 
@@ -188,5 +188,5 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ..."
+    shown = text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]} ..."
     return shown.replace("|", "\\|").replace("\n", " ")

@@ -1,6 +1,6 @@
-"""Suites of cases that models fail, each with a check of what any good answer fulfils: `suites/*.yaml`.
+"""Suites of cases that models fail, each with a check that any good answer passes: `suites/*.yaml`.
 
-A test set's score is a mean over sentences like those of training; a suite says what happens to the others.
+A test set scores the average of sentences like those of training; a suite shows what happens to others.
 """
 
 import math
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 from model.checked_yaml import Strict, load_yaml
 from model.checkpoint import Checkpoint
 from model.config import ClassifierConfig, ModelConfig, RecurrentConfig, TransformerConfig
-from model.evaluation.checks import Ending, n_words, unmet
+from model.evaluation.checks import Ending, n_words, problems_in
 from model.evaluation.scoring import classify, translate
 from model.networks.transformer import TransformerClassifier
 
@@ -24,14 +24,14 @@ SUITES = Path(__file__).parents[1] / "suites"
 
 
 class SuiteError(ValueError):
-    """A suite is missing, is not YAML, or holds a case that checks nothing or that its own right answer fails."""
+    """A suite is missing or no YAML, or has a case that checks nothing or whose correct answer fails."""
 
 
 def _compiles(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
     return pattern
 
 
@@ -40,34 +40,34 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class TranslationCase(Strict):
-    """A sentence, and what its translation must fulfil (model/evaluation/checks.py).
+    """A sentence and the checks of its translation (model/evaluation/checks.py).
 
-    Of every translation it is asked that it is no copy, does not repeat itself, and is half to twice as long in words,
-    give or take two, of which two letters of Japanese are one; `length` asks for more.
+    Every translation must be no copy, not repeat itself, and have half to twice as many words, give or take two; two
+    letters of Japanese count as a word. `length` replaces these bounds.
     """
 
     text: Text
     right: Text
-    """A translation that passes."""
+    """A correct translation, which passes."""
     must: tuple[Pattern, ...] = ()
     never: tuple[Pattern, ...] = ()
     keep: tuple[Text, ...] = ()
     ends: Ending | None = None
     capitals: bool = False
     length: tuple[float, float] | None = None
-    """Least and most words, as multiples of the source's."""
+    """Fewest and most words, as multiples of those of the source."""
 
     @model_validator(mode="after")
     def _can_be_failed(self) -> Self:
         if not (self.must or self.keep):
-            raise ValueError(f"{self.text!r} has neither must nor keep: nearly anything would pass")
+            raise ValueError(f"{self.text!r} needs `must` or `keep`, otherwise nearly anything passes")
         return self
 
     def problems(self, output: str, never: Sequence[str] = ()) -> list[str]:
-        """What a translation lacks; `never` holds for all cases of a suite."""
+        """Return the failed checks of a translation; `never` has patterns for all cases of a suite."""
         n = n_words(self.text)
         shortest, longest = (n * ratio for ratio in self.length) if self.length else (n / 2 - 2, 2 * n + 2)
-        return unmet(
+        return problems_in(
             self.text,
             output,
             must=self.must,
@@ -84,15 +84,15 @@ class TranslationSuite(Strict):
     source: str
     target: str
     never: tuple[Pattern, ...] = ()
-    """Words of the source language that are none of the target language."""
+    """Words of the source language that the target language does not have."""
     cases: dict[str, tuple[TranslationCase, ...]] = Field(min_length=1)
-    """By category."""
+    """Cases by category."""
 
     @model_validator(mode="after")
     def _right_translations_pass(self) -> Self:
         for case in (case for cases in self.cases.values() for case in cases):
             if problems := case.problems(case.right, self.never):
-                raise ValueError(f"{case.right!r} does not pass its own case: {'; '.join(problems)}")
+                raise ValueError(f"{case.right!r} fails its own case: {'; '.join(problems)}")
         return self
 
 
@@ -105,32 +105,32 @@ class LabelSuite(Strict):
     labels: frozenset[str] = Field(min_length=2)
     cases: dict[str, tuple[LabelCase, ...]] = Field(min_length=1)
     neutral: tuple[Text, ...] = ()
-    """Texts of which no label is right: the answer must be unsure."""
+    """Texts that no label fits: the answer must be unsure."""
 
     @model_validator(mode="after")
     def _labels_are_known(self) -> Self:
         for case in (case for cases in self.cases.values() for case in cases):
             if case.label not in self.labels:
-                raise ValueError(f"{case.text!r}: label {case.label!r} is none of {', '.join(sorted(self.labels))}")
+                raise ValueError(f"{case.text!r}: label {case.label!r} must be one of {', '.join(sorted(self.labels))}")
         return self
 
 
 Suite = TranslationSuite | LabelSuite
 
 
-class Answered(NamedTuple):
-    """A translation or a label."""
+class Answer(NamedTuple):
+    """The answer to one text: a translation or a label."""
 
     output: str
     score: float = 1.0
-    """Of a label, its probability."""
+    """Probability of a label."""
 
 
-Answer = Callable[[Sequence[str]], Sequence[Answered]]
-"""Of each text."""
+AnswerTexts = Callable[[Sequence[str]], Sequence[Answer]]
+"""Function that answers texts, in order."""
 
 NEUTRAL, UNSURE = "neutral", 0.65
-"""The category of texts without a label, and the score that none of theirs may reach."""
+"""Category of texts without a label, and the score that their answers must stay below."""
 
 
 @dataclass(frozen=True)
@@ -140,16 +140,16 @@ class CaseResult:
     output: str
     """The translation or the label."""
     right: str
-    """One that passes."""
+    """An answer that passes."""
     problems: list[str]
-    """What the output lacks; empty where it passed."""
+    """Failed checks; empty if the output passed."""
 
 
 def load_suite(path: Path) -> Suite:
     """Read and check a suite: of translations where it has a `source`, of labels otherwise.
 
     Raises:
-        SuiteError: with the file's name and each offending key.
+        SuiteError: the file is missing, or a value is wrong; the message names each key.
     """
     return load_yaml(path, _checked, SuiteError)
 
@@ -160,7 +160,7 @@ def _checked(content: Any) -> Suite:
 
 
 def suite_for(model: ModelConfig, directory: Path = SUITES) -> Suite | None:
-    """The suite of a translator's direction or of a classifier's labels, if there is one."""
+    """Return the suite of a translator's direction or of a classifier's labels, if there is one."""
     for path in sorted(directory.glob("*.yaml")):
         suite = load_suite(path)
         if isinstance(suite, LabelSuite):
@@ -175,8 +175,8 @@ def suite_for(model: ModelConfig, directory: Path = SUITES) -> Suite | None:
     return None
 
 
-def run_suite(suite: Suite, answer: Answer) -> list[CaseResult]:
-    """What is answered to each case, and what that lacks, in the order of the suite."""
+def run_suite(suite: Suite, answer: AnswerTexts) -> list[CaseResult]:
+    """Answer each case of a suite and check the answers, in the order of the suite."""
     if isinstance(suite, LabelSuite):
         labelled = [(category, case) for category, cases in suite.cases.items() for case in cases]
         labels = answer([case.text for _, case in labelled])
@@ -197,23 +197,23 @@ def run_suite(suite: Suite, answer: Answer) -> list[CaseResult]:
     ]
 
 
-def answers_of(checkpoint: Checkpoint) -> Answer:
-    """What a checkpoint itself answers: its greedy translations, or the likeliest labels.
+def answers_of(checkpoint: Checkpoint) -> AnswerTexts:
+    """Return a function that answers with a checkpoint: by greedy translations, or the most probable labels.
 
     Raises:
-        CheckpointError: when it is asked, if it neither translates nor classifies.
+        CheckpointError: raised by the function if the checkpoint neither translates nor classifies.
     """
 
-    def answer(texts: Sequence[str]) -> list[Answered]:
+    def answer(texts: Sequence[str]) -> list[Answer]:
         if isinstance(checkpoint.model, TransformerClassifier):
-            return [Answered(*max(scores.items(), key=itemgetter(1))) for scores in classify(checkpoint, texts)]
-        return [Answered(output) for output, _ in translate(checkpoint, texts)]
+            return [Answer(*max(scores.items(), key=itemgetter(1))) for scores in classify(checkpoint, texts)]
+        return [Answer(output) for output, _ in translate(checkpoint, texts)]
 
     return answer
 
 
 def pass_counts(results: Sequence[CaseResult]) -> dict[str, tuple[int, int]]:
-    """Cases passed and cases, by category, in order; `all` of them last."""
+    """Return the numbers of passed and of all cases by category, in order; `all` comes last."""
     counts: dict[str, tuple[int, int]] = {}
     for result in results:
         for name in (result.category, "all"):
@@ -223,5 +223,5 @@ def pass_counts(results: Sequence[CaseResult]) -> dict[str, tuple[int, int]]:
 
 
 def pass_rates(results: Sequence[CaseResult]) -> dict[str, float]:
-    """Percentage of cases passed, by category; `all` of them last."""
+    """Return the percentage of passed cases by category; `all` comes last."""
     return {category: round(100 * passed / n, 1) for category, (passed, n) in pass_counts(results).items()}

@@ -1,7 +1,7 @@
-"""What any good translation fulfils and a bad one does not: checks of one output, without a reference.
+"""Checks of a translation without a reference, which any good one passes.
 
-Patterns are regular expressions over whole words, whatever the case: `chiens?` is not found in `chienne`. In Japanese,
-which writes words without spaces, they are found anywhere, but a number is a word: `三` is not found in `十三`.
+Patterns are regular expressions over whole words, in any case: `chiens?` does not match in `chienne`. In Japanese,
+which writes no spaces, they match anywhere, but a number is a word: `三` does not match in `十三`.
 """
 
 import re
@@ -18,51 +18,51 @@ WORD = re.compile(r"\w+")
 WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
 NUMERALS = r"\d\u3007一二三四五六七八九十百千万億"
 EDGES = r"(?<!\w)", r"(?!\w)"
-"""Where a word starts and ends."""
+"""Start and end of a word."""
 _OF_JAPANESE = rf"(?!(?<=[{NUMERALS}])(?=[{NUMERALS}]))(?:(?<=[{JAPANESE_LETTERS}])|(?=[{JAPANESE_LETTERS}])|%s)"
 EDGES_OF_JAPANESE = _OF_JAPANESE % EDGES[0], _OF_JAPANESE % EDGES[1]
 GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 CAPITALS = 0.8
-"""Share of the letters of a text in capitals: units and a word that is never capital ("17h45") may be among them."""
+"""Smallest share of capital letters: units, or parts such as the h of "17h45", are never capital."""
 
 REPEATED_WORDS = re.compile(r"\b(\w+(?:\W+\w+){2,11})\W+\1\b|\b(\w+(?:\W+\w+){0,1})(?:\W+\2\b){2,}")
-"""Three words or more twice in a row, one or two words three times."""
+"""Three or more words twice in a row, one or two words three times."""
 REPEATING = re.compile(rf"\b(\w+(?:\W+\w+){{0,11}})\W+\1\b|([{JAPANESE_LETTERS}]{{1,8}})\2")
-"""A source that does so may be translated by what does."""
+"""Repetition in a source, whose translation may repeat itself too."""
 REPEATED_PIECE = re.compile(rf"([^\W{JAPANESE_LETTERS}]{{2,8}})\1{{2,}}")
-"""A piece of a word three times in a row: what a model writes that is caught in one."""
+"""A piece of a word three times in a row, as a model writes when it is caught in a loop."""
 REPEATED_LETTERS = re.compile(rf"([{JAPANESE_LETTERS}]{{6,24}})\W*\1|([{JAPANESE_LETTERS}]{{2,5}})\2{{2,}}")
-"""The same of Japanese: six letters, which are three words, twice in a row, or fewer three times."""
+"""Repetition in Japanese: six letters, about three words, twice in a row, or fewer three times."""
 UNMARKED_QUESTION = re.compile(r"(か[いなねよ]?|かしら|だい|の|だろう|でしょう|ね)。$")
-"""How Japanese asks without a question mark."""
+"""Endings of Japanese questions without a question mark."""
 
 REPEATED = ((REPEATED_WORDS, REPEATING), (REPEATED_PIECE, REPEATED_PIECE), (REPEATED_LETTERS, REPEATING))
-"""What goes round, and what a source has that may do so too."""
+"""Patterns of repetition in outputs, each with a pattern of sources that may be repeated."""
 
 
-def plain(text: str) -> str:
-    """The text with one kind of apostrophe and of space, composed accents, and nothing of ASCII in full width."""
+def normalize_text(text: str) -> str:
+    """Normalize a text: one kind of apostrophe and space, composed accents, ASCII instead of full width."""
     text = unicodedata.normalize("NFC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     return " ".join(text.translate(HALF_WIDTH).split())
 
 
-def found(pattern: str, text: str) -> str | None:
-    """What of the text a pattern of whole words matches."""
+def find_match(pattern: str, text: str) -> str | None:
+    """Return the first match of a pattern of whole words in a text."""
     match = _words(pattern, JAPANESE.search(text) is not None).search(text)
     return match and match.group()
 
 
 @cache  # a suite has more patterns than re keeps
 def _words(pattern: str, is_japanese: bool) -> re.Pattern[str]:
-    # Compiling classes of thousands of kanji takes long, and several times as long where case is to be ignored.
+    # Compiling classes of thousands of kanji is slow, and several times slower when case is ignored.
     start, end = EDGES_OF_JAPANESE if is_japanese else EDGES
     return re.compile(f"{start}(?i:{pattern}){end}")
 
 
-def holds(kept: str, text: str) -> bool:
-    """Whether a name or a number stands in a text; 12,500.5 is the same as 12 500,5."""
-    return found(re.escape(_numerals(kept)), _numerals(text)) is not None
+def contains(kept: str, text: str) -> bool:
+    """Whether a name or a number is in a text; 12,500.5 is the same as 12 500,5."""
+    return find_match(re.escape(_numerals(kept)), _numerals(text)) is not None
 
 
 def _numerals(text: str) -> str:
@@ -70,17 +70,17 @@ def _numerals(text: str) -> str:
 
 
 def n_words(text: str) -> int:
-    """Words between others; of Japanese, which writes them without spaces, two letters are counted as one."""
+    """Count the words of a text; of Japanese, written without spaces, two letters count as one."""
     return len(WORD_OR_TWO_LETTERS.findall(text))
 
 
 def is_copy(output: str, source: str) -> bool:
-    """Whether the output is the source again, but for case and punctuation."""
+    """Whether the output is the source, except for case and punctuation."""
     return WORD.findall(output.casefold()) == WORD.findall(source.casefold())
 
 
-def goes_round(output: str, source: str) -> str | None:
-    """What is repeated in the output, where nothing is in the source."""
+def find_repetition(output: str, source: str) -> str | None:
+    """Return a repetition in the output, unless the source repeats itself too."""
     output, source = output.casefold(), source.casefold()
     for pattern, allowed in REPEATED:
         match = pattern.search(output)
@@ -89,13 +89,13 @@ def goes_round(output: str, source: str) -> str | None:
     return None
 
 
-def in_capitals(text: str) -> bool:
+def is_in_capitals(text: str) -> bool:
     letters = [character for character in text if character.isalpha()]
     return sum(letter.isupper() for letter in letters) >= CAPITALS * len(letters)
 
 
 def ends_with(output: str, ending: Ending) -> bool:
-    """Whether a text ends with a mark, or with none (`word`); closing quotes and brackets may follow it."""
+    """Whether a text ends with a mark, or with no mark (`word`); closing quotes and brackets may follow."""
     output = output.rstrip(" \"'»)”」』")
     if ending == "?" and UNMARKED_QUESTION.search(output):
         return True
@@ -103,7 +103,7 @@ def ends_with(output: str, ending: Ending) -> bool:
     return last == ending if ending != "word" else last not in {".", "!", "?", "…", ":", ";", ",", "。", "、"}
 
 
-def unmet(
+def problems_in(
     source: str,
     output: str,
     *,
@@ -115,29 +115,29 @@ def unmet(
     shortest: float = 0,
     longest: float = float("inf"),
 ) -> list[str]:
-    """What an output lacks, in words; empty where it fulfils all.
+    """Describe what is wrong with an output; empty if nothing is.
 
     Args:
-        must: patterns, each of which is found.
-        never: patterns, none of which is found.
-        keep: names and numbers that stand in it.
-        capitals: nearly all letters are.
-        shortest, longest: words that it has.
+        must: patterns that must all match.
+        never: patterns that must not match.
+        keep: names and numbers that the output must contain.
+        capitals: whether nearly all letters must be capitals.
+        shortest, longest: bounds on the number of words.
     """
-    source, output = plain(source), plain(output)
+    source, output = normalize_text(source), normalize_text(output)
     problems = []
     if is_copy(output, source):
         problems.append("no copy of the source")
-    repeated = goes_round(output, source)
+    repeated = find_repetition(output, source)
     if repeated:
         problems.append(f"no repetition: {repeated}")
     if not shortest <= n_words(output) <= longest:
         problems.append(f"{shortest:.0f} to {longest:.0f} words, not {n_words(output)}")
-    problems += [pattern for pattern in must if found(pattern, output) is None]
-    problems += [f"not: {match}" for pattern in never if (match := found(pattern, output)) is not None]
-    problems += [f"{name} kept" for name in keep if not holds(name, output)]
+    problems += [pattern for pattern in must if find_match(pattern, output) is None]
+    problems += [f"not: {match}" for pattern in never if (match := find_match(pattern, output)) is not None]
+    problems += [f"{name} kept" for name in keep if not contains(name, output)]
     if ends and not ends_with(output, ends):
         problems.append("no punctuation at the end" if ends == "word" else f"{ends} at the end")
-    if capitals and not in_capitals(output):
+    if capitals and not is_in_capitals(output):
         problems.append("capitals")
     return problems

@@ -1,8 +1,8 @@
-"""Whether evidence tells what a classifier goes by: tokens that have most of it matter most when they are taken out.
+"""Faithfulness of evidence: without the tokens that have most of it, a classifier's answer must change most.
 
-Evidence is what a label's logit loses without one token (Li et al. 2016, "Understanding Neural Networks through
-Representation Erasure"). It is measured by "comprehensiveness" (DeYoung et al. 2020, "ERASER", section 4): several
-tokens are taken out together, those with most evidence, or random ones.
+The evidence of a token is what a label's logit loses without it (Li et al. 2016, "Understanding Neural Networks through
+Representation Erasure"). Faithfulness is measured by "comprehensiveness" (DeYoung et al. 2020, "ERASER", section 4):
+several tokens are removed together, those with most evidence, or random ones.
 
 Legend: N texts, S tokens of one of them, C classes.
 """
@@ -21,9 +21,9 @@ from model.tokenizer import n_special_around
 
 BATCH_TOKENS = 4096
 ENCODE_BATCH = 1000
-"""Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
+"""Texts encoded at once: the tokenizer returns kilobytes for each."""
 RANDOM_DRAWS = 5
-"""Of the tokens that are taken out at random, for each text."""
+"""Number of random removals for each text."""
 
 Floats = NDArray[np.float64]
 
@@ -32,29 +32,31 @@ Floats = NDArray[np.float64]
 class Faithfulness:
     n_texts: int
     by_evidence: float
-    """How far the probability of the answer moves, in percent, without the tokens with most evidence for it."""
+    """Mean change of the answer's probability, in percent, without the tokens with most evidence for it."""
     at_random: float
-    """The same without as many others."""
+    """The same without as many random tokens."""
 
     @property
     def ratio(self) -> float:
-        """Several times 1 where evidence is faithful."""
+        """Ratio of the two; well above 1 if evidence is faithful."""
         return self.by_evidence / self.at_random if self.at_random else float("nan")
 
 
 def faithfulness(
     checkpoint: Checkpoint, texts: Sequence[str], n_texts: int = 1000, n_taken_out: int = 3, longest: int = 64
 ) -> Faithfulness:
-    """Take tokens out of `n_texts` texts, always the same, of those that have more tokens and at most `longest`.
+    """Remove `n_taken_out` tokens from `n_texts` texts, always the same ones, of at most `longest` tokens.
 
     Raises:
-        CheckpointError: the checkpoint is no classifier of one label a text, or no text is left.
+        CheckpointError: the checkpoint is no classifier with one label per text, or no text is left.
     """
     model = checkpoint.model
     if not isinstance(model, TransformerClassifier):
-        raise CheckpointError(f"{checkpoint.config.name} is no classifier")
+        raise CheckpointError(f"{checkpoint.config.name} is no classifier: its task is {checkpoint.config.model.task}")
     if model.config.label_activation != "softmax":
-        raise CheckpointError(f"{checkpoint.config.name} says of each label by itself whether it fits")
+        raise CheckpointError(
+            f"{checkpoint.config.name} has `label_activation: sigmoid`; only `softmax` can be measured"
+        )
     before, after = n_special_around(checkpoint.tokenizer)
     few, many = n_taken_out + before + after, min(longest, checkpoint.config.max_tokens)
     sequences = [
@@ -86,13 +88,13 @@ def faithfulness(
 
 
 def _margins(logits: Floats, label: int) -> Floats:
-    """By how much the logit of a label is above the mean of the others', of (N, C): (N)."""
+    """Return how far a label's logit is above the mean of the others, of logits (N, C): (N)."""
     margins: Floats = logits[:, label] - np.delete(logits, label, axis=1).mean(axis=1)
     return margins
 
 
 def _probabilities(logits: Floats, labels: NDArray[np.int64]) -> Floats:
-    """Of each text's label (N), given logits (N, C)."""
+    """Return the probability of each text's label (N), given logits (N, C)."""
     shares = torch.from_numpy(logits).softmax(dim=-1).numpy()
     found: Floats = shares[np.arange(len(labels)), labels]
     return found
@@ -100,7 +102,7 @@ def _probabilities(logits: Floats, labels: NDArray[np.int64]) -> Floats:
 
 @torch.inference_mode()
 def _logits(model: TransformerClassifier, sequences: Sequence[NDArray[np.int64]]) -> Floats:
-    """Of each sequence (N, C)."""
+    """Return the logits (N, C) of sequences."""
     found = np.empty((len(sequences), len(model.config.labels)))
     for batch in batches_by_length(np.array([len(ids) for ids in sequences]), BATCH_TOKENS):
         ids, lengths = pad([sequences[i].tolist() for i in batch])

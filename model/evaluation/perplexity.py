@@ -1,6 +1,6 @@
-"""How well a language model predicts texts: perplexity per token, and bits per byte.
+"""Perplexity of a language model per token, and bits per byte.
 
-Perplexities of models with different tokenizers do not compare; bits per byte of text do.
+Only bits per byte compare between models with different tokenizers.
 """
 
 import math
@@ -19,10 +19,10 @@ from model.training.examples import text_windows
 BATCH_TOKENS = 4096
 
 
-def measure(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str], size: int) -> dict[str, float]:
-    """Perplexity per token, </s> counted, and bits per byte of UTF-8, of texts read in windows of `size` tokens.
+def measure_perplexity(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str], size: int) -> dict[str, float]:
+    """Measure perplexity per token, </s> counted, and bits per byte of UTF-8, in windows of `size` tokens.
 
-    Each token is predicted once, from those before it in its window: a window knows nothing of the one before.
+    Each token is predicted once, from those before it in its window: a window does not see the one before.
     """
     windows = [TextExample(ids) for ids in text_windows(tokenizer, texts, size)]
     nats = 0.0
@@ -38,7 +38,7 @@ def measure(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str], si
 
 @torch.inference_mode()
 def total_nats(model: LanguageModel, batch: TextBatch) -> float:
-    """What all tokens of a batch cost together: the sum of -log p."""
+    """Return the sum of -log p over all tokens of a batch."""
     real = batch.target_output != PAD_ID
     logits = model.logits(model(batch.target_input)[real])
     return float(F.cross_entropy(logits, batch.target_output[real], reduction="sum"))

@@ -15,7 +15,7 @@ from model.checkpoint import Checkpoint, CheckpointError
 from model.config import ClassifierConfig, Language, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
 from model.decoding.search import Hypothesis, greedy_search
-from model.evaluation.perplexity import measure
+from model.evaluation.perplexity import measure_perplexity
 from model.evaluation.reliability import calibration_error, negative_log_likelihood
 from model.networks.language_model import LanguageModel
 from model.networks.transformer import TransformerClassifier
@@ -25,7 +25,7 @@ from model.tokenizer import cut_source, special_around, windows_of
 
 BATCH_TOKENS = 4096
 UNSPACED = {"ja"}
-"""Languages that write no spaces between words."""
+"""Languages without spaces between words."""
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,21 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
     """
     results = []
     for source in sources:
-        rows = sampled(load_rows(source, data_dir), source.sample)
+        rows = sample_rows(load_rows(source, data_dir), source.sample)
         name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
         if isinstance(checkpoint.model, TranslationModel):
             results.append(_evaluate_translation(checkpoint, name, rows, str(checkpoint.model.config.target)))
         elif isinstance(checkpoint.model, LanguageModel):
             texts, size = [row.right for row in rows], checkpoint.config.max_tokens
-            scores = measure(checkpoint.model, checkpoint.tokenizer, texts, size)
+            scores = measure_perplexity(checkpoint.model, checkpoint.tokenizer, texts, size)
             results.append(TestResult(name, scores, {}, len(rows)))
         else:
             results.append(_evaluate_classification(checkpoint, name, rows))
     return results
 
 
-def sampled(rows: list[Row], n_rows: int | None) -> list[Row]:
-    """As many of the rows, always the same, in their order; None takes all."""
+def sample_rows(rows: list[Row], n_rows: int | None) -> list[Row]:
+    """Return n_rows of the rows, always the same, in their order; None takes all."""
     if n_rows is None or n_rows >= len(rows):
         return rows
     chosen = np.random.default_rng(1).choice(len(rows), n_rows, replace=False)
@@ -74,9 +74,9 @@ def _evaluate_translation(checkpoint: Checkpoint, name: str, rows: list[Row], ta
 def score_translations(
     outputs: list[str], references: list[str], target: str
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Corpus BLEU and chrF in points, and their sacrebleu signatures.
+    """Return corpus BLEU and chrF in points, and their sacrebleu signatures.
 
-    BLEU of characters, and so named, where the target language writes words without spaces.
+    BLEU is of characters, and so named, if the target language writes no spaces between words.
     """
     bleu = ("bleu_of_characters", BLEU(tokenize="char")) if target in UNSPACED else ("bleu", BLEU())
     metrics = dict([bleu, ("chrf", CHRF())])
@@ -90,11 +90,11 @@ def _evaluate_classification(checkpoint: Checkpoint, name: str, rows: list[Row])
 
 
 def score_labels(probabilities: Sequence[dict[str, float]], labels: Sequence[str]) -> dict[str, float]:
-    """Accuracy and expected calibration error in percent, negative log-likelihood in nats.
+    """Return accuracy and expected calibration error in percent, negative log-likelihood in nats.
 
     Args:
-        probabilities: of each label, for each text.
-        labels: the right ones.
+        probabilities: probability of each label, for each text.
+        labels: the right labels.
     """
     outputs = [max(scores, key=scores.__getitem__) for scores in probabilities]
     predicted = np.array([scores[output] for scores, output in zip(probabilities, outputs, strict=True)])
@@ -108,7 +108,7 @@ def score_labels(probabilities: Sequence[dict[str, float]], labels: Sequence[str
 
 
 def accuracy(outputs: Sequence[str], labels: Sequence[str]) -> float:
-    """Share of outputs that are the label, in percent."""
+    """Return the share of right outputs, in percent."""
     correct = sum(output == label for output, label in zip(outputs, labels, strict=True))
     return round(100 * correct / len(labels), 2)
 
@@ -120,10 +120,10 @@ def translate(
     source: str | None = None,
     target: str | None = None,
 ) -> list[tuple[str, Hypothesis]]:
-    """Greedy translations of single sentences, in order.
+    """Translate single sentences greedily, in order.
 
     Args:
-        source, target: languages by the model's own codes; by default its first ones.
+        source, target: language codes of the model; by default its first ones.
 
     Raises:
         CheckpointError: the checkpoint is not a translator, or has no such language.
@@ -138,7 +138,7 @@ def translate(
     hypotheses: dict[int, Hypothesis] = {}
     for batch in batches_by_length(np.array([len(ids) for ids in sources]), BATCH_TOKENS):
         ids, lengths = pad([sources[i] for i in batch])
-        # A translation is hardly ever twice as long as its source; the limit bounds the caches.
+        # A translation is rarely twice as long as its source; the limit bounds the caches.
         limit = min(max_target_tokens, 2 * ids.shape[1] + 10)
         found = greedy_search(model, ids, lengths, limit, written.target_prefix if written else ())
         hypotheses |= {int(i): hypothesis for i, hypothesis in zip(batch, found, strict=True)}
@@ -148,22 +148,22 @@ def translate(
 def language_of(
     config: TransformerConfig | RecurrentConfig, side: Literal["source", "target"], code: str | None
 ) -> Language | None:
-    """One of a Transformer's languages, by default the first.
+    """Return one of a Transformer's languages, by default the first.
 
     Raises:
-        CheckpointError: it has no such language.
+        CheckpointError: the model has no such language.
     """
     if not isinstance(config, TransformerConfig):
         return None
     languages = {one.code: one for one in (config.sources if side == "source" else config.targets)}
     if code is not None and code not in languages:
-        raise CheckpointError(f"the model has no {side} language {code}; there are {', '.join(languages)}")
+        raise CheckpointError(f"unknown `{side}` language {code}; the model has {', '.join(languages)}")
     return languages[code or next(iter(languages))]
 
 
 @torch.inference_mode()
 def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, float]]:
-    """Probability of each label for each text; a long text is read in windows and pooled over all of them.
+    """Return the probability of each label for each text; a long text is read in windows and pooled over all.
 
     Raises:
         CheckpointError: the checkpoint is not a classifier.
@@ -177,7 +177,7 @@ def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, flo
     around = special_around(checkpoint.tokenizer)
     for i, ids in enumerate(checkpoint.encode(texts)):
         if len(ids) <= sum(map(len, around)):
-            raise DataError(f"text {i + 1} has nothing in it to be classified")
+            raise DataError(f"text {i + 1} is empty, so it cannot be classified")
         windows += [(i, window) for window in windows_of(ids, size, around)]
     logits: list[list[tuple[torch.Tensor, int]]] = [[] for _ in texts]
     for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):

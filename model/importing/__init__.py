@@ -1,1 +1,1 @@
-"""Models that were trained elsewhere, as checkpoints: each family's names, sizes and tokenizers put into ours."""
+"""Imports models that were trained elsewhere as checkpoints, converting names, sizes and tokenizers."""

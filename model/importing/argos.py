@@ -1,4 +1,4 @@
-"""Packages of Argos Translate and LibreTranslate (.argosmodel): a model of CTranslate2, and a SentencePiece model."""
+"""Packages of Argos Translate and LibreTranslate (.argosmodel): a CTranslate2 model and a SentencePiece model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from model.config import Config, Decoding, Provenance
 from model.importing.ctranslate2 import read_transformer
 from model.importing.ctranslate2_files import read_json_as
 from model.importing.hugging_face import licence_of
-from model.importing.imported import NO_THRESHOLD, Imported, ModelImportError, Options
+from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options
 from model.importing.sentencepiece_files import read_model, tokenizer_of
 from model.tokenizer import end_with
 
 METADATA, MODEL, PIECES, BPE = "metadata.json", "model", "sentencepiece.model", "bpe.model"
 FAMILY = "Argos Translate"
 SPLITTERS = ("minisbd", "stanza", "spacy")
-"""Directories of models that split texts into sentences."""
+"""Folders of models that split texts into sentences."""
 
 MAX_TARGET_TOKENS = 256
 DECODING = Decoding(
     beam_size=4, length_penalty=0.2, beam_threshold=NO_THRESHOLD, stop="full", max_target_tokens=MAX_TARGET_TOKENS
 )
-"""What Argos Translate asks of CTranslate2; packages say nothing of it."""
+"""Settings that Argos Translate passes to CTranslate2; packages have none."""
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """The metadata.json; the rest of it is for those who install packages."""
+    """Fields of metadata.json that an import needs."""
 
     from_code: str = ""
     to_code: str = ""
@@ -41,29 +41,29 @@ class Metadata:
 
 
 def recognizes(directory: Path) -> bool:
-    """Whether a directory has what packages say of themselves."""
+    """Whether a directory has the metadata of a package."""
     return (directory / METADATA).is_file()
 
 
-def read(directory: Path, options: Options) -> Imported:
-    """The package in a directory.
+def import_directory(directory: Path, options: Options) -> ImportedModel:
+    """Import the package in a directory.
 
-    A source may have as many tokens as a target: of a longer one Argos Translate would cut the translation.
+    A source may have as many tokens as a target: Argos Translate would cut the translation of a longer one.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the package is of a kind that is not read here.
+        ModelImportError: a file is missing or damaged, or this kind of package is not supported.
     """
     metadata = read_json_as(directory / METADATA, Metadata)
     if metadata.type != "translate":
-        raise ModelImportError(f"the package is of type {metadata.type}; those of type translate are read here")
+        raise ModelImportError(f"`type` in {METADATA} is {metadata.type}; it must be translate")
     if (directory / BPE).is_file():
-        raise ModelImportError(f"the package cuts words by Moses and {BPE}; those with a {PIECES} are read here")
+        raise ModelImportError(f"the package has Moses BPE ({BPE}), which is not supported; it needs {PIECES}")
     source = _only("source", options.sources, metadata.from_code)
     target = _only("target", options.targets, metadata.to_code)
     found = read_transformer(directory / MODEL, source, target, metadata.target_prefix)
     limit = min(MAX_TARGET_TOKENS, found.config.max_positions)
     version = f", version {metadata.package_version}" if metadata.package_version else ""
-    return Imported(
+    return ImportedModel(
         Config(
             name=options.name or f"argos-{source}-{target}",
             description=f"{FAMILY}, {metadata.from_name or source} to {metadata.to_name or target}{version}.",
@@ -83,7 +83,7 @@ def read(directory: Path, options: Options) -> Imported:
 def _only(which: str, named: tuple[str, ...], said: str) -> str:
     codes = named or ((said,) if said else ())
     if len(codes) != 1:
-        raise ModelImportError(f"a package has one {which} language, and named are: {', '.join(codes) or 'none'}")
+        raise ModelImportError(f"`--{which}` must name one language, not {', '.join(codes) or 'none'}")
     return codes[0]
 
 
@@ -94,7 +94,7 @@ def _tokenizer(directory: Path, end: str | None, ids: Mapping[str, int]) -> Toke
     tokenizer = tokenizer_of(read_model(path))
     if end is not None:
         if end not in ids:
-            raise ModelImportError(f"the vocabulary has no {end}, with which sources end")
+            raise ModelImportError(f"the vocabulary has no {end}, which sources end with")
         end_with(tokenizer, end, ids[end])
     return tokenizer
 

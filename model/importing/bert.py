@@ -1,4 +1,4 @@
-"""Sequence classifiers on encoders of BERT's kind, as transformers saves them."""
+"""Sequence classifiers with a BERT-like encoder, as transformers saves them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from model.config import ClassifierConfig, Config, Provenance
-from model.importing.bert_encoder import NAMINGS, longest_input, read_encoder
+from model.importing.bert_encoder import NAMINGS, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of
 from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 
 HEAD = "ForSequenceClassification"
@@ -20,20 +20,20 @@ HEADS: Mapping[str, tuple[str, str, Literal["tanh", "relu"]]] = {
     "distilbert": ("pre_classifier", "classifier", "relu"),
     "roberta": ("classifier.dense", "classifier.out_proj", "tanh"),
 }
-"""Of each prefix the two dense layers over the first token, and the function between them."""
+"""By encoder prefix: the two dense layers over the first token, and the activation between them."""
 
 
 def recognizes(directory: Path) -> bool:
-    """Whether a directory has a sequence classifier on an encoder that is read here."""
+    """Whether a directory has a sequence classifier with a supported encoder."""
     config = read_json_if_there(directory, CONFIG)
     return config.get("model_type") in NAMINGS and any(name.endswith(HEAD) for name in architectures(config))
 
 
-def read(directory: Path, options: Options) -> Imported:
-    """The classifier of a directory.
+def import_directory(directory: Path, options: Options) -> ImportedModel:
+    """Import the classifier of a directory.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+        ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     encoder = read_encoder(directory)
     tokenizer = read_tokenizer(directory, encoder.fields["vocab_size"])
@@ -56,26 +56,26 @@ def read(directory: Path, options: Options) -> Imported:
         config = Config(
             name=options.name or directory.name,
             description=f"{encoder.naming.family}, a classifier of {len(labels)} labels.",
-            max_tokens=longest_input(length_limits(directory), encoder.n_positions),
+            max_tokens=max_input_tokens(length_limits(directory), encoder.n_positions),
             model=classifier,
             provenance=Provenance(source=directory.name, family=encoder.naming.family, licence=licence_of(directory)),
         )
     except ValidationError as error:
         raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
-    return Imported(config, {**encoder.weights, **head}, tokenizer)
+    return ImportedModel(config, {**encoder.weights, **head}, tokenizer)
 
 
 def _labels(config: Mapping[str, Any], n_labels: int) -> tuple[str, ...]:
-    """In the order of the logits; those that have no names are numbered, as elsewhere."""
+    """Return the labels in the order of the logits; labels without names are numbered, as in transformers."""
     named = config.get("id2label") or {str(i): f"LABEL_{i}" for i in range(n_labels)}
     try:
         labels = tuple(str(named[key]) for key in sorted(named, key=int))
     except (TypeError, ValueError, AttributeError) as error:
-        raise ModelImportError(f"{CONFIG}: id2label does not number labels: {error}") from error
+        raise ModelImportError(f"{CONFIG}: `id2label` must map numbers to labels: {error}") from error
     if len(labels) != n_labels or sorted(map(int, named)) != list(range(n_labels)):
-        raise ModelImportError(f"{CONFIG} has {len(labels)} labels in id2label, and the weights have {n_labels}")
+        raise ModelImportError(f"{CONFIG} has {len(labels)} labels in `id2label`, but the weights have {n_labels}")
     if len(set(labels)) < n_labels:
-        raise ModelImportError(f"{CONFIG}: two labels of id2label have one name")
+        raise ModelImportError(f"{CONFIG}: `id2label` gives two labels the same name")
     return labels
 
 
@@ -86,6 +86,6 @@ def _label_activation(config: Mapping[str, Any], n_labels: int) -> Literal["soft
     if kind == "single_label_classification" and n_labels > 1:
         return "softmax"
     raise ModelImportError(
-        f"the model gives {n_labels} number{'s' * (n_labels > 1)} and no probabilities (problem_type {kind}); "
-        "classifiers are read here"
+        f"the model has {n_labels} output{'s' * (n_labels > 1)} and `problem_type` {kind}, which is not supported; "
+        "classifiers are"
     )

@@ -1,4 +1,4 @@
-"""The encoders of BERT's kind as transformers names them: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT.
+"""Encoders like BERT in the layout of transformers: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT.
 
 Source: Devlin et al. 2019, "BERT"; Liu et al. 2019, "RoBERTa"; Sanh et al. 2019, "DistilBERT".
 """
@@ -20,16 +20,16 @@ from model.importing.weights_files import read_tensors
 
 @dataclass(frozen=True)
 class Naming:
-    """What a family calls what all of them have.
+    """Names of weights and settings in one family of encoders.
 
     Attributes:
-        prefix: of the encoder's weights where there is a head beside it.
-        layers: prefix of each layer's weights, before its number.
-        query, key, value: of a layer.
-        parts: of a layer, by our names.
+        prefix: prefix of the encoder's weights if there is a head beside it.
+        layers: prefix of a layer's weights, before its number.
+        query, key, value: projections of a layer.
+        parts: other parts of a layer, by our names.
         sizes: keys of config.json, by our names.
-        fixed: what config.json does not say.
-        pads_first: whether positions are counted from behind the padding's id.
+        fixed: values that config.json may leave out.
+        pads_first: whether positions are counted from after the padding id.
     """
 
     family: str
@@ -103,21 +103,21 @@ NAMINGS: Mapping[str, Naming] = {
         fixed={"activation": "gelu", "norm_eps": 1e-12, "dropout": 0.1},
     ),
 }
-"""By model_type."""
+"""Naming by model_type."""
 
-WITHOUT_USE = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
-"""Of an encoder's tensors: a pooler that no head reads, and numbers from 0 on."""
+UNUSED_TENSORS = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
+"""Prefixes of tensors that are ignored: a pooler that no head reads, and numbers from 0 on."""
 OLDER_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
 @dataclass(frozen=True)
-class Encoder:
-    """An encoder in our terms.
+class ImportedEncoder:
+    """An encoder with our names.
 
     Attributes:
-        fields: of a LayerConfig and the number of layers, without special tokens.
-        weights: by our names.
-        tensors: all that the file has, by its own names.
+        fields: settings of a LayerConfig and the number of layers, without special tokens.
+        weights: weights by our names.
+        tensors: all tensors of the file, by its names.
     """
 
     naming: Naming
@@ -128,24 +128,24 @@ class Encoder:
 
     @property
     def n_positions(self) -> int:
-        """How many tokens it can read."""
+        """Number of positions."""
         return int(self.fields["max_positions"])
 
 
-def read_encoder(directory: Path) -> Encoder:
-    """The encoder of a directory.
+def read_encoder(directory: Path) -> ImportedEncoder:
+    """Read the encoder of a directory.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+        ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     config = read_json(directory, CONFIG)
     kind = str(config.get("model_type"))
     if kind not in NAMINGS:
-        raise ModelImportError(f"an encoder of model_type {kind} is not read here; {', '.join(NAMINGS)} are")
+        raise ModelImportError(f"`model_type` {kind} is not supported as an encoder; {', '.join(NAMINGS)} are")
     naming = NAMINGS[kind]
     _refuse_variants(config)
     fields = _sizes(config, naming)
-    tensors = {_today(name): tensor for name, tensor in read_tensors(directory).items()}
+    tensors = {_current_name(name): tensor for name, tensor in read_tensors(directory).items()}
     prefix = naming.prefix if any(name.startswith(naming.prefix) for name in tensors) else ""
     own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
     weights = dict(_embedding(own, config, naming))
@@ -154,11 +154,11 @@ def read_encoder(directory: Path) -> Encoder:
     fields["vocab_size"], fields["max_positions"] = (
         len(weights[f"embedding.{name}"]) for name in ("tokens.weight", "encoding")
     )
-    return Encoder(naming, config, fields, weights, tensors)
+    return ImportedEncoder(naming, config, fields, weights, tensors)
 
 
-def longest_input(limits: list[int], n_positions: int) -> int:
-    """The most tokens that all limits allow, and of which a batch, as it is padded, has positions."""
+def max_input_tokens(limits: list[int], n_positions: int) -> int:
+    """Return the most tokens within all limits whose batch, as it is padded, still has positions."""
     longest = min([*limits, n_positions])
     while bucket(longest) > n_positions:
         longest -= 1
@@ -167,12 +167,12 @@ def longest_input(limits: list[int], n_positions: int) -> int:
 
 def _refuse_variants(config: Mapping[str, Any]) -> None:
     if (kind := config.get("position_embedding_type", "absolute")) != "absolute":
-        raise ModelImportError(f"{CONFIG} has position_embedding_type {kind}, only absolute ones are read here")
+        raise ModelImportError(f"{CONFIG}: `position_embedding_type` is {kind}; it must be absolute")
     for key in ("is_decoder", "add_cross_attention"):
         if config.get(key):
-            raise ModelImportError(f"{CONFIG} has {key}: the model is a decoder, and encoders are read here")
+            raise ModelImportError(f"{CONFIG}: `{key}` is set, so the model is a decoder; it must be an encoder")
     if config.get("quantization_config"):
-        raise ModelImportError(f"{CONFIG} has quantization_config: bring the model that was not quantized")
+        raise ModelImportError(f"{CONFIG} has `quantization_config`: import the model before quantization")
 
 
 def _sizes(config: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
@@ -219,19 +219,21 @@ def _layers(tensors: Mapping[str, Tensor], n_layers: int, naming: Naming) -> Ite
 
 
 def _refuse_more(tensors: Mapping[str, Tensor], n_layers: int, naming: Naming) -> None:
-    """A tensor that nothing here reads says that the model is another one than its config.json tells."""
+    """Refuse unknown tensors, which show that the model is not what its config.json says."""
     names = (naming.query, naming.key, naming.value, *naming.parts.values())
     known = {f"{naming.layers}{i}.{name}" for i in range(n_layers) for name in names}
     known |= {
         f"embeddings.{name}"
         for name in ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
     }
-    more = [name for name in tensors if name.rpartition(".")[0] not in known and not name.startswith(WITHOUT_USE)]
+    more = [name for name in tensors if name.rpartition(".")[0] not in known and not name.startswith(UNUSED_TENSORS)]
     if more:
-        raise ModelImportError(f"the weights have {more[0]} ({len(more)} such tensors), which no {naming.family} has")
+        raise ModelImportError(
+            f"the weights have unknown tensors, which no {naming.family} has: {more[0]} ({len(more)} in all)"
+        )
 
 
-def _today(name: str) -> str:
+def _current_name(name: str) -> str:
     for older, today in OLDER_NAMES.items():
         name = name.replace(older, today)
     return name

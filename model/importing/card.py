@@ -1,4 +1,4 @@
-"""The card of an imported model: where it is from, whose licence it has, and what of it is not followed."""
+"""The card of an imported model: origin, licence, and settings that are not followed."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from model.config import Config
 
 
 def card_of(config: Config, notes: Sequence[str]) -> str:
-    """README.md of a checkpoint."""
+    """Return the text of README.md."""
     provenance = config.provenance
     assert provenance is not None, "it was imported"
     front = yaml.safe_dump({"license": provenance.licence or "unknown"}).strip()

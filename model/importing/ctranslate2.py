@@ -1,4 +1,4 @@
-"""Transformers in the directories that CTranslate2's converters write."""
+"""Transformers in directories written by the converters of CTranslate2."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from model.checkpoint import Alignment
 from model.config import Language, SpecialTokens, TransformerConfig
 from model.importing.ctranslate2_files import MODEL, read_directory
 from model.importing.ctranslate2_names import Variables, read_weights
-from model.importing.encoder_decoder import filled_up, rounded_up
+from model.importing.encoder_decoder import pad_rows, round_up
 from model.importing.imported import ModelImportError
 from model.tokenizer import Vocabulary
 
-SPEC, OLDEST_REVISION = "TransformerSpec", 3
+SPEC, MIN_REVISION = "TransformerSpec", 3
 EPS = 1e-5
-OF_TOKENS = ("embedding.tokens.weight", "encoder_embedding.tokens.weight", "output.weight", "output_bias")
+TOKEN_TENSORS = ("embedding.tokens.weight", "encoder_embedding.tokens.weight", "output.weight", "output_bias")
 """Tensors with a row for each token."""
 
 
 @dataclass(frozen=True)
-class TransformerRead:
-    """A translator, but for how it cuts texts into pieces.
+class ImportedTransformer:
+    """A translator without its tokenizer.
 
     Attributes:
-        source_end: the token with which every source ends, as the vocabulary writes it.
-        alignment: None where the file has what converters write if nobody chose.
+        source_end: the token that every source ends with, as the vocabulary writes it.
+        alignment: None if the file has the default of converters, which nobody chose.
     """
 
     config: TransformerConfig
@@ -39,21 +39,21 @@ class TransformerRead:
     alignment: Alignment | None
 
 
-def read_transformer(directory: Path, source: str, target: str, target_prefix: str = "") -> TransformerRead:
-    """The model in such a directory.
+def read_transformer(directory: Path, source: str, target: str, target_prefix: str = "") -> ImportedTransformer:
+    """Read the model in a directory of CTranslate2.
 
     Args:
-        source, target: codes of its languages, which it does not tell.
-        target_prefix: the token with which every target begins, if there is one.
+        source, target: codes of its languages, which the files do not name.
+        target_prefix: the token that every target begins with, if any.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the model is another one than those computed here.
+        ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     stored = read_directory(directory)
-    if stored.spec != SPEC or stored.revision < OLDEST_REVISION:
+    if stored.spec != SPEC or stored.revision < MIN_REVISION:
         raise ModelImportError(
             f"{MODEL} holds {stored.spec or 'a model without a name'}, revision {stored.revision}; "
-            f"{SPEC} from revision {OLDEST_REVISION} on is read here"
+            f"it must be {SPEC}, revision {MIN_REVISION} or later"
         )
     variables, settings = Variables(stored.variables), stored.settings
     weights, dimensions = read_weights(variables)
@@ -64,12 +64,12 @@ def read_transformer(directory: Path, source: str, target: str, target_prefix: s
     of_source, of_target = ({token: i for i, token in enumerate(tokens)} for tokens in (stored.source, stored.target))
     unk, start = of_target[settings.unk_token], settings.decoder_start_token
     if of_source[settings.unk_token] != unk:
-        raise ModelImportError(f"{settings.unk_token} has one id among source tokens and another among target tokens")
+        raise ModelImportError(f"{settings.unk_token} has different ids in the source and target vocabularies")
     if start is None and not starts_empty:
-        raise ModelImportError("the model has no start token of its own (decoder_start_token)")
-    tables = [name for name in OF_TOKENS if name in weights]
+        raise ModelImportError("`decoder_start_token` is null; the model must have a start token")
+    tables = [name for name in TOKEN_TENSORS if name in weights]
     pad = max(len(stored.source), len(stored.target), *(len(weights[name]) for name in tables))
-    n_tokens = rounded_up(pad + 1)
+    n_tokens = round_up(pad + 1)
     language = Language(
         code=target,
         source_prefix=(_id(settings.bos_token, of_source),) if settings.add_source_bos else (),
@@ -93,10 +93,10 @@ def read_transformer(directory: Path, source: str, target: str, target_prefix: s
     except ValidationError as error:
         raise ModelImportError(f"{MODEL} has sizes that do not fit: {error.errors()[0]['msg']}") from error
     n_written = min(len(stored.target), len(weights["embedding.tokens.weight"]))
-    weights |= {name: filled_up(weights[name], n_tokens) for name in tables}
+    weights |= {name: pad_rows(weights[name], n_tokens) for name in tables}
     weights["is_target_token"] = torch.arange(n_tokens) < n_written
     end = settings.eos_token if settings.add_source_eos else None
-    return TransformerRead(config, weights, Vocabulary(of_source, of_target, unk), end, alignment)
+    return ImportedTransformer(config, weights, Vocabulary(of_source, of_target, unk), end, alignment)
 
 
 def _id(token: str, ids: Mapping[str, int]) -> int:
@@ -106,15 +106,12 @@ def _id(token: str, ids: Mapping[str, int]) -> int:
 
 
 def _alignment(variables: Variables, dimensions: Mapping[str, Any]) -> Alignment | None:
-    """The first heads of a layer, or all of them; None if it is the first head of the last layer, which converters
-    name where nobody has trained or chosen one."""
+    """Return the heads that align; None for the first head of the last layer, the default of converters."""
     layer = variables.number("decoder/alignment_layer", "alignment_layer", default=-1)
     heads = variables.number("decoder/alignment_heads", "alignment_heads", default=1)
     if (layer, heads) == (-1, 1):
         return None
     n_layers, n_heads = dimensions["n_decoder_layers"], dimensions["n_heads"]
     if not (-n_layers <= layer < n_layers and 0 <= heads <= n_heads):
-        raise ModelImportError(
-            f"{MODEL} is damaged: it aligns by {heads} heads of layer {layer}, which it does not have"
-        )
+        raise ModelImportError(f"{MODEL} is damaged: it aligns by {heads} heads of layer {layer}, which do not exist")
     return Alignment(layer=layer % n_layers, heads=tuple(range(heads or n_heads)), next_row=False)

@@ -1,4 +1,4 @@
-"""The files of a directory that CTranslate2's converters write: settings, vocabularies, and named tensors.
+"""Files of a directory written by converters of CTranslate2: settings, vocabularies, and named tensors.
 
 Format of the tensors: `model_spec.py` of https://github.com/OpenNMT/CTranslate2 writes version 6, `model.cc` reads all.
 """
@@ -19,21 +19,21 @@ from model.importing.imported import ModelImportError
 from model.tokenizer import BOS, EOS, UNK
 
 MODEL, CONFIG = "model.bin", "config.json"
-LATEST, FIRST_WITH_CONFIG = 6, 6
-"""Versions of the format."""
+MAX_VERSION, MIN_VERSION_WITH_CONFIG = 6, 6
+"""Versions of the format: the latest, and the first with a config.json."""
 TYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16)
-"""By the number that stands for each; before version 4 the size of an item stood for it."""
+"""Types by their code; before version 4 the code is the size of an item."""
 TYPES_BY_SIZE = {4: torch.float32, 2: torch.int16, 1: torch.int8}
 SCALE = "_scale"
 INT16_SCALE = 1000.0
-"""Of int16 without a scale."""
+"""Scale of int16 weights that have none of their own."""
 
 Content = TypeVar("Content")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What tells how texts become tokens; the rest of a config.json is about models that are not read here."""
+    """Settings of tokens in config.json, which an import needs."""
 
     unk_token: str = UNK
     bos_token: str = BOS
@@ -46,13 +46,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class ModelDirectory:
-    """A model as it is stored.
+    """A stored model.
 
     Attributes:
-        spec, revision: which architecture it is, and which names its tensors have.
-        source, target: tokens by their ids, the unknown one among them.
-        variables: by name: weights as numbers (integers divided by their scales), the others as stored. One that has
-            several names is one object.
+        spec, revision: architecture, and version of the names of its tensors.
+        source, target: tokens in the order of their ids, with the unknown token.
+        variables: tensors by name; weights are dequantized, others as stored. Several names may share one object.
     """
 
     spec: str
@@ -70,17 +69,17 @@ def read_directory(directory: Path) -> ModelDirectory:
         ModelImportError: a file is missing or damaged, or of a later version.
     """
     version, spec, revision, variables = _read_model(directory / MODEL)
-    has_config = version >= FIRST_WITH_CONFIG
+    has_config = version >= MIN_VERSION_WITH_CONFIG
     settings = read_json_as(directory / CONFIG, Settings) if has_config else _take_settings(variables)
     source, target = (_tokens(directory, side, settings.unk_token) for side in ("source", "target"))
     return ModelDirectory(spec, revision, settings, source, target, variables)
 
 
 def read_json_as(path: Path, kind: type[Content]) -> Content:
-    """What a JSON file holds.
+    """Read a JSON file into a type.
 
     Raises:
-        ModelImportError: it is missing, or does not hold that.
+        ModelImportError: the file is missing or damaged.
     """
     if not path.is_file():
         raise ModelImportError(f"{path.name} is missing")
@@ -93,7 +92,7 @@ def read_json_as(path: Path, kind: type[Content]) -> Content:
 
 
 def _take_settings(variables: dict[str, Tensor]) -> Settings:
-    """Of a model that has them among its tensors."""
+    """Take the settings from the tensors of an older model."""
 
     def flag(name: str, default: bool) -> bool:
         return bool(variables.pop(name, torch.tensor(default)).any())
@@ -115,7 +114,7 @@ def _take_settings(variables: dict[str, Tensor]) -> Settings:
 
 
 def _tokens(directory: Path, side: str, unk: str) -> list[str]:
-    """A vocabulary, of this side or of both: a list in JSON, or in older models a token a line."""
+    """Read the vocabulary of a side or of both: a list in JSON, or in older models a token per line."""
     for name in (f"{side}_vocabulary", "shared_vocabulary"):
         as_json, as_lines = directory / f"{name}.json", directory / f"{name}.txt"
         if as_json.is_file():
@@ -131,22 +130,22 @@ def _tokens(directory: Path, side: str, unk: str) -> list[str]:
 
 
 def _read_model(path: Path) -> tuple[int, str, int, dict[str, Tensor]]:
-    """Version, specification, its revision, and tensors of a model.bin."""
+    """Read the version, specification, revision and tensors of a model.bin."""
     if not path.is_file():
         raise ModelImportError(f"{path.name} is missing")
     reader = _Reader(path)
     version = reader.number("I")
-    if not 1 <= version <= LATEST:
-        raise ModelImportError(f"{path.name} is no model of CTranslate2, or of a later version than {LATEST}")
+    if not 1 <= version <= MAX_VERSION:
+        raise ModelImportError(f"{path.name} is no CTranslate2 model, or its version is later than {MAX_VERSION}")
     spec, revision = (reader.text(), reader.number("I")) if version >= 2 else ("", 1)
     stored = dict(_variable(reader, version) for _ in range(reader.number("I")))
-    variables = {name: _in_float(name, tensor, stored) for name, tensor in stored.items() if not _is_scale(name)}
+    variables = {name: _dequantize(name, tensor, stored) for name, tensor in stored.items() if not _is_scale(name)}
     for _ in range(reader.number("I") if version >= 3 else 0):
         alias, name = reader.text(), reader.text()
-        if _is_scale(alias):  # of a weight that is an alias too
+        if _is_scale(alias):  # its weight is an alias too
             continue
         if name not in variables:
-            raise reader.damaged(f"{alias} is another name of {name}, which is not there")
+            raise reader.damaged(f"{alias} is an alias of {name}, which is missing")
         variables[alias] = variables[name]
     reader.refuse_more()
     return version, spec, revision, variables
@@ -162,7 +161,7 @@ def _variable(reader: "_Reader", version: int) -> tuple[str, Tensor]:
         code = reader.number("B")
         dtype, n_bytes = TYPES_BY_SIZE.get(code), code * reader.number("I")
     if dtype is None or n_bytes == 0 or n_bytes != math.prod(shape) * dtype.itemsize:
-        raise reader.damaged(f"{name} is not as large as its shape and type say")
+        raise reader.damaged(f"the size of {name} does not match its shape and type")
     return name, torch.from_numpy(reader.take(n_bytes).copy()).view(dtype).reshape(shape)
 
 
@@ -170,20 +169,20 @@ def _is_scale(name: str) -> bool:
     return name.endswith(f"/weight{SCALE}")
 
 
-def _in_float(name: str, tensor: Tensor, stored: Mapping[str, Tensor]) -> Tensor:
-    """A weight as numbers: int8 has a scale for each row, or one, and int16 has one."""
+def _dequantize(name: str, tensor: Tensor, stored: Mapping[str, Tensor]) -> Tensor:
+    """Dequantize a weight: int8 has a scale for each row, or one, and int16 has one."""
     if not name.endswith("/weight") or tensor.is_floating_point():
         return tensor
     scale = stored.get(name + SCALE)
     if scale is None and tensor.dtype == torch.int16:
         scale = torch.tensor(INT16_SCALE)
     if scale is None or tensor.ndim != 2 or scale.numel() not in (1, len(tensor)):
-        raise ModelImportError(f"{MODEL} is damaged: {name} is of integers without a scale for each row")
+        raise ModelImportError(f"{MODEL} is damaged: {name} has integers without a scale for each row")
     return tensor.float() / scale.float().reshape(-1, 1)
 
 
 class _Reader:
-    """Numbers, texts and bytes, one after the other."""
+    """Reads numbers, texts and bytes, one after the other."""
 
     def __init__(self, path: Path) -> None:
         self._name = path.name
@@ -191,26 +190,26 @@ class _Reader:
         self._at = 0
 
     def number(self, code: str) -> int:
-        """One of type `code` of the module struct."""
+        """Read a number of type `code` of the module struct."""
         (number,) = struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")).data)
         return int(number)
 
     def text(self) -> str:
-        """Its length, with the NUL that ends it, stands before it."""
+        """Read a text, preceded by its length, which counts the final NUL."""
         try:
             return self.take(self.number("H")).tobytes().decode().removesuffix("\0")
         except UnicodeDecodeError as error:
-            raise self.damaged("a name is no UTF-8") from error
+            raise self.damaged("a name is not UTF-8") from error
 
     def take(self, n_bytes: int) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
         taken = self._bytes[self._at : self._at + n_bytes]
         if len(taken) < n_bytes:
-            raise self.damaged(f"it ends after {len(self._bytes):,} bytes, and more were to come")
+            raise self.damaged(f"it ends after {len(self._bytes):,} bytes, too early")
         self._at += n_bytes
         return taken
 
     def refuse_more(self) -> None:
-        """Nothing may come after the last."""
+        """Raise an error if bytes are left."""
         if self._at < len(self._bytes):
             raise self.damaged(f"{len(self._bytes) - self._at:,} bytes come after its end")
 

@@ -1,6 +1,6 @@
-"""The tensors of CTranslate2's Transformers by our names.
+"""Converts the names of CTranslate2's Transformer tensors to ours.
 
-Only names that are known here are read: any other belongs to a variant that is computed in another way.
+Unknown names are refused: they belong to variants that are computed differently.
 """
 
 import itertools
@@ -17,17 +17,17 @@ from model.importing.imported import ModelImportError
 from model.importing.positions import sines_then_cosines
 
 MAX_POSITIONS = 1024
-"""Tokens that CTranslate2 reads at most."""
+"""Most tokens that CTranslate2 reads."""
 SIDES = ("encoder", "decoder")
 
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "gelu_tanh", "silu", "gelu")
-"""By the number that stands for each."""
-OFF = ("multi_query_attention", "alibi")
-"""Switches of variants."""
-OF_VARIANTS = ("embeddings_merge", "alibi_use_positive_positions", "scale_alibi")
-"""What says how one of them is computed."""
+"""Activations by their code."""
+VARIANT_SWITCHES = ("multi_query_attention", "alibi")
+"""Switches of variants that are not supported."""
+VARIANT_SETTINGS = ("embeddings_merge", "alibi_use_positive_positions", "scale_alibi")
+"""Settings of such variants, ignored while they are off."""
 
-LINEAR = {
+LINEAR_LAYERS = {
     "self_attention.input": ("self_attention/linear_0",),
     "self_attention.output": ("self_attention/linear_1",),
     "cross_attention.input": ("attention/linear_0", "attention/linear_1"),
@@ -35,7 +35,7 @@ LINEAR = {
     "feed_forward.hidden": ("ffn/linear_0",),
     "feed_forward.output": ("ffn/linear_1",),
 }
-"""Whose rows are ours: queries, keys and values in this order."""
+"""Dense layers by our names; their rows are in our order: queries, keys, values."""
 NORMS = {
     "add_norm_self.norm": "self_attention/layer_norm",
     "add_norm_cross.norm": "attention/layer_norm",
@@ -44,20 +44,20 @@ NORMS = {
 
 
 def read_weights(variables: "Variables") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Weights, and what a TransformerConfig says of them: dimensions, norms, activation.
+    """Return the weights, and the fields of a TransformerConfig that follow from them.
 
     Raises:
-        ModelImportError: a tensor is missing, or both sides are not alike where they have to be.
+        ModelImportError: a tensor is missing, or encoder and decoder differ where they must not.
     """
     embeddings = _embeddings(variables)
     weights = {**embeddings, **dict(_layers(variables))}
     n_positions, d_model = weights["embedding.encoding"].shape
     activation = variables.of_both("activation", default=0)
     if not 0 <= activation < len(ACTIVATIONS):
-        raise ModelImportError(f"activation {activation} is not read here; {', '.join(ACTIVATIONS)} are")
+        raise ModelImportError(f"activation {activation} is not supported; {', '.join(ACTIVATIONS)} are")
     encoder_scale, decoder_scale = (_scale(variables, side, d_model) for side in SIDES)
     if encoder_scale != decoder_scale:
-        raise ModelImportError(f"embeddings are scaled by {encoder_scale:g} and by {decoder_scale:g}")
+        raise ModelImportError(f"embeddings have different scales: {encoder_scale:g} and {decoder_scale:g}")
     pre = variables.of_both("pre_norm", default=1) != 0
     for side in SIDES if pre else ():
         weights |= _norm(variables, f"{side}/layer_norm", f"{side}.final_norm")
@@ -80,7 +80,7 @@ def read_weights(variables: "Variables") -> tuple[dict[str, Tensor], dict[str, A
 
 
 def _scale(variables: "Variables", side: str, d_model: int) -> float:
-    """What embeddings are multiplied by: a switch, or the number itself."""
+    """Return the scale of embeddings, stored as a switch or as a number."""
     scale = variables.find(f"{side}/scale_embeddings", f"{side}/embeddings/multiply_by_sqrt_depth")
     if scale is None or (not scale.is_floating_point() and scale.any()):
         return math.sqrt(d_model)
@@ -88,10 +88,10 @@ def _scale(variables: "Variables", side: str, d_model: int) -> float:
 
 
 def _embeddings(variables: "Variables") -> dict[str, Tensor]:
-    """Embeddings of tokens and positions, one for both sides if they are the same, and the output projection."""
+    """Return the embeddings of tokens and positions, one for both sides if equal, and the output projection."""
     encoder, decoder = (_embedding(variables, side) for side in SIDES)
     if encoder.keys() != decoder.keys():
-        raise ModelImportError("embeddings are normalized on one side alone, which is not read here")
+        raise ModelImportError("only one side has normalized embeddings, which is not supported")
     n_positions = min(len(encoder["encoding"]), len(decoder["encoding"]))
     for side in (encoder, decoder):
         side["encoding"] = side["encoding"][:n_positions]
@@ -128,7 +128,7 @@ def _layers(variables: "Variables") -> Iterator[tuple[str, Tensor]]:
     for side in SIDES:
         for i in range(_n_layers(variables, side)):
             theirs, ours = f"{side}/layer_{i}", f"{side}.layers.{i}"
-            for name, parts in LINEAR.items():
+            for name, parts in LINEAR_LAYERS.items():
                 if side == "decoder" or not name.startswith("cross"):
                     matrices = [variables.take(f"{theirs}/{part}/weight") for part in parts]
                     biases = [variables.find(f"{theirs}/{part}/bias") for part in parts]
@@ -158,7 +158,7 @@ def _norm(variables: "Variables", theirs: str, ours: str) -> dict[str, Tensor]:
 
 
 class Variables:
-    """Tensors by name, and which of them nobody has asked for."""
+    """Tensors by name, which remembers those that were not read."""
 
     def __init__(self, variables: Mapping[str, Tensor]) -> None:
         self._variables = variables
@@ -168,42 +168,42 @@ class Variables:
         return name in self._variables
 
     def find(self, *names: str) -> Tensor | None:
-        """The first of these that is there."""
+        """Return the first of these tensors that exists."""
         self._others.difference_update(names)
         return next((self._variables[name] for name in names if name in self._variables), None)
 
     def take(self, *names: str) -> Tensor:
-        """Raises ModelImportError: it is not there."""
+        """Return the first of these tensors; raise ModelImportError if there is none."""
         found = self.find(*names)
         if found is None:
-            raise ModelImportError(f"{MODEL} is not read here: it has no {names[0]}")
+            raise ModelImportError(f"{MODEL} is not supported: it has no {names[0]}")
         return found
 
     def number(self, *names: str, default: int | None = None) -> int:
-        """A single one."""
+        """Return a tensor that is a single number."""
         found = self.find(*names) if default is not None else self.take(*names)
         if found is None:
             assert default is not None
             return default
         if found.numel() != 1:
-            raise ModelImportError(f"{MODEL} is damaged: {names[0]} is not one number")
+            raise ModelImportError(f"{MODEL} is damaged: {names[0]} is not a single number")
         return int(found.item())
 
     def of_both(self, name: str, default: int | None = None) -> int:
-        """A number that encoder and decoder have; older models have it once."""
+        """Return a number that encoder and decoder must share; older models store it once."""
         encoder, decoder = (self.number(f"{side}/{name}", name, default=default) for side in SIDES)
         if encoder != decoder:
-            raise ModelImportError(f"{name} of the encoder is {encoder}, and of the decoder {decoder}")
+            raise ModelImportError(f"{name} must be equal in encoder and decoder, not {encoder} and {decoder}")
         return encoder
 
     def refuse_others(self) -> None:
-        """Raises ModelImportError: there is a tensor, or a switch that is on, of which nothing here knows."""
+        """Raise ModelImportError if a tensor was not read, or an unsupported switch is on."""
         for side in SIDES:
-            for name in OFF:
+            for name in VARIANT_SWITCHES:
                 if self.number(f"{side}/{name}", default=0) != 0:
-                    raise ModelImportError(f"{MODEL} is a variant that is not read here: {side}/{name} is on")
-            self._others.difference_update(f"{side}/{name}" for name in OF_VARIANTS)
+                    raise ModelImportError(f"{MODEL} is a variant that is not supported: {side}/{name} is on")
+            self._others.difference_update(f"{side}/{name}" for name in VARIANT_SETTINGS)
         if self._others:
             first = min(self._others)
             more = f" and {len(self._others) - 1} more" if len(self._others) > 1 else ""
-            raise ModelImportError(f"{MODEL} is a variant that is not read here: it has {first}{more}")
+            raise ModelImportError(f"{MODEL} is a variant that is not supported: it has {first}{more}")

@@ -1,4 +1,4 @@
-"""The encoder-decoders of transformers whose layers are named as BART's: MarianMT, M2M100, NLLB-200.
+"""Encoder-decoders of transformers with the layer names of BART: MarianMT, M2M100, NLLB-200.
 
 Legend: E d_model, V vocabulary.
 """
@@ -21,15 +21,15 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "swish": "silu",
     "silu": "silu",
 }
-"""By the names of transformers."""
+"""Activations by their names in transformers."""
 
-MULTIPLE = 64
-"""Vocabularies are filled up to a multiple of it, so that candidates are selected among groups of equal size."""
+VOCABULARY_MULTIPLE = 64
+"""Vocabularies are padded to a multiple of it, so that candidates are selected from groups of equal size."""
 
-SHARED, OF_ENCODER, OF_DECODER = (
+SHARED_TABLE, ENCODER_TABLE, DECODER_TABLE = (
     f"model.{name}.weight" for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
 )
-"""Tables of tokens: of both sides, and of each."""
+"""Names of token tables: of both sides, and of each."""
 
 _PARTS = {
     "self_attn.out_proj": "self_attention.output",
@@ -42,14 +42,14 @@ _PARTS = {
 }
 
 
-def dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scales: bool) -> dict[str, Any]:
-    """Fields of a TransformerConfig that a config.json tells.
+def read_dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scales: bool) -> dict[str, Any]:
+    """Return the fields of a TransformerConfig that config.json has.
 
     Args:
-        activation, scales: of the family, where config.json has no activation_function or no scale_embedding.
+        activation, scales: defaults of the family for activation_function and scale_embedding.
 
     Raises:
-        ModelImportError: it does not tell them, or has what is not read here.
+        ModelImportError: a field is missing or not supported.
     """
     sizes = {}
     for name, keys in {
@@ -58,7 +58,7 @@ def dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scales: b
     }.items():
         encoder, decoder = (number(config, key) for key in keys)
         if encoder != decoder:
-            raise ModelImportError(f"{keys[0]} is {encoder} and {keys[1]} {decoder}: only equal ones are read here")
+            raise ModelImportError(f"`{keys[0]}` is {encoder} and `{keys[1]}` is {decoder}; they must be equal")
         sizes[name] = encoder
     return {
         **sizes,
@@ -74,38 +74,40 @@ def dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scales: b
 
 
 def activation_of(name: str) -> Activation:
-    """By the name that transformers has for it.
+    """Convert the name of an activation in transformers.
 
     Raises:
-        ModelImportError: it is not read here.
+        ModelImportError: the activation is not supported.
     """
     if name not in ACTIVATIONS:
-        raise ModelImportError(f"activation {name} is not read here; {', '.join(ACTIVATIONS)} are")
+        raise ModelImportError(f"activation {name} is not supported; {', '.join(ACTIVATIONS)} are")
     return ACTIVATIONS[name]
 
 
-def embeddings(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tables of tokens and output projection by our names, and what a TransformerConfig says of them.
+def read_embeddings(
+    tensors: Mapping[str, Tensor], config: Mapping[str, Any]
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return token tables and output projection by our names, and the fields of a TransformerConfig that follow.
 
-    Where config.json says that all are one, a second copy in the file, which some conversions got wrong, is not looked
-    at. Where it does not, those that are equal are one all the same.
+    If config.json says that all are one, further copies in the file, which some conversions got wrong, are ignored. If
+    it does not, equal tables are still shared.
 
     Raises:
         ModelImportError: a tensor is missing.
     """
     tied = config.get("tie_word_embeddings", True)
     if tied and config.get("share_encoder_decoder_embeddings", True):
-        source = target = _first(tensors, SHARED, OF_DECODER)
+        source = target = _first(tensors, SHARED_TABLE, DECODER_TABLE)
     else:
-        source, target = (_first(tensors, name, SHARED) for name in (OF_ENCODER, OF_DECODER))
-    n_tokens = rounded_up(len(target))
-    weights, extra = {"embedding.tokens.weight": filled_up(target, n_tokens)}, dict[str, Any](vocab_size=n_tokens)
+        source, target = (_first(tensors, name, SHARED_TABLE) for name in (ENCODER_TABLE, DECODER_TABLE))
+    n_tokens = round_up(len(target))
+    weights, extra = {"embedding.tokens.weight": pad_rows(target, n_tokens)}, dict[str, Any](vocab_size=n_tokens)
     if not torch.equal(source, target):
-        extra["source_vocab_size"] = rounded_up(len(source))
-        weights["encoder_embedding.tokens.weight"] = filled_up(source, extra["source_vocab_size"])
+        extra["source_vocab_size"] = round_up(len(source))
+        weights["encoder_embedding.tokens.weight"] = pad_rows(source, extra["source_vocab_size"])
     if not tied:
         extra["tied_output"] = False
-        weights["output.weight"] = filled_up(tensor_of(tensors, "lm_head.weight"), n_tokens)
+        weights["output.weight"] = pad_rows(tensor_of(tensors, "lm_head.weight"), n_tokens)
     return weights, extra
 
 
@@ -113,14 +115,16 @@ def _first(tensors: Mapping[str, Tensor], name: str, other: str) -> Tensor:
     return tensor_of(tensors, other if name not in tensors and other in tensors else name)
 
 
-def encodings(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A table of positions for each table of tokens."""
+def position_tables(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return a table of positions for each table of tokens."""
     sides = [name.removesuffix("tokens.weight") for name in weights if name.endswith("embedding.tokens.weight")]
     return {f"{side}encoding": encoding.clone() for side in sides}
 
 
-def layers(tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: bool) -> Iterator[tuple[str, Tensor]]:
-    """Encoder's or decoder's layers by our names.
+def read_layers(
+    tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: bool
+) -> Iterator[tuple[str, Tensor]]:
+    """Yield the layers of encoder or decoder by our names.
 
     Raises:
         ModelImportError: a tensor is missing.
@@ -140,18 +144,18 @@ def layers(tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: 
 
 
 def tensor_of(tensors: Mapping[str, Tensor], name: str) -> Tensor:
-    """Raises ModelImportError: it is missing."""
+    """Return a tensor; raise ModelImportError if it is missing."""
     if name not in tensors:
         raise ModelImportError(f"the weights have no {name}")
     return tensors[name]
 
 
-def filled_up(rows: Tensor, n_rows: int) -> Tensor:
-    """rows (V, ...) with rows of zeros up to n_rows."""
+def pad_rows(rows: Tensor, n_rows: int) -> Tensor:
+    """Pad rows (V, ...) with zeros to n_rows."""
     missing = n_rows - len(rows)
     return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
 
 
-def rounded_up(size: int) -> int:
-    """To a multiple of `MULTIPLE`."""
-    return -(-size // MULTIPLE) * MULTIPLE
+def round_up(size: int) -> int:
+    """Round up to a multiple of `VOCABULARY_MULTIPLE`."""
+    return -(-size // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE

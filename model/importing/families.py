@@ -1,4 +1,4 @@
-"""Which models are read, by whom, and why others are not."""
+"""Model families that can be imported, and reasons why others cannot."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -13,36 +13,36 @@ from model.config import ConfigError, load_config
 from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.card import card_of
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
-from model.importing.imported import Imported, ModelImportError, Options
-from model.importing.sources import opened
-from model.weights import in_known_type
+from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.sources import open_source_files
+from model.weights import to_known_type
 
 
 @dataclass(frozen=True)
 class Family:
-    """Models that are alike.
+    """A kind of models that is imported in one way.
 
     Attributes:
-        name: as users know them.
-        recognizes: whether a directory has one.
-        read: the model of a directory; raises ModelImportError.
+        name: name that users know.
+        recognizes: tells whether a directory has such a model.
+        import_directory: imports the model of a directory; raises ModelImportError.
     """
 
     name: str
     recognizes: Callable[[Path], bool]
-    read: Callable[[Path, Options], Imported]
+    import_directory: Callable[[Path, Options], ImportedModel]
 
 
 FAMILIES = (
-    Family("MarianMT (opus-mt-*)", marian.recognizes, marian.read),
-    Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.read),
-    Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.read),
-    Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.read),
-    Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.read),
-    Family("Argos Translate (.argosmodel)", argos.recognizes, argos.read),
+    Family("MarianMT (opus-mt-*)", marian.recognizes, marian.import_directory),
+    Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.import_directory),
+    Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
+    Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
+    Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
+    Family("Argos Translate (.argosmodel)", argos.recognizes, argos.import_directory),
 )
 
-NOT_READ: Mapping[str, str] = {
+UNSUPPORTED: Mapping[str, str] = {
     "bart": "its embeddings are normalized before the layers of encoder and decoder",
     "mbart": "its embeddings are normalized before the layers of encoder and decoder",
     "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
@@ -51,37 +51,36 @@ NOT_READ: Mapping[str, str] = {
     "t5": "its attention has a bias by distance, and its norms have no mean",
     "umt5": "its attention has a bias by distance, and its norms have no mean",
 }
-"""Why, by model_type."""
+"""Reasons why a model_type is not supported."""
 
 
 def import_model(
     source: str, checkpoint: Path, options: Options, revision: str | None = None, overwrite: bool = False
-) -> Imported:
-    """Make a checkpoint of a model that was trained elsewhere. `checkpoint` appears only when all went well.
+) -> ImportedModel:
+    """Import a model that was trained elsewhere; `checkpoint` appears only if everything succeeded.
 
     Args:
         source: a directory, an archive, or an id of Hugging Face's hub.
-        revision: of a hub's repository; None is its newest.
-        overwrite: whether what an earlier import left there is replaced.
+        revision: branch, tag or commit on the hub; None is the newest.
+        overwrite: whether the result of an earlier import is replaced.
 
     Raises:
-        ModelImportError: the source is not there, damaged or incomplete, its model is not read here, or something is
-            where the checkpoint should be.
+        ModelImportError: the source is missing, damaged, incomplete or not supported, or `checkpoint` exists.
     """
     if checkpoint.exists() and not (overwrite and _was_imported(checkpoint)):
-        raise ModelImportError(f"{checkpoint} is in the way")
-    with opened(source, revision) as found:
+        raise ModelImportError(f"{checkpoint} already exists; `--overwrite` replaces the result of an earlier import")
+    with open_source_files(source, revision) as found:
         name = found.name if options.name is None else options.name
-        _refuse_no_name(name)
-        imported = read(found.directory, replace(options, name=name))
+        _check_name(name)
+        imported = import_directory(found.directory, replace(options, name=name))
         provenance = imported.config.provenance
-        assert provenance is not None, "every family says where a model is from"
+        assert provenance is not None, "every family sets it"
         provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
         imported = replace(imported, config=imported.config.model_copy(update={"provenance": provenance}))
         try:
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ModelImportError(f"{checkpoint.parent} cannot be made: {error.strerror}") from error
+            raise ModelImportError(f"cannot create {checkpoint.parent}: {error.strerror}") from error
         with tempfile.TemporaryDirectory(dir=checkpoint.parent, prefix=f".{checkpoint.name}.") as workplace:
             new = Path(workplace) / "new"
             save_checkpoint(new, imported.config, imported.weights, imported.tokenizer, imported.vocabulary, dtype=None)
@@ -96,54 +95,56 @@ def import_model(
 
 
 def _was_imported(checkpoint: Path) -> bool:
-    """Whether another import makes again what is there."""
+    """Whether an earlier import wrote the directory, so another can replace it."""
     try:
         return load_config(checkpoint).provenance is not None
     except (ConfigError, OSError):
         return False
 
 
-def _refuse_no_name(name: str) -> None:
-    """A model's name is that of its directories too."""
+def _check_name(name: str) -> None:
+    """Refuse names that cannot be directories."""
     if name in ("", ".", "..") or "/" in name:
-        raise ModelImportError(f"{name!r} is no name of a model: give it another with --name")
+        raise ModelImportError(f"`--name` {name!r} must be the name of a directory")
 
 
-def read(directory: Path, options: Options) -> Imported:
-    """The model of a directory, by the family that knows it.
+def import_directory(directory: Path, options: Options) -> ImportedModel:
+    """Import the model of a directory with the family that recognizes it.
 
     Raises:
-        ModelImportError: none does, or the model is incomplete or damaged.
+        ModelImportError: no family does, or the model is incomplete or damaged.
     """
     for family in FAMILIES:
         if family.recognizes(directory):
             try:
-                imported = family.read(directory, options)
+                imported = family.import_directory(directory, options)
             except ValidationError as error:
                 wrong = error.errors()[0]
                 where = "".join(f"{part}: " for part in wrong["loc"])
-                raise ModelImportError(f"its settings do not fit: {where}{wrong['msg']}") from error
-            _refuse_other_shapes(imported)
-            return replace(imported, weights={name: in_known_type(one) for name, one in imported.weights.items()})
-    raise ModelImportError(f"{_what_it_is(directory)}; read are {', '.join(family.name for family in FAMILIES)}")
+                raise ModelImportError(f"wrong settings: {where}{wrong['msg']}") from error
+            _check_shapes(imported)
+            return replace(imported, weights={name: to_known_type(one) for name, one in imported.weights.items()})
+    raise ModelImportError(
+        f"{_describe_directory(directory)}; supported are {', '.join(family.name for family in FAMILIES)}"
+    )
 
 
-def _refuse_other_shapes(imported: Imported) -> None:
-    """Weights that are not those of the configuration, told before anything is written."""
+def _check_shapes(imported: ImportedModel) -> None:
+    """Check that weights have the shapes of the configuration, before anything is written."""
     with torch.device("meta"):
         expected = {name: tensor.shape for name, tensor in build_model(imported.config).state_dict().items()}
     for name, shape in expected.items():
         found = imported.weights.get(name)
         if found is None or found.shape != shape:
             what = "is missing" if found is None else f"is {tuple(found.shape)}"
-            raise ModelImportError(f"weights and sizes do not fit: {name} {what}, and {tuple(shape)} is expected")
+            raise ModelImportError(f"weights do not match the configuration: {name} {what}; it must be {tuple(shape)}")
 
 
-def _what_it_is(directory: Path) -> str:
+def _describe_directory(directory: Path) -> str:
     config = read_json_if_there(directory, CONFIG)
     kind = config.get("model_type")
     if not kind:
-        return f"no model is recognized in it ({CONFIG} is missing or has no model_type)"
+        return f"no known model ({CONFIG} is missing or has no `model_type`)"
     named = "/".join(architectures(config)) or "a model"
-    reason = f": {NOT_READ[kind]}" if kind in NOT_READ else ""
-    return f"{named} (model_type {kind}) is not read here{reason}"
+    reason = f": {UNSUPPORTED[kind]}" if kind in UNSUPPORTED else ""
+    return f"{named} (`model_type` {kind}) is not supported{reason}"

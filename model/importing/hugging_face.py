@@ -1,4 +1,4 @@
-"""Directories in Hugging Face's layout: JSON files, what a card says, and how a model is asked to generate."""
+"""Directories in the layout of Hugging Face: JSON files, the licence in a card, and generation settings."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from model.config import Decoding
-from model.importing.imported import NO_THRESHOLD, WIDEST, ModelImportError
+from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError
 
 CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
     "config.json",
@@ -18,7 +18,7 @@ CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
     "README.md",
 )
 
-NEUTRAL: Mapping[str, Any] = {
+NEUTRAL_VALUES: Mapping[str, Any] = {
     "diversity_penalty": 0.0,
     "encoder_no_repeat_ngram_size": 0,
     "encoder_repetition_penalty": 1.0,
@@ -35,20 +35,20 @@ NEUTRAL: Mapping[str, Any] = {
     "top_p": 1.0,
     "typical_p": 1.0,
 }
-"""Settings that change translations, where they are not followed here, and the values with which they change none."""
+"""Settings that are not followed here, and values with which they change no translation."""
 FOLLOWED = frozenset({
     "bad_words_ids", "bos_token_id", "decoder_start_token_id", "early_stopping", "eos_token_id", "forced_bos_token_id",
     "forced_eos_token_id", "length_penalty", "max_length", "max_new_tokens", "num_beams", "pad_token_id",
     "renormalize_logits", "suppress_tokens",
 })  # fmt: skip
-OF_NO_EFFECT = frozenset({"cache_implementation", "low_memory", "transformers_version", "use_cache"})
+WITHOUT_EFFECT = frozenset({"cache_implementation", "low_memory", "transformers_version", "use_cache"})
 
 
 def read_json(directory: Path, name: str) -> dict[str, Any]:
-    """A JSON object.
+    """Read a JSON object.
 
     Raises:
-        ModelImportError: it is missing, or is none.
+        ModelImportError: the file is missing or no JSON object.
     """
     try:
         content = json.loads((directory / name).read_text(encoding="utf-8"))
@@ -57,33 +57,33 @@ def read_json(directory: Path, name: str) -> dict[str, Any]:
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ModelImportError(f"{name} is not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise ModelImportError(f"{name} is no JSON object")
+        raise ModelImportError(f"{name} is not a JSON object")
     return content
 
 
 def read_json_if_there(directory: Path, name: str) -> dict[str, Any]:
-    """The same; empty if it is missing."""
+    """Read a JSON object; empty if the file is missing."""
     return read_json(directory, name) if (directory / name).is_file() else {}
 
 
 def number(content: Mapping[str, Any], key: str, name: str = CONFIG) -> int:
-    """Raises ModelImportError: a file does not say it, or says something else than a whole number."""
+    """Return an integer; raise ModelImportError if it is missing or something else."""
     if content.get(key) is None:
-        raise ModelImportError(f"{name} has no {key}")
+        raise ModelImportError(f"{name} has no `{key}`")
     try:
         return int(content[key])
     except (TypeError, ValueError, OverflowError):
-        raise ModelImportError(f"{name} has {key} {json.dumps(content[key])}, which is no whole number") from None
+        raise ModelImportError(f"{name}: `{key}` is {json.dumps(content[key])}; it must be an integer") from None
 
 
 def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The classes of transformers that a config.json names; none where it does not."""
+    """Return the classes of transformers that a config.json names, if any."""
     named = config.get("architectures") or ()
     return (named,) if isinstance(named, str) else tuple(map(str, named))
 
 
 def licence_of(directory: Path) -> str | None:
-    """What the card says at its top; None where it says nothing."""
+    """Return the licence at the top of the card, if there is one."""
     path = directory / CARD
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     parts = text.split("---\n", 2)
@@ -99,13 +99,13 @@ def licence_of(directory: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Generation:
-    """How a model is asked to generate.
+    """Generation settings of a model.
 
     Attributes:
-        decoding: what is followed of it.
-        start: the token with which a target begins.
+        decoding: the settings that are followed.
+        start: the first token of a target.
         banned: tokens that are never written.
-        notes: what is not followed, a sentence each.
+        notes: settings that are not followed, a sentence each.
     """
 
     decoding: Decoding
@@ -115,18 +115,18 @@ class Generation:
 
 
 def read_generation(directory: Path, config: Mapping[str, Any], begins_with_language: bool = False) -> Generation:
-    """Of generation_config.json, or of config.json where an older model has it there.
+    """Read generation_config.json, or config.json of an older model.
 
     Args:
-        begins_with_language: whether a first token that is forced is that of a language, which a request chooses.
+        begins_with_language: whether a forced first token is a language, which requests choose.
 
     Raises:
-        ModelImportError: a setting has a value that makes no sense.
+        ModelImportError: a setting has an impossible value.
     """
     settings = read_json_if_there(directory, GENERATION)
     file = GENERATION if settings else CONFIG
     if not settings:
-        settings = {key: value for key, value in config.items() if key in FOLLOWED | NEUTRAL.keys()}
+        settings = {key: value for key, value in config.items() if key in FOLLOWED | NEUTRAL_VALUES.keys()}
     notes = [
         f"{file} asks for {key} {json.dumps(value)}, which is not followed here"
         for key, value in settings.items()
@@ -148,9 +148,9 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
     if (early := settings.get("early_stopping", False)) not in (True, False, None):
         notes.append(f"{file} asks for early_stopping {json.dumps(early)}, which is not followed here")
     beam_size, penalty = settings.get("num_beams") or 1, settings.get("length_penalty")
-    if isinstance(beam_size, int) and beam_size > WIDEST:
-        notes.append(f"{file} asks for a beam of {beam_size}: the widest that is served is {WIDEST}")
-        beam_size = WIDEST
+    if isinstance(beam_size, int) and beam_size > MAX_BEAM_SIZE:
+        notes.append(f"{file} asks for a beam of {beam_size}: the widest that is served is {MAX_BEAM_SIZE}")
+        beam_size = MAX_BEAM_SIZE
     try:
         decoding = Decoding(
             beam_size=beam_size,
@@ -165,6 +165,6 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
 
 
 def _is_ignored(key: str, value: object) -> bool:
-    if key in FOLLOWED | OF_NO_EFFECT or key.startswith(("_", "output_", "return_")):
+    if key in FOLLOWED | WITHOUT_EFFECT or key.startswith(("_", "output_", "return_")):
         return False
-    return value not in (None, False, [], {}) and value != NEUTRAL.get(key)
+    return value not in (None, False, [], {}) and value != NEUTRAL_VALUES.get(key)

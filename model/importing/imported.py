@@ -1,4 +1,4 @@
-"""What an import makes of a source, and what it may refuse."""
+"""The result of an import, its options and its error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,24 +11,24 @@ from model.config import Config
 from model.tokenizer import Vocabulary
 
 NO_THRESHOLD = 1000.0
-"""Of a beam, in nats: no hypothesis is given up. Nobody else gives hypotheses up."""
+"""Beam threshold, in nats, that drops no hypothesis: other toolkits drop none."""
 
-WIDEST = 8
-"""The widest beam that is served."""
+MAX_BEAM_SIZE = 8
+"""The widest beam that `service` runs."""
 
 
 class ModelImportError(ValueError):
-    """A source is incomplete, damaged, or holds a model that is not read here; the message says which and why."""
+    """A source is incomplete, damaged or not supported; the message says why."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user says of a source that does not say it itself.
+    """Options of an import, for facts that the source does not state.
 
     Attributes:
-        name: of the model; None is told by the source.
+        name: name of the model; None takes that of the source.
         sources, targets: language codes of a translator.
-        prompts: texts that may be put in front of a text to embed, by name.
+        prompts: texts that may be put before texts to embed, by name.
     """
 
     name: str | None = None
@@ -38,16 +38,16 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Imported:
-    """A model in our terms."""
+class ImportedModel:
+    """An imported model with our names."""
 
     config: Config
     weights: Mapping[str, Tensor]
-    """By our names, in the types in which they were stored."""
+    """Weights by our names, in their stored types."""
     tokenizer: Tokenizer
     vocabulary: Vocabulary | None = None
-    """Where the model has other ids than the tokenizer gives."""
+    """Ids of pieces, if the model numbers them otherwise than the tokenizer."""
     alignment: Alignment | None = None
-    """Where the source says which heads align."""
+    """Heads that align, if the source names them."""
     notes: tuple[str, ...] = ()
-    """What the source asks for and is not followed here, a sentence each."""
+    """Settings of the source that are not followed, a sentence each."""

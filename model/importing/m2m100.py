@@ -1,6 +1,6 @@
-"""M2M100 (Fan et al. 2021) and NLLB-200 (NLLB Team 2022): one model for a hundred languages and more.
+"""M2M100 (Fan et al. 2021) and NLLB-200 (NLLB Team 2022): one model for a hundred or more languages.
 
-A token in front of a source tells its language; a target begins with the token of the language that is wanted.
+A token before a source names its language; a target begins with the token of its language.
 """
 
 import re
@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import dimensions, embeddings, encodings, layers
+from model.importing.encoder_decoder import position_tables, read_dimensions, read_embeddings, read_layers
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
@@ -22,15 +22,15 @@ from model.importing.hugging_face import (
     read_json,
     read_json_if_there,
 )
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
-from model.importing.tokenizer_files import TOKENIZER, read_whole, with_added
+from model.importing.tokenizer_files import TOKENIZER, read_tokenizer_json, with_added_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import EOS, Vocabulary, end_with
 
 FIRST_POSITION = 2
-"""Of the first token: positions before it are kept for padding."""
+"""Position of the first token: those before it are kept for padding."""
 
 NLLB_CODE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 M2M100_CODES = (
@@ -38,19 +38,19 @@ M2M100_CODES = (
     "id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru "
     "sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
 )
-"""Whose tokens follow those of vocab.json, in this order, and are written nowhere in it."""
+"""Languages whose tokens follow those of vocab.json, in this order; no file names them."""
 
 
 def recognizes(directory: Path) -> bool:
-    """Whether a directory has one of these models, as transformers has them."""
+    """Whether a directory has such a model in the layout of transformers."""
     return read_json_if_there(directory, CONFIG).get("model_type") == "m2m_100"
 
 
-def read(directory: Path, options: Options) -> Imported:
-    """The model of a directory.
+def import_directory(directory: Path, options: Options) -> ImportedModel:
+    """Import the model of a directory.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+        ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     generation = read_generation(directory, config, begins_with_language=True)
@@ -60,7 +60,7 @@ def read(directory: Path, options: Options) -> Imported:
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
     n_positions = number(config, "max_position_embeddings")
     tensors = read_tensors(directory)
-    weights, extra = embeddings(tensors, config)
+    weights, extra = read_embeddings(tensors, config)
     transformer = TransformerConfig(
         max_positions=n_positions,
         special_tokens=SpecialTokens(
@@ -72,16 +72,16 @@ def read(directory: Path, options: Options) -> Imported:
         source=tuple(Language(code=code, source_prefix=(codes[code],)) for code in sources),
         target=tuple(Language(code=code, target_prefix=(codes[code],)) for code in targets),
         **extra,
-        **dimensions(config, norm="pre", activation="relu", scales=True),
+        **read_dimensions(config, norm="pre", activation="relu", scales=True),
     )
     written = torch.arange(transformer.vocab_size) < size
     written[[*generation.banned]] = False
     weights["is_target_token"] = written
     d_model = transformer.d_model
-    weights |= encodings(sines_then_cosines(n_positions, d_model, d_model / 2 - 1, FIRST_POSITION), weights)
+    weights |= position_tables(sines_then_cosines(n_positions, d_model, d_model / 2 - 1, FIRST_POSITION), weights)
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
-        weights.update(layers(tensors, n_layers, side, final_norm=True))
-    return Imported(
+        weights.update(read_layers(tensors, n_layers, side, final_norm=True))
+    return ImportedModel(
         Config(
             name=options.name or directory.name,
             description=f"{family}, {len(sources)} to {len(targets)} languages.",
@@ -100,36 +100,36 @@ def read(directory: Path, options: Options) -> Imported:
 def _chosen(codes: Mapping[str, int], asked: tuple[str, ...]) -> tuple[str, ...]:
     for code in asked:
         if code not in codes:
-            raise ModelImportError(f"the model has no language {code}; there are {', '.join(codes)}")
+            raise ModelImportError(f"unknown language {code}; the model has {', '.join(codes)}")
     return asked or tuple(codes)
 
 
 def _tokenizer(
     directory: Path, tokenizer_config: Mapping[str, Any], size: int
 ) -> tuple[str, Tokenizer, Vocabulary | None, dict[str, int]]:
-    """The family, its tokenizer with </s> after a text, and the tokens of its languages."""
+    """Return the family, its tokenizer with </s> after a text, its vocabulary, and the tokens of its languages."""
     if (directory / "vocab.json").is_file():
         ids: dict[str, int] = read_json(directory, "vocab.json")
         codes = {code: len(ids) + i for i, code in enumerate(M2M100_CODES.split())}
         if (kind := tokenizer_config.get("language_codes", "m2m100")) != "m2m100":
-            raise ModelImportError(f"{TOKENIZER_CONFIG} has language_codes {kind}, only m2m100 is read here")
+            raise ModelImportError(f"{TOKENIZER_CONFIG}: `language_codes` is {kind}; it must be m2m100")
         path = directory / "sentencepiece.bpe.model"
         if not path.is_file():
             raise ModelImportError(f"{path.name} is missing")
         tokenizer = tokenizer_of(read_model(path))
         pieces = ids | {f"__{code}__": i for code, i in codes.items()}
         end_with(tokenizer, EOS, 0)
-        vocabulary = with_added(tokenizer, Vocabulary(pieces, pieces, ids["<unk>"]), directory, size)
+        vocabulary = with_added_tokens(tokenizer, Vocabulary(pieces, pieces, ids["<unk>"]), directory, size)
         return "M2M100", tokenizer, vocabulary, codes
     if not (directory / TOKENIZER).is_file():
-        raise ModelImportError(f"neither {TOKENIZER} nor vocab.json is there")
+        raise ModelImportError(f"{TOKENIZER} or vocab.json is missing")
     if tokenizer_config.get("legacy_behaviour"):
-        raise ModelImportError(f"{TOKENIZER_CONFIG} has legacy_behaviour, with which translations are worse")
-    tokenizer = read_whole(directory)
+        raise ModelImportError(f"{TOKENIZER_CONFIG}: `legacy_behaviour` must be off, translations are worse with it")
+    tokenizer = read_tokenizer_json(directory)
     added = {token.content: i for i, token in tokenizer.get_added_tokens_decoder().items()}
     codes = {token: i for token, i in added.items() if NLLB_CODE.fullmatch(token)}
     if not codes or EOS not in added:
-        raise ModelImportError(f"{TOKENIZER} has no tokens of languages, or no {EOS}")
-    # The published files put the language behind the text, as no model that is used today was trained.
+        raise ModelImportError(f"{TOKENIZER} has no language tokens, or no {EOS}")
+    # The published files put the language after the text, unlike the training of any model used today.
     end_with(tokenizer, EOS, added[EOS])
     return "NLLB-200", tokenizer, None, codes

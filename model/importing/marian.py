@@ -1,6 +1,6 @@
 """MarianMT, the OPUS-MT models of Hugging Face's hub (Tiedemann and Thottingal 2020; Junczys-Dowmunt et al. 2018).
 
-Their pieces have ids of their own: source.spm cuts a text, vocab.json numbers the pieces.
+source.spm cuts a text into pieces; vocab.json has their ids.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,14 @@ from typing import Any
 import torch
 
 from model.config import Config, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import dimensions, embeddings, encodings, filled_up, layers, tensor_of
+from model.importing.encoder_decoder import (
+    pad_rows,
+    position_tables,
+    read_dimensions,
+    read_embeddings,
+    read_layers,
+    tensor_of,
+)
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
@@ -20,10 +27,10 @@ from model.importing.hugging_face import (
     read_json,
     read_json_if_there,
 )
-from model.importing.imported import Imported, ModelImportError, Options
-from model.importing.marian_pieces import ids_of_targets, labels_of, languages, named, source_tokenizer
+from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.marian_pieces import choose_languages, language_names, source_tokenizer, target_ids, target_labels
 from model.importing.positions import sines_then_cosines
-from model.importing.tokenizer_files import with_added
+from model.importing.tokenizer_files import with_added_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import Vocabulary
 
@@ -31,27 +38,27 @@ FAMILY = "MarianMT"
 
 
 def recognizes(directory: Path) -> bool:
-    """Whether a directory has a MarianMT model of transformers."""
+    """Whether a directory has a MarianMT model in the layout of transformers."""
     return read_json_if_there(directory, CONFIG).get("model_type") == "marian"
 
 
-def read(directory: Path, options: Options) -> Imported:
-    """The model of a directory.
+def import_directory(directory: Path, options: Options) -> ImportedModel:
+    """Import the model of a directory.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+        ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     _refuse_variants(config)
     generation = read_generation(directory, config)
     tokenizer = source_tokenizer(directory / "source.spm")
     published = _vocabulary(directory, separate=bool(tokenizer_config.get("separate_vocabs")))
-    vocabulary = with_added(tokenizer, published, directory, number(config, "vocab_size"))
-    labels = labels_of(vocabulary.source)
+    vocabulary = with_added_tokens(tokenizer, published, directory, number(config, "vocab_size"))
+    labels = target_labels(vocabulary.source)
     said = () if labels else _said(tokenizer_config, "target_lang")
-    source, target = languages(labels, _said(tokenizer_config, "source_lang"), said, options)
+    source, target = choose_languages(labels, _said(tokenizer_config, "source_lang"), said, options)
     tensors = read_tensors(directory)
-    weights, extra = embeddings(tensors, config)
+    weights, extra = read_embeddings(tensors, config)
     n_tokens, d_model = weights["embedding.tokens.weight"].shape
     n_positions = number(config, "max_position_embeddings")
     pad = number(config, "pad_token_id")
@@ -64,20 +71,20 @@ def read(directory: Path, options: Options) -> Imported:
         source=source,
         target=target,
         **extra,
-        **dimensions(config, norm="post", activation="gelu", scales=False),
+        **read_dimensions(config, norm="post", activation="gelu", scales=False),
     )
-    weights |= encodings(sines_then_cosines(n_positions, d_model, d_model / 2), weights)
-    weights["output_bias"] = filled_up(tensor_of(tensors, "final_logits_bias").flatten(), n_tokens)
+    weights |= position_tables(sines_then_cosines(n_positions, d_model, d_model / 2), weights)
+    weights["output_bias"] = pad_rows(tensor_of(tensors, "final_logits_bias").flatten(), n_tokens)
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
-        weights.update(layers(tensors, n_layers, side, final_norm=False))
+        weights.update(read_layers(tensors, n_layers, side, final_norm=False))
     written = torch.zeros(n_tokens, dtype=torch.bool)
-    written[ids_of_targets(directory, published.target)] = True
+    written[target_ids(directory, published.target)] = True
     written[[*{*vocabulary.target.values()} - {*published.target.values()}]] = True
     written[[*generation.banned]] = False
-    return Imported(
+    return ImportedModel(
         Config(
             name=options.name or directory.name,
-            description=f"{FAMILY}, {named(source)} to {named(target)}.",
+            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
             max_tokens=n_positions,
             model=transformer,
             decoding=generation.decoding,
@@ -93,9 +100,9 @@ def read(directory: Path, options: Options) -> Imported:
 def _refuse_variants(config: Mapping[str, Any]) -> None:
     for key in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
         if config.get(key):
-            raise ModelImportError(f"{CONFIG} has {key}, which no published MarianMT model has and is not read here")
+            raise ModelImportError(f"{CONFIG}: `{key}` is not supported; no published MarianMT model has it")
     if config.get("static_position_embeddings") is False:
-        raise ModelImportError(f"{CONFIG} has positions that are learned, which MarianMT models do not have")
+        raise ModelImportError(f"{CONFIG}: `static_position_embeddings` must be true, as in all MarianMT models")
 
 
 def _vocabulary(directory: Path, separate: bool) -> Vocabulary:

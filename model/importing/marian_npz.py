@@ -1,7 +1,7 @@
 """OPUS-MT's releases in Marian's own format (Tiedemann and Thottingal 2020; Junczys-Dowmunt et al. 2018).
 
-decoder.yml names the weights (.npz) and the vocabularies, and says how to search; source.spm cuts a text into pieces.
-Marian's positions are not those of transformers' copy of it (model/importing/marian.py).
+decoder.yml names the weights (.npz) and the vocabularies, and has the search settings; source.spm cuts texts. Marian
+computes other positions than its copy in transformers (model/importing/marian.py).
 """
 
 import re
@@ -15,16 +15,16 @@ from tokenizers import Tokenizer
 
 from model.checkpoint import Alignment
 from model.config import Config, Decoding, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import rounded_up
-from model.importing.imported import NO_THRESHOLD, WIDEST, Imported, ModelImportError, Options
+from model.importing.encoder_decoder import round_up
+from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ImportedModel, ModelImportError, Options
 from model.importing.marian_pieces import (
     Languages,
-    ids_of_targets,
-    labels_of,
-    languages,
-    named,
+    choose_languages,
+    language_names,
     read_pieces,
     source_tokenizer,
+    target_ids,
+    target_labels,
 )
 from model.importing.marian_weights import ACTIVATIONS, Architecture, Weights, read_npz
 from model.importing.positions import sines_then_cosines
@@ -35,18 +35,18 @@ FAMILY = "OPUS-MT (Marian)"
 DECODER, PREPROCESSING, LICENCE, CARD = "decoder.yml", "preprocess.sh", "LICENSE", "README.md"
 
 N_POSITIONS = 512
-"""Marian has any number; those of OPUS-MT were trained on at most 500 tokens."""
+"""Number of positions. Marian has no limit; OPUS-MT models were trained on at most 500 tokens."""
 NORM_EPS = 1e-6
 BEAM_SIZE = 12
-"""Marian's, where decoder.yml has none."""
-CHANGING: Mapping[str, tuple[object, ...]] = {
+"""Marian's default, if decoder.yml has none."""
+NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
     "allow-unk": ("false",),
     "max-length-factor": ("3",),
     "output-sampling": ([], "false"),
     "shortlist": ([],),
     "word-penalty": ("0", "0.0"),
 }
-"""Settings of a search that are not followed here, and values with which they change nothing."""
+"""Search settings that are not followed here, and values with which they change nothing."""
 _REPLACES = re.compile(r"\bs/[^\x00-\x7f]|normalize-punctuation|replace-unicode-punctuation")
 
 
@@ -55,23 +55,23 @@ def recognizes(directory: Path) -> bool:
     return (directory / DECODER).is_file() or any(directory.glob("*.npz"))
 
 
-def read(directory: Path, options: Options) -> Imported:
-    """The model of a directory.
+def import_directory(directory: Path, options: Options) -> ImportedModel:
+    """Import the model of a directory.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+        ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     decoder = read_yaml(directory / DECODER)
     npz = _named_file(directory, decoder, "models")
     file = read_npz(npz)
     vocabulary, tokenizer = _pieces(directory, decoder)
-    pad = max(len(vocabulary.source), len(vocabulary.target))  # Marian has none: the first row that is added
-    n_tokens = rounded_up(pad + 1)
+    pad = max(len(vocabulary.source), len(vocabulary.target))  # Marian has none: the first added row
+    n_tokens = round_up(pad + 1)
     release = _release(directory)
     source, target = _languages(directory, vocabulary, release, options)
     architecture = file.architecture
     if architecture.is_shared_embedding and vocabulary.source != vocabulary.target:
-        raise ModelImportError("encoder and decoder share one embedding, but not one vocabulary")
+        raise ModelImportError("encoder and decoder share an embedding, but not a vocabulary")
     transformer = TransformerConfig(
         vocab_size=n_tokens,
         source_vocab_size=None if architecture.is_shared_embedding else n_tokens,
@@ -96,13 +96,13 @@ def read(directory: Path, options: Options) -> Imported:
     if transformer.has_source_embedding:
         weights["encoder_embedding.encoding"] = encoding.clone()
     weights["is_target_token"] = torch.zeros(n_tokens, dtype=torch.bool)
-    weights["is_target_token"][ids_of_targets(directory, vocabulary.target)] = True
+    weights["is_target_token"][target_ids(directory, vocabulary.target)] = True
     weights["is_target_token"][vocabulary.unk] = False
     decoding, notes = _decoding(decoder)
-    return Imported(
+    return ImportedModel(
         Config(
             name=options.name or directory.name,
-            description=f"{FAMILY}, {named(source)} to {named(target)}.",
+            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
             max_tokens=N_POSITIONS,
             model=transformer,
             decoding=decoding,
@@ -112,42 +112,42 @@ def read(directory: Path, options: Options) -> Imported:
         tokenizer,
         vocabulary,
         _alignment(architecture, f"{release.get('modeltype')} {npz.name}"),
-        (*notes, *_of_preprocessing(directory)),
+        (*notes, *_preprocessing_notes(directory)),
     )
 
 
 def _named_file(directory: Path, decoder: Mapping[str, Any], key: str, place: int = 0) -> Path:
-    """A file of the directory that decoder.yml names, wherever it says that it is."""
+    """Find a file that decoder.yml names in the directory, whatever folder it names."""
     names = decoder.get(key)
     if not isinstance(names, list) or place >= len(names):
-        raise ModelImportError(f"{DECODER} does not name the {key}")
+        raise ModelImportError(f"{DECODER}: `{key}` must be a list of files")
     if key == "models" and len(names) > 1:
-        raise ModelImportError(f"{DECODER} names {len(names)} models, and ensembles are not read here")
+        raise ModelImportError(f"{DECODER}: `models` has {len(names)} files; ensembles are not supported")
     path = directory / PurePath(str(names[place])).name
     if not path.is_file():
-        raise ModelImportError(f"{path.name} is missing, which {DECODER} names")
+        raise ModelImportError(f"{path.name} is missing; {DECODER} names it")
     if key == "models" and path.suffix != ".npz":
-        raise ModelImportError(f"{path.name} is not read here: of Marian's formats .npz is")
+        raise ModelImportError(f"{path.name} is not supported; of Marian's formats .npz is")
     return path
 
 
 def _pieces(directory: Path, decoder: Mapping[str, Any]) -> tuple[Vocabulary, Tokenizer]:
-    """The ids of pieces, and what cuts a source into them."""
+    """Return the ids of pieces, and the tokenizer that cuts a source into them."""
     source_path, target_path = (_named_file(directory, decoder, "vocabs", place) for place in (0, 1))
     source = read_pieces(source_path)
     target = source if target_path == source_path else read_pieces(target_path)
     for piece in (UNK, EOS):
         if source[piece] != target[piece]:
-            raise ModelImportError(f"{source_path.name} and {target_path.name} have different ids of {piece}")
+            raise ModelImportError(f"{source_path.name} and {target_path.name} have different ids for {piece}")
     if source_path.suffix == ".spm":
         return Vocabulary(source, target, source[UNK]), source_tokenizer(source_path)
     if (directory / "source.bpe").is_file():
-        raise ModelImportError("its pieces are made by BPE (source.bpe), which is not read here; SentencePiece is")
+        raise ModelImportError("its pieces are from BPE (source.bpe), which is not supported; SentencePiece is")
     return Vocabulary(source, target, source[UNK]), source_tokenizer(directory / "source.spm")
 
 
 def _release(directory: Path) -> dict[str, Any]:
-    """What the file about the release says; empty where there is none, or it is no YAML: programs wrote it."""
+    """Read the description of the release; empty if there is none or it is not YAML, as some programs wrote it."""
     for path in sorted(directory.glob("*.yml")):
         if path.name != DECODER and not path.name.endswith(".vocab.yml"):
             try:
@@ -162,15 +162,15 @@ def _release(directory: Path) -> dict[str, Any]:
 def _languages(
     directory: Path, vocabulary: Vocabulary, release: Mapping[str, Any], options: Options
 ) -> tuple[Languages, Languages]:
-    """As a user says, or the file about the release does, or the card of older ones.
+    """Return the languages: from the options, the description of the release, or the card of older ones.
 
-    A vocabulary may have labels of languages that its model does not read: the release tells the `used` ones.
+    A vocabulary may have labels of languages that the model never learned; the release names the used ones.
     """
     used = [label[2:-2] for label in _list(release, "use-target-labels")]
-    labels = labels_of(vocabulary.source) if used or not release else {}
-    read = _list(release, "source-languages") or _of_card(directory, "source")
-    written = used or _list(release, "target-languages") or _of_card(directory, "target")
-    return languages(labels, read, written, options)
+    labels = target_labels(vocabulary.source) if used or not release else {}
+    read = _list(release, "source-languages") or _card_languages(directory, "source")
+    written = used or _list(release, "target-languages") or _card_languages(directory, "target")
+    return choose_languages(labels, read, written, options)
 
 
 def _list(release: Mapping[str, Any], key: str) -> list[str]:
@@ -178,24 +178,24 @@ def _list(release: Mapping[str, Any], key: str) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else str(value).split()
 
 
-def _of_card(directory: Path, side: str) -> list[str]:
-    """The card has older releases of a model too; the last one is this."""
+def _card_languages(directory: Path, side: str) -> list[str]:
+    """Return the languages in the card, which lists older releases too; the last one is this."""
     path = directory / CARD
     found = re.findall(rf"^\* {side} language\(s\): (.+)$", read_text(path) if path.is_file() else "", re.MULTILINE)
     return re.split(r"[\s,]+", found[-1].strip()) if found else []
 
 
 def _decoding(decoder: Mapping[str, Any]) -> tuple[Decoding, list[str]]:
-    """How decoder.yml searches, and what of it is not followed."""
+    """Return the search settings of decoder.yml, and notes on those that are not followed."""
     notes = [
         f"{DECODER} asks for {key} {decoder[key]}, which is not followed here"
-        for key, neutral in CHANGING.items()
+        for key, neutral in NEUTRAL_VALUES.items()
         if key in decoder and decoder[key] not in neutral
     ]
     beam_size = str(decoder.get("beam-size", BEAM_SIZE))
-    if beam_size.isdecimal() and int(beam_size) > WIDEST:
-        notes.append(f"{DECODER} asks for a beam of {beam_size}: the widest that is served is {WIDEST}")
-        beam_size = str(WIDEST)
+    if beam_size.isdecimal() and int(beam_size) > MAX_BEAM_SIZE:
+        notes.append(f"{DECODER} asks for a beam of {beam_size}: the widest that is served is {MAX_BEAM_SIZE}")
+        beam_size = str(MAX_BEAM_SIZE)
     normalize = str(decoder.get("normalize", "false"))
     try:
         decoding = Decoding.model_validate(
@@ -206,19 +206,19 @@ def _decoding(decoder: Mapping[str, Any]) -> tuple[Decoding, list[str]]:
             }
         )
     except ValidationError as error:
-        raise ModelImportError(f"{DECODER}: beam-size {beam_size}, normalize {normalize}: no such search") from error
+        raise ModelImportError(f"{DECODER}: `beam-size` {beam_size} or `normalize` {normalize} is not valid") from error
     return decoding, notes
 
 
 def _alignment(architecture: Architecture, modeltype: str) -> Alignment | None:
-    """The first head of one layer, where a model was trained to align (Garg et al. 2019)."""
+    """Return the first head of one layer, if the model was trained to align (Garg et al. 2019)."""
     if "align" not in modeltype:
         return None
     return Alignment(layer=architecture.alignment_layer, heads=(0,), next_row=False)
 
 
-def _of_preprocessing(directory: Path) -> list[str]:
-    """That texts are not changed as those that the model was trained on."""
+def _preprocessing_notes(directory: Path) -> list[str]:
+    """Return a note if the texts of training were changed in a way that is not done here."""
     path = directory / PREPROCESSING
     if not path.is_file() or not _REPLACES.search(read_text(path)):
         return []
@@ -226,7 +226,7 @@ def _of_preprocessing(directory: Path) -> list[str]:
 
 
 def _licence(directory: Path) -> str | None:
-    """The title of the licence, if it is there."""
+    """Return the title of the licence, if there is one."""
     path = directory / LICENCE
     lines = read_text(path).splitlines() if path.is_file() else []
     return next((line.strip() for line in lines if line.strip()), None)

@@ -1,6 +1,6 @@
-"""Pieces of MarianMT's and Marian's own models: SentencePiece cuts a text, another file numbers the pieces.
+"""Pieces of MarianMT and Marian models: SentencePiece cuts a text, another file has the ids.
 
-Multilingual models have pieces of the form >>fra<<, which tell in front of a source what it is translated into.
+Multilingual models have pieces of the form >>fra<<, which before a source name the target language.
 """
 
 import re
@@ -20,15 +20,15 @@ _LABEL = re.compile(r">>(.+)<<")
 
 
 def read_pieces(path: Path) -> dict[str, int]:
-    """The ids of pieces: of a YAML or JSON file, of a text with one a line, or of a SentencePiece model.
+    """Read the ids of pieces from YAML, JSON, a text with one per line, or a SentencePiece model.
 
     Raises:
-        ModelImportError: the file is missing, or does not number </s>, <unk> and other pieces from 0 on.
+        ModelImportError: the file is missing, or does not number </s>, <unk> and other pieces from 0.
     """
     if path.suffix == ".fsv":
-        raise ModelImportError(f"{path.name} has factors, which are not read here")
+        raise ModelImportError(f"{path.name} has factors, which are not supported")
     if not path.is_file():
-        raise ModelImportError(f"{path.name}, the vocabulary, is missing")
+        raise ModelImportError(f"{path.name} (the vocabulary) is missing")
     if path.suffix in (".yml", ".yaml", ".json"):
         numbers = {piece: str(i) for piece, i in read_yaml(path).items()}
     else:
@@ -36,7 +36,7 @@ def read_pieces(path: Path) -> dict[str, int]:
         numbers = {piece.removesuffix("\r"): str(i) for i, piece in enumerate(lines)}
     ids = {piece: int(i) if i.isdecimal() else -1 for piece, i in numbers.items()}
     if sorted(ids.values()) != list(range(len(ids))):
-        raise ModelImportError(f"{path.name} is no vocabulary: it does not number its pieces from 0 on, each otherwise")
+        raise ModelImportError(f"{path.name} is no vocabulary: it must number its pieces from 0, without repetition")
     for piece in (EOS, UNK):
         if piece not in ids:
             raise ModelImportError(f"{path.name} has no {piece}")
@@ -44,10 +44,10 @@ def read_pieces(path: Path) -> dict[str, int]:
 
 
 def source_tokenizer(path: Path) -> Tokenizer:
-    """What cuts a source into pieces and puts </s> behind them; ids are those of the SentencePiece model.
+    """Return a tokenizer that cuts a source and appends </s>; its ids are those of the SentencePiece model.
 
     Raises:
-        ModelImportError: the file is missing, or no SentencePiece model.
+        ModelImportError: the file is missing, or is no SentencePiece model.
     """
     if not path.is_file():
         raise ModelImportError(f"{path.name} is missing")
@@ -56,11 +56,10 @@ def source_tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def ids_of_targets(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
-    """The ids that a target may have: those of the pieces of target.spm, by which targets were cut for training.
+def target_ids(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
+    """Return the ids that a target may have: pieces of target.spm, which cut the targets in training.
 
-    The others of a vocabulary of both languages, nearly half of it, are pieces of sources. A model has learned never to
-    write them, so they need not be scored.
+    Nearly half of a shared vocabulary are source pieces. A model learned never to write them, so they are not scored.
     """
     path = directory / "target.spm"
     if not path.is_file():
@@ -69,45 +68,43 @@ def ids_of_targets(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
     return [i for piece, i in vocabulary.items() if piece in pieces]
 
 
-def labels_of(pieces: Mapping[str, int]) -> dict[str, int]:
-    """The languages into which a multilingual model translates, fra for >>fra<<, in the order of their ids."""
+def target_labels(pieces: Mapping[str, int]) -> dict[str, int]:
+    """Return the target languages of a multilingual model, fra for >>fra<<, in the order of their ids."""
     found = ((_LABEL.fullmatch(piece), i) for piece, i in sorted(pieces.items(), key=lambda item: item[1]))
     return {match[1]: i for match, i in found if match}
 
 
-def languages(
+def choose_languages(
     labels: Mapping[str, int], read: Sequence[str], written: Sequence[str], options: Options
 ) -> tuple[Languages, Languages]:
-    """What a model reads and what it writes: as the user says, or else as its files do.
+    """Choose the languages of a model: those of the options, or else of its files.
 
     Args:
-        labels: ids of the tokens that tell a multilingual model what to write, by language.
-        read, written: codes that its files tell, if any do.
+        labels: ids of the tokens that select a target language, by language.
+        read, written: source and target codes in its files, if any.
 
     Raises:
-        ModelImportError: nobody says it, or the model has no such language.
+        ModelImportError: no language is known, or the model does not have it.
     """
     sources = options.sources or tuple(read)
     if not sources:
-        raise ModelImportError("no file tells which language the model reads: name the language with --source")
+        raise ModelImportError("no file names the source language; name it with `--source`")
     source: Languages = sources[0] if len(sources) == 1 else tuple(Language(code=code) for code in sources)
     if labels:
         for code in options.targets:
             if code not in labels:
-                raise ModelImportError(f"the vocabulary has no >>{code}<<; there are {', '.join(sorted(labels))}")
+                raise ModelImportError(f"unknown `--target` {code}; the model has {', '.join(sorted(labels))}")
         targets = options.targets or [code for code in written if code in labels] or labels
         return source, tuple(Language(code=code, source_prefix=(labels[code],)) for code in targets)
     targets = options.targets or tuple(written)
     if not targets:
-        raise ModelImportError("no file tells which language the model writes: name the language with --target")
+        raise ModelImportError("no file names the target language; name it with `--target`")
     if len(targets) > 1:
-        raise ModelImportError(
-            f"the model writes one language, and these are named: {', '.join(targets)}; name one with --target"
-        )
+        raise ModelImportError(f"the model writes one language, not {', '.join(targets)}; name it with `--target`")
     return source, targets[0]
 
 
-def named(given: Languages) -> str:
-    """Languages in a description."""
+def language_names(given: Languages) -> str:
+    """Write languages in a description."""
     codes = [given] if isinstance(given, str) else [language.code for language in given]
     return ", ".join(codes) if len(codes) < 6 else f"{len(codes)} languages"

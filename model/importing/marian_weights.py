@@ -1,4 +1,4 @@
-"""Weights of Marian's own files (.npz) by our names, and what a file says of its model.
+"""Weights of Marian's own files (.npz) by our names, and the options of the model.
 
 Marian's matrices are (in, out), PyTorch's (out, in). Legend: E d_model, F d_ff, V vocabulary.
 """
@@ -16,15 +16,15 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_
 from torch import Tensor
 
 from model.config import Activation
-from model.importing.encoder_decoder import filled_up
+from model.importing.encoder_decoder import pad_rows
 from model.importing.imported import ModelImportError
 from model.importing.yaml_files import yaml_of
 
 OPTIONS = "special:model.yml"
-"""An array of bytes among the weights: the options with which the model was trained."""
+"""Array with the training options, as bytes, among the weights."""
 ACTIVATIONS: Mapping[str, Activation] = {"swish": "silu", "relu": "relu", "gelu": "gelu"}
 
-READ = {
+SUPPORTED_VALUES = {
     "type": ("a model of another type", ("transformer",)),
     "transformer-preprocess": ("norms before the layers (pre-norm)", ("", "d")),
     "transformer-postprocess": ("other steps behind its layers than sum and norm", ("dan", "an")),
@@ -44,14 +44,14 @@ READ = {
     "lemma-dim-emb": ("factors", ("0",)),
     "ulr": ("universal embeddings (ULR)", ("false",)),
 }
-"""By option: what another value would be, and the values that are read here ("d" is dropout)."""
+"""By option: a description of other values, and the supported values ("d" is dropout)."""
 
-DAMAGED = (ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""What NumPy raises for files that are none of its own."""
+NUMPY_ERRORS = (ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""Errors that NumPy raises for damaged files."""
 
 
 class Architecture(BaseModel):
-    """Dimensions of a model, and where it aligns, by Marian's options."""
+    """Dimensions and alignment layer of a model, by the options of Marian."""
 
     model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), frozen=True)
 
@@ -61,32 +61,34 @@ class Architecture(BaseModel):
     transformer_heads: PositiveInt
     transformer_dim_ffn: PositiveInt
     transformer_decoder_dim_ffn: int = 0
-    """0 is the encoder's."""
+    """0 means as in the encoder."""
     transformer_ffn_activation: Literal["swish", "relu", "gelu"]
     transformer_guided_alignment_layer: PositiveInt | Literal["last"] = "last"
-    """Counted from 1."""
+    """Layer that aligns, counted from 1."""
     tied_embeddings: bool = False
-    """The decoder's embedding and the output projection."""
+    """Whether the decoder's embedding is the output projection."""
     tied_embeddings_src: bool = False
-    """The embeddings of encoder and decoder."""
+    """Whether encoder and decoder share an embedding."""
     tied_embeddings_all: bool = False
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if self.transformer_decoder_dim_ffn not in (0, self.transformer_dim_ffn):
             raise ValueError(
-                f"transformer-dim-ffn is {self.transformer_dim_ffn}, transformer-decoder-dim-ffn "
-                f"{self.transformer_decoder_dim_ffn}, and only equal ones are read here"
+                f"`transformer-dim-ffn` is {self.transformer_dim_ffn} and `transformer-decoder-dim-ffn` is "
+                f"{self.transformer_decoder_dim_ffn}; they must be equal"
             )
         if self.dim_emb % self.transformer_heads:
-            raise ValueError(f"dim-emb {self.dim_emb} is not a multiple of transformer-heads {self.transformer_heads}")
+            raise ValueError(
+                f"`dim-emb` is {self.dim_emb}; it must be a multiple of `transformer-heads`, {self.transformer_heads}"
+            )
         if self.alignment_layer >= self.dec_depth:
-            raise ValueError(f"transformer-guided-alignment-layer is not one of {self.dec_depth} layers")
+            raise ValueError(f"`transformer-guided-alignment-layer` must be at most `dec-depth`, {self.dec_depth}")
         return self
 
     @property
     def alignment_layer(self) -> int:
-        """Counted from 0."""
+        """Layer that aligns, counted from 0."""
         layer = self.transformer_guided_alignment_layer
         return (self.dec_depth if layer == "last" else layer) - 1
 
@@ -101,7 +103,7 @@ class Architecture(BaseModel):
 
 @dataclass(frozen=True)
 class MarianFile:
-    """A .npz file: every array but the options, and what these say."""
+    """The arrays of a .npz file, and its options."""
 
     name: str
     architecture: Architecture
@@ -109,18 +111,18 @@ class MarianFile:
 
 
 def read_npz(path: Path) -> MarianFile:
-    """A file of weights.
+    """Read a file of weights.
 
     Raises:
-        ModelImportError: it is damaged, or of a model that is not read here.
+        ModelImportError: the file is damaged, or the model is not supported.
     """
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except DAMAGED as error:
+    except NUMPY_ERRORS as error:
         raise ModelImportError(f"{path.name} is damaged, or is no .npz file") from error
     if OPTIONS not in arrays:
-        raise ModelImportError(f"{path.name} does not say what its model is: it has no {OPTIONS}")
+        raise ModelImportError(f"{path.name} has no {OPTIONS}, the options of the model")
     text = arrays.pop(OPTIONS).tobytes().rstrip(b"\0").decode("utf-8", errors="replace")
     options = yaml_of(text, f"{OPTIONS} of {path.name}")
     _refuse_others(options)
@@ -134,22 +136,22 @@ def read_npz(path: Path) -> MarianFile:
 
 
 def _refuse_others(options: Mapping[str, Any]) -> None:
-    for option, (what, values) in READ.items():
+    for option, (what, values) in SUPPORTED_VALUES.items():
         if option in options and (value := _as_text(options[option])) not in values:
-            raise ModelImportError(f"{what} ({option} {value}) is not read here")
+            raise ModelImportError(f"{what} (`{option}` {value}) is not supported")
 
 
 def _as_text(value: object) -> str:
-    """A text, or a list as YAML writes one."""
+    """Write a text as it is, and a list as YAML does."""
     return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
 class Weights:
-    """The arrays of a file, each of which is taken once.
+    """Arrays of a file, each of which is read once.
 
     Args:
-        file: what was read.
-        vocab_size: V, with the tokens that are added here.
+        file: the file with the arrays.
+        vocab_size: V, with the rows that are added here.
     """
 
     def __init__(self, file: MarianFile, vocab_size: int) -> None:
@@ -158,10 +160,10 @@ class Weights:
         self._vocab_size = vocab_size
 
     def by_our_names(self, n_source: int, n_target: int) -> dict[str, Tensor]:
-        """Everything that the file has, for vocabularies of so many pieces.
+        """Return all weights, for vocabularies of these sizes.
 
         Raises:
-            ModelImportError: an array is missing, has another shape, or is not known here.
+            ModelImportError: an array is missing, unknown, or has a wrong shape.
         """
         architecture = self._architecture
         found = dict(self._embeddings(n_source, n_target))
@@ -175,7 +177,7 @@ class Weights:
             )
             found |= self._feed_forward(f"{theirs}_ffn", ours)
         if self._left:
-            raise ModelImportError(f"the weights have {min(self._left)}, which is not known here")
+            raise ModelImportError(f"the weights have an unknown array: {min(self._left)}")
         return found
 
     def _embeddings(self, n_source: int, n_target: int) -> Iterator[tuple[str, Tensor]]:
@@ -185,13 +187,13 @@ class Weights:
             yield "encoder_embedding.tokens.weight", self._rows("encoder_Wemb", n_source, d)
         if not self._architecture.is_tied_output:
             yield "output.weight", self._rows("decoder_ff_logit_out_Wt", n_target, d)
-        yield "output_bias", filled_up(self._take("decoder_ff_logit_out_b", 1, n_target)[0], self._vocab_size)
+        yield "output_bias", pad_rows(self._take("decoder_ff_logit_out_b", 1, n_target)[0], self._vocab_size)
 
     def _rows(self, name: str, n_pieces: int, d: int) -> Tensor:
         n_rows = len(self._left.get(name, range(n_pieces)))
         if n_rows != n_pieces:
-            raise ModelImportError(f"the vocabulary has {n_pieces} pieces, and the model {n_rows} ({name})")
-        return filled_up(self._take(name, n_pieces, d), self._vocab_size)
+            raise ModelImportError(f"{name} has {n_rows} rows, but the vocabulary has {n_pieces} pieces")
+        return pad_rows(self._take(name, n_pieces, d), self._vocab_size)
 
     def _attention(self, theirs: str, ours: str, kind: str) -> dict[str, Tensor]:
         d = self._architecture.dim_emb
@@ -225,5 +227,5 @@ class Weights:
             raise ModelImportError(f"the weights have no {name}")
         array = self._left.pop(name)
         if array.shape != shape or array.dtype.kind != "f":
-            raise ModelImportError(f"{name} is {array.dtype} of {array.shape}, and floats of {shape} are expected")
+            raise ModelImportError(f"{name} is {array.dtype} {array.shape}; it must be floats {shape}")
         return torch.from_numpy(array)

@@ -1,6 +1,6 @@
 """Tables of positions as other toolkits compute them: all sines, then all cosines.
 
-Where frequencies end differs: half of the width, or half of it less one, divides the exponent.
+Toolkits differ in the exponent's divisor: half of the width, or half of it less one.
 """
 
 import math
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def sines_then_cosines(n_positions: int, width: int, divisor: float, first: int = 0) -> Tensor:
-    """(n_positions, width), from position `first` on: p * 10000^(-i / divisor) for i below half of the width.
+    """Return a table (n_positions, width) from position `first` on: p * 10000^(-i / divisor) for i below width / 2.
 
     Args:
         divisor: width / 2 in transformers' Marian, width / 2 - 1 in tensor2tensor, fairseq, Marian and CTranslate2.

@@ -1,4 +1,4 @@
-"""Sentence encoders on BERT's kind of encoder, as sentence-transformers saves them, or transformers without a head.
+"""Sentence encoders like BERT, as sentence-transformers saves them, or transformers without a head.
 
 Source: Reimers and Gurevych 2019, "Sentence-BERT".
 """
@@ -15,10 +15,10 @@ from torch import Tensor
 
 from model.config import Config, DenseConfig, EmbedderConfig, Provenance, TokenPooling
 from model.importing import bert
-from model.importing.bert_encoder import NAMINGS, Encoder, longest_input, read_encoder
+from model.importing.bert_encoder import NAMINGS, ImportedEncoder, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of
 from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import special_around
@@ -37,7 +37,7 @@ POOLINGS: Mapping[str, TokenPooling] = {
     "weightedmean": "weighted_mean",
     "lasttoken": "last",
 }
-"""By the names of sentence-transformers."""
+"""Kinds of pooling by their names in sentence-transformers."""
 FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -46,18 +46,18 @@ FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-"""How older configurations name them, of which several are joined in this order."""
+"""Kinds of pooling by flags of older configurations; several are joined in this order."""
 
-OF_LANGUAGE_MODELS = ("cls.", "lm_head.", "vocab_")
-"""Beginnings of the names of weights that predict tokens, with which encoders are trained first."""
+LANGUAGE_MODEL_PREFIXES = ("cls.", "lm_head.", "vocab_")
+"""Prefixes of weights that predict tokens, which encoders are trained with first."""
 PER_TEXT = "sentence_embedding"
 ACTIVATIONS = {"Tanh": "tanh", "Identity": "identity"}
-"""By the names of PyTorch's modules."""
+"""Activations by the names of PyTorch modules."""
 
 
 @dataclass
 class _Pipeline:
-    """What follows the encoder."""
+    """The modules after the encoder."""
 
     pooling: tuple[TokenPooling, ...] = ("mean",)
     pool_prompt: bool = True
@@ -67,7 +67,7 @@ class _Pipeline:
 
 
 def recognizes(directory: Path) -> bool:
-    """Whether a directory has an encoder of a kind that is read here, and is no sequence classifier."""
+    """Whether a directory has a supported encoder, and no sequence classifier."""
     try:
         transformer = directory / _transformer(_modules(directory))
     except ModelImportError:
@@ -76,11 +76,11 @@ def recognizes(directory: Path) -> bool:
     return (is_encoder or transformer != directory) and not bert.recognizes(transformer)
 
 
-def read(directory: Path, options: Options) -> Imported:
-    """The sentence encoder of a directory.
+def import_directory(directory: Path, options: Options) -> ImportedModel:
+    """Import the sentence encoder of a directory.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+        ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     modules = _modules(directory)
     transformer = directory / _transformer(modules)
@@ -116,7 +116,7 @@ def read(directory: Path, options: Options) -> Imported:
         config = Config(
             name=options.name or directory.name,
             description=f"{encoder.naming.family}, an encoder of texts.",
-            max_tokens=longest_input(limits, encoder.n_positions),
+            max_tokens=max_input_tokens(limits, encoder.n_positions),
             model=embedder,
             provenance=Provenance(
                 source=directory.name,
@@ -127,57 +127,57 @@ def read(directory: Path, options: Options) -> Imported:
     except ValidationError as error:
         raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
     _refuse_long_prompts(tokenizer, embedder, config.max_tokens)
-    return Imported(config, {**encoder.weights, **pipeline.weights}, tokenizer)
+    return ImportedModel(config, {**encoder.weights, **pipeline.weights}, tokenizer)
 
 
 def _modules(directory: Path) -> list[tuple[str, str]]:
-    """What a text goes through, in order: what each is, and its folder. Empty where nothing says so."""
+    """Return the modules of the pipeline in order: kind and folder of each. Empty if no file lists them."""
     if not (directory / MODULES).is_file():
         return []
     try:
         listed = json.loads((directory / MODULES).read_text(encoding="utf-8"))
         modules = [(str(one["type"]).rpartition(".")[2], str(one.get("path") or "")) for one in listed]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelImportError(f"{MODULES} does not list modules: {error!r}") from error
+        raise ModelImportError(f"{MODULES} must list modules with `type` and `path`: {error!r}") from error
     for _, path in modules:
         if PureWindowsPath(path).anchor or ".." in PureWindowsPath(path).parts:
-            raise ModelImportError(f"{MODULES} has a path that leads out of it: {path}")
+            raise ModelImportError(f"{MODULES} has a `path` outside of the directory: {path}")
     return modules
 
 
 def _transformer(modules: list[tuple[str, str]]) -> str:
-    """The folder of the encoder."""
+    """Return the folder of the encoder."""
     if modules and modules[0][0] != "Transformer":
-        raise ModelImportError(f"{MODULES} begins with {modules[0][0]}, and only Transformer is read here")
+        raise ModelImportError(f"{MODULES} begins with {modules[0][0]}; it must be Transformer")
     return modules[0][1] if modules else ""
 
 
 def _refuse_head(named: tuple[str, ...]) -> None:
-    """Encoders that were trained for something else have an own head, and say little in an embedding."""
+    """Refuse encoders with another head: they were trained for another task, and their embeddings say little."""
     for name in named:
         if not name.endswith("Model"):
             raise ModelImportError(
-                f"{name} has a head that is not read here: sequence classifiers and encoders without a head are"
+                f"{name} has a head that is not supported; sequence classifiers and encoders without a head are"
             )
 
 
-def _refuse_head_of_weights(encoder: Encoder) -> None:
-    """Where no file tells what the model was trained for, a head that is not of a language model does."""
+def _refuse_head_of_weights(encoder: ImportedEncoder) -> None:
+    """Refuse weights of an unknown head, other than that of a language model, if no file names it."""
     prefix = encoder.naming.prefix
     has_head = any(name.startswith(prefix) for name in encoder.tensors)
     for name in encoder.tensors if has_head else ():
-        if not name.startswith((prefix, *OF_LANGUAGE_MODELS)):
+        if not name.startswith((prefix, *LANGUAGE_MODEL_PREFIXES)):
             raise ModelImportError(
-                f"the weights have {name} of a head, and {CONFIG} has no architectures, which tell what head it is"
+                f"the weights have a head ({name}), and {CONFIG} has no `architectures` that name it"
             )
 
 
 def _pipeline(directory: Path, modules: list[tuple[str, str]]) -> _Pipeline:
-    """Raises ModelImportError: there is a module that is not read here, or in an order that none has."""
+    """Read the modules; raise ModelImportError for an unsupported module or order."""
     found, expected = _Pipeline(), ["Pooling"]
     for kind, path in modules[1:]:
         if kind not in expected:
-            raise ModelImportError(f"{MODULES} has {kind} where {' or '.join(expected) or 'nothing'} is read here")
+            raise ModelImportError(f"{MODULES} has {kind} instead of {' or '.join(expected) or 'nothing'}")
         match kind:
             case "Pooling":
                 _read_pooling(directory, path, found)
@@ -198,7 +198,7 @@ def _read_pooling(directory: Path, path: str, found: _Pipeline) -> None:
     modes = [modes] if isinstance(modes, str) else modes
     for mode in modes:
         if mode not in POOLINGS:
-            raise ModelImportError(f"pooling {mode} is not read here; {', '.join(POOLINGS)} are")
+            raise ModelImportError(f"pooling {mode} is not supported; {', '.join(POOLINGS)} are")
     found.pooling = tuple(POOLINGS[mode] for mode in modes)
     found.pool_prompt = bool(settings.get("include_prompt", True))
 
@@ -207,11 +207,11 @@ def _read_dense(directory: Path, path: str, found: _Pipeline) -> None:
     settings = _settings(directory, path)
     activation = str(settings.get("activation_function") or "Tanh").rpartition(".")[2]
     if activation not in ACTIVATIONS:
-        raise ModelImportError(f"{path} has activation {activation}; {' and '.join(ACTIVATIONS)} are read here")
+        raise ModelImportError(f"{path}: activation {activation} is not supported; {' and '.join(ACTIVATIONS)} are")
     if settings.get("use_residual"):
-        raise ModelImportError(f"{path} has a residual connection, which is not read here")
+        raise ModelImportError(f"{path} has a residual connection, which is not supported")
     if settings.get("module_input_name", PER_TEXT) != PER_TEXT:
-        raise ModelImportError(f"{path} is a layer over every token, and only layers over a text are read here")
+        raise ModelImportError(f"{path} is a layer over every token, which is not supported; layers over a text are")
     tensors = read_tensors(directory / path)
     place, has_bias = len(found.dense), bool(settings.get("bias", True))
     for end in ("weight", "bias") if has_bias else ("weight",):
@@ -232,11 +232,13 @@ def _read_in_lower_case(tokenizer: Tokenizer) -> None:
 
 
 def _refuse_long_prompts(tokenizer: Tokenizer, embedder: EmbedderConfig, max_tokens: int) -> None:
-    """Each window of a text has its prompt, and must have room for text."""
+    """Check that prompts leave room for text: each window of a text has its prompt."""
     if embedder.default_prompt is not None and embedder.default_prompt not in embedder.prompts:
-        raise ModelImportError(f"{PROMPTS} has no prompt {embedder.default_prompt!r}, which is its default")
+        raise ModelImportError(f"{PROMPTS} has no prompt {embedder.default_prompt!r}, its `default_prompt_name`")
     n_special = sum(map(len, special_around(tokenizer)))
     for name, text in {"": "", **embedder.prompts}.items():
         n_prompt = len(tokenizer.encode(text, add_special_tokens=False).ids)
         if n_prompt + n_special >= max_tokens:
-            raise ModelImportError(f"prompt {name!r} is {n_prompt} tokens, and the model reads at most {max_tokens}")
+            raise ModelImportError(
+                f"prompt {name!r} has {n_prompt} tokens, too many: the model reads at most {max_tokens}"
+            )

@@ -1,4 +1,4 @@
-"""SentencePiece's models as tokenizers of the `tokenizers` library: the same pieces for the same text.
+"""SentencePiece models as tokenizers of the `tokenizers` library, with the same pieces for the same text.
 
 Source: Kudo and Richardson 2018, "SentencePiece"; its file format is a protocol buffer, which its package reads.
 """
@@ -17,15 +17,15 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """Types of pieces."""
 UNIGRAM, BPE = 1, 2
 """Types of models."""
-NEVER = "\ue000control\ue000{}"
-"""Name of a piece that no text has: users' texts hold no commands."""
+CONTROL_NAME = "\ue000control\ue000{}"
+"""Name of control pieces, which no text contains: users must not be able to write commands."""
 
 
 def read_model(path: Path) -> Any:
-    """A SentencePiece model, as its protocol buffer.
+    """Read a SentencePiece model as its protocol buffer.
 
     Raises:
-        ModelImportError: the file is none, or of a type that is not read here.
+        ModelImportError: the file is damaged, or its type is not supported.
     """
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     try:
@@ -35,21 +35,23 @@ def read_model(path: Path) -> Any:
     if not model.pieces:
         raise ModelImportError(f"{path.name} is no SentencePiece model: it has no pieces")
     if model.trainer_spec.model_type not in (UNIGRAM, BPE):
-        raise ModelImportError(f"{path.name} is a SentencePiece model of words or characters; unigram and BPE are read")
+        raise ModelImportError(
+            f"{path.name} is a SentencePiece model of words or characters; unigram and BPE are supported"
+        )
     return model
 
 
 def pieces_of(model: Any) -> list[str]:
-    """Its pieces in the order of their ids, control pieces by their own names."""
+    """Return the pieces in the order of their ids, control pieces by their own names."""
     return [piece.piece for piece in model.pieces]
 
 
 def tokenizer_of(model: Any) -> Tokenizer:
-    """A tokenizer that cuts a text as the model does, with the model's own ids and without special tokens around.
+    """Return a tokenizer that cuts a text as the model does, with its ids and without special tokens.
 
-    Neighbouring characters that it does not know are one token, whose text (`Encoding.tokens`) is theirs.
+    Neighbouring unknown characters are one token, whose text (`Encoding.tokens`) is theirs.
     """
-    names = [piece.piece if piece.type != CONTROL else NEVER.format(i) for i, piece in enumerate(model.pieces)]
+    names = [piece.piece if piece.type != CONTROL else CONTROL_NAME.format(i) for i, piece in enumerate(model.pieces)]
     unk = next((i for i, piece in enumerate(model.pieces) if piece.type == UNKNOWN), None)
     bytes_too = any(piece.type == BYTE for piece in model.pieces)
     if model.trainer_spec.model_type == UNIGRAM:
@@ -82,7 +84,7 @@ def tokenizer_of(model: Any) -> Tokenizer:
 
 
 def _merges(pieces: list[str], scores: list[float], types: list[int]) -> list[tuple[str, str]]:
-    """The merges of a BPE model, which names none: each two pieces that are one together, by falling score of that."""
+    """Return the merges of a BPE model, which stores none: each pair of pieces that form one, by falling score."""
     ids = {piece: i for i, piece in enumerate(pieces) if types[i] in (NORMAL, USER_DEFINED)}
     found = []
     for piece, i in ids.items():

@@ -1,4 +1,4 @@
-"""Where a model is brought from: a directory, an archive, or a hub."""
+"""Sources of models: a directory, an archive, or the hub."""
 
 import re
 import tarfile
@@ -12,21 +12,21 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from model.importing.imported import ModelImportError
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-WANTED = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "*_Dense/*.bin", "README.md")
-"""Of a hub's repository."""
-FALLBACK = ("*.bin",)
-"""Fetched too where there are no weights as safetensors."""
+HUB_FILES = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "*_Dense/*.bin", "README.md")
+"""Files of a repository that are downloaded."""
+OLDER_WEIGHTS = ("*.bin",)
+"""Downloaded too if there are no safetensors."""
 OTHER_FORMATS = ("onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A model's files.
+    """Files of a model.
 
     Attributes:
-        name: of the model, as its source suggests it.
-        said: how the user named it.
-        revision: of a hub's repository, a commit.
+        name: name of the model by its source.
+        said: name of the source, as the user gave it.
+        revision: commit of a repository on the hub.
     """
 
     directory: Path
@@ -36,12 +36,12 @@ class Source:
 
 
 @contextmanager
-def opened(source: str, revision: str | None = None) -> Iterator[Source]:
-    """The files of a directory, of an archive (.zip, .argosmodel, .tar and compressed ones), or of a repository of
-    Hugging Face's hub. What was unpacked is gone afterwards.
+def open_source_files(source: str, revision: str | None = None) -> Iterator[Source]:
+    """Give the files of a directory, an archive (.zip, .argosmodel, .tar, compressed) or a repository of the hub;
+    unpacked files are deleted afterwards.
 
     Raises:
-        ModelImportError: there is no such source, or an archive is damaged or leads out of itself.
+        ModelImportError: there is no such source, or an archive is damaged or has paths outside of it.
     """
     path = Path(source)
     if path.is_dir():
@@ -50,12 +50,12 @@ def opened(source: str, revision: str | None = None) -> Iterator[Source]:
         with tempfile.TemporaryDirectory(prefix="attend-import-") as workplace:
             _unpack(path, Path(workplace))
             name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
-            yield Source(_inmost(Path(workplace)), name, path.name)
+            yield Source(_innermost(Path(workplace)), name, path.name)
     elif HUB_ID.fullmatch(source):
         directory, commit = _fetch(source, revision)
         yield Source(directory, source.split("/")[1], source, commit)
     else:
-        raise ModelImportError("it is no directory, no file, and no id of a hub (owner/name)")
+        raise ModelImportError("it must be a directory, a file, or an id of the hub (owner/name)")
 
 
 def _unpack(path: Path, directory: Path) -> None:
@@ -73,7 +73,7 @@ def _unpack(path: Path, directory: Path) -> None:
                 members = [member for member in archive if not _is_hidden(member.name)]
                 archive.extractall(directory, members, filter="data")
         else:
-            raise ModelImportError("it is neither a zip nor a tar archive")
+            raise ModelImportError("the archive must be zip or tar")
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
         raise ModelImportError(f"the archive is damaged or cannot be unpacked: {error}") from error
 
@@ -81,33 +81,33 @@ def _unpack(path: Path, directory: Path) -> None:
 def _refuse_leading_out(name: str) -> None:
     for path in (PurePosixPath(name), PureWindowsPath(name)):
         if path.anchor or ".." in path.parts:
-            raise ModelImportError(f"the archive has a path that leads out of it: {name}")
+            raise ModelImportError(f"the archive has a path outside of it: {name}")
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether an entry is of the system where an archive was made, and not of the model: macOS adds one to each."""
+    """Whether an archive entry was added by the operating system, as macOS does for each file."""
     return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts)
 
 
-def _inmost(directory: Path) -> Path:
-    """Archives often hold one directory with everything in it."""
+def _innermost(directory: Path) -> Path:
+    """Return the directory with the files; archives often have one directory with everything in it."""
     found = list(directory.iterdir())
-    return _inmost(found[0]) if len(found) == 1 and found[0].is_dir() else directory
+    return _innermost(found[0]) if len(found) == 1 and found[0].is_dir() else directory
 
 
 def _fetch(repository: str, revision: str | None) -> tuple[Path, str]:
-    """The files of a repository that are read here, and its commit."""
+    """Download the needed files of a repository; return their directory and the commit."""
     from huggingface_hub import HfApi, snapshot_download  # takes a while to import
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
         info = HfApi().model_info(repository, revision=revision)
         names = [file.rfilename for file in info.siblings or []]
-        wanted = WANTED if any(name.endswith(".safetensors") for name in names) else WANTED + FALLBACK
+        wanted = HUB_FILES if any(name.endswith(".safetensors") for name in names) else HUB_FILES + OLDER_WEIGHTS
         directory = snapshot_download(
             repository, revision=info.sha, allow_patterns=list(wanted), ignore_patterns=list(OTHER_FORMATS)
         )
     except (HfHubHTTPError, OSError, ValueError) as error:
-        raise ModelImportError(f"the hub does not give it: {str(error).splitlines()[0]}") from error
+        raise ModelImportError(f"the hub refused: {str(error).splitlines()[0]}") from error
     assert info.sha is not None
     return Path(directory), info.sha

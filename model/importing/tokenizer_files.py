@@ -1,4 +1,4 @@
-"""Tokenizers of encoders, by the files that a directory has: a model's type does not tell which one it reads.
+"""Tokenizers of encoders, chosen by the files of a directory: the type of a model does not tell its tokenizer.
 
 Source: Wu et al. 2016 (WordPiece), Radford et al. 2019 (byte-level BPE), Kudo and Richardson 2018 (SentencePiece).
 """
@@ -24,47 +24,47 @@ TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES = (
 )
 SPECIAL_TOKENS_MAP, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
-"""Of an added token: how it is found in a text."""
-OF_ANY_KIND = ("PreTrainedTokenizer", "TokenizersBackend")
-"""Classes of transformers that take a tokenizer.json as it is."""
-OF_NORMALIZER = {
+"""Flags of an added token: how it is found in a text."""
+GENERIC_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend")
+"""Classes of transformers that use a tokenizer.json as it is."""
+NORMALIZER_SETTINGS = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
-"""Settings of BERT's normalizer."""
-ENDLESS = 100_000
-"""transformers writes 10^30 where nobody said a limit."""
+"""Settings of BERT's normalizer, by their names in transformers."""
+UNLIMITED_FROM = 100_000
+"""From here a model_max_length is none: transformers writes 10^30 for no limit."""
 
 
 def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
-    """The tokenizer of a directory, which cuts off nothing and adds no padding.
+    """Read the tokenizer of a directory, without truncation and padding.
 
     Args:
-        vocab_size: of the model.
+        vocab_size: number of tokens of the model.
 
     Raises:
-        ModelImportError: its files are missing or damaged, or it has more tokens than the model, or puts no special
-            tokens around a text.
+        ModelImportError: files are missing or damaged, the tokenizer has too many tokens or no special ones around
+            texts.
     """
     if (directory / TOKENIZER).is_file():
-        tokenizer = read_whole(directory)
-        if _class_of(directory) not in OF_ANY_KIND:
-            _set_as_said(tokenizer, read_json_if_there(directory, TOKENIZER_CONFIG))
+        tokenizer = read_tokenizer_json(directory)
+        if _class_of(directory) not in GENERIC_CLASSES:
+            _apply_settings(tokenizer, read_json_if_there(directory, TOKENIZER_CONFIG))
     else:
-        tokenizer = _made_of_parts(directory)
+        tokenizer = _build_tokenizer(directory)
     tokenizer = as_plain_text(tokenizer)
     last = max(tokenizer.get_vocab(with_added_tokens=True).values())
     if last >= vocab_size:
-        raise ModelImportError(f"its tokenizer has a token {last}, and the model has {vocab_size} tokens from 0 on")
+        raise ModelImportError(f"the tokenizer has a token with id {last}, but the model has only {vocab_size} tokens")
     before, after = special_around(tokenizer)
     if not before or not after:
-        raise ModelImportError("its tokenizer puts no special tokens around a text, which encoders are trained with")
+        raise ModelImportError("the tokenizer must put special tokens around a text, as encoders are trained with them")
     return tokenizer
 
 
 def special_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> SpecialTokens:
-    """Their ids; what stands before a text, often [CLS], is `bos`, and what stands behind it `eos`."""
+    """Return the ids of special tokens; the one before a text, often [CLS], is `bos`, the one after it `eos`."""
     before, after = special_around(tokenizer)
     model = json.loads(tokenizer.to_str())["model"]
     unk = model.get("unk_id", tokenizer.token_to_id(model.get("unk_token") or "<unk>"))
@@ -73,22 +73,22 @@ def special_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> SpecialTo
 
 
 def length_limits(directory: Path) -> list[int]:
-    """The most tokens of a text, special ones included, that its tokenizer was made for, if it says so."""
+    """Return the most tokens of a text, special ones included, if the tokenizer has a limit."""
     said = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_max_length")
-    return [int(said)] if isinstance(said, int | float) and 0 < said < ENDLESS else []
+    return [int(said)] if isinstance(said, int | float) and 0 < said < UNLIMITED_FROM else []
 
 
-def read_whole(directory: Path) -> Tokenizer:
-    """Of a tokenizer.json, which cuts off nothing and adds no padding.
+def read_tokenizer_json(directory: Path) -> Tokenizer:
+    """Read a tokenizer.json, without truncation and padding.
 
     Raises:
-        ModelImportError: it is damaged.
+        ModelImportError: the file is damaged.
     """
     try:
         tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
     except Exception as error:  # the library raises bare Exception
-        raise ModelImportError(f"{TOKENIZER} is no tokenizer: {error}") from error
-    if tokenizer.decoder is None:  # nothing but showing tokens needs it
+        raise ModelImportError(f"{TOKENIZER} is damaged: {error}") from error
+    if tokenizer.decoder is None:  # only needed to show tokens
         is_byte_level, is_word_piece = (isinstance(tokenizer.model, kind) for kind in (models.BPE, models.WordPiece))
         tokenizer.decoder = (
             decoders.WordPiece() if is_word_piece else decoders.ByteLevel() if is_byte_level else decoders.Metaspace()
@@ -96,12 +96,12 @@ def read_whole(directory: Path) -> Tokenizer:
     return as_plain_text(tokenizer)
 
 
-def with_added(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_tokens: int) -> Vocabulary:
-    """The ids of pieces with those of tokens that somebody added to the published ones, which a text keeps whole.
+def with_added_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_tokens: int) -> Vocabulary:
+    """Return the ids of pieces with those of tokens that were added to the published ones; a text keeps them whole.
 
     Args:
-        tokenizer: learns those that are not special.
-        n_tokens: of the model.
+        tokenizer: gets the added tokens that are not special.
+        n_tokens: number of tokens of the model.
 
     Raises:
         ModelImportError: the model has no such token.
@@ -110,7 +110,7 @@ def with_added(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_
     for i, token in added:
         if i >= n_tokens:
             raise ModelImportError(
-                f"the added token {token.content} has the id {i}, and the model has {n_tokens} tokens"
+                f"the added token {token.content} has the id {i}, but the model has only {n_tokens} tokens"
             )
     tokenizer.add_tokens([AddedToken(token.content, normalized=False) for _, token in added if not token.special])
     ids = {token.content: i for i, token in added}
@@ -118,9 +118,9 @@ def with_added(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_
 
 
 def _added_tokens(directory: Path) -> list[tuple[int, AddedToken]]:
-    """By their ids: those of tokenizer_config.json, or where it has none those of added_tokens.json.
+    """Return the added tokens by id: from tokenizer_config.json, or else from added_tokens.json.
 
-    One that is not special is found in what the normalizer makes of a text.
+    Tokens that are not special are found in normalized text.
     """
     settings = read_json_if_there(directory, TOKENIZER_CONFIG)
     said = {**settings, **read_json_if_there(directory, SPECIAL_TOKENS_MAP)}
@@ -137,29 +137,29 @@ def _added_tokens(directory: Path) -> list[tuple[int, AddedToken]]:
     try:
         return sorted(((int(i), AddedToken(**token)) for i, token in decoder.items()), key=lambda pair: pair[0])
     except (TypeError, ValueError) as error:
-        raise ModelImportError(f"the added tokens of its tokenizer cannot be read: {error}") from error
+        raise ModelImportError(f"the added tokens of the tokenizer are damaged: {error}") from error
 
 
 def _class_of(directory: Path) -> str | None:
-    """The class of transformers that reads it there; None where nothing says it."""
+    """Return the class of transformers that reads the tokenizer, if a file names it."""
     config = read_json_if_there(directory, CONFIG)
     said = read_json_if_there(directory, TOKENIZER_CONFIG).get("tokenizer_class") or config.get("tokenizer_class")
     kind = said or ("CamembertTokenizer" if config.get("model_type") == "camembert" else None)
     return str(kind).removesuffix("Fast") if kind else None
 
 
-def _set_as_said(tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
-    """Settings of a tokenizer_config.json go before what a tokenizer.json was saved with, as in transformers."""
+def _apply_settings(tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
+    """Apply the settings of a tokenizer_config.json, which override those of tokenizer.json, as in transformers."""
     if isinstance(normalizer := tokenizer.normalizer, normalizers.BertNormalizer):
-        for theirs, ours in OF_NORMALIZER.items():
+        for theirs, ours in NORMALIZER_SETTINGS.items():
             if theirs in settings:
                 setattr(normalizer, ours, settings[theirs])
     if isinstance(splitter := tokenizer.pre_tokenizer, pre_tokenizers.ByteLevel) and "add_prefix_space" in settings:
         splitter.add_prefix_space = bool(settings["add_prefix_space"])
 
 
-def _made_of_parts(directory: Path) -> Tokenizer:
-    """Of the files that older directories have: each class of transformers makes another tokenizer of them."""
+def _build_tokenizer(directory: Path) -> Tokenizer:
+    """Build the tokenizer from the files of older directories, as its class in transformers does."""
     kind = _class_of(directory)
     found = [layout for layout in LAYOUTS if all((directory / name).is_file() for name in layout[0])]
     for _, classes, read in found:
@@ -167,9 +167,9 @@ def _made_of_parts(directory: Path) -> Tokenizer:
             return read(directory)
     if found:
         files = " with ".join(found[0][0])
-        raise ModelImportError(f"its tokenizer is a {kind}, which is not read of {files}: bring its {TOKENIZER}")
+        raise ModelImportError(f"the tokenizer is a {kind}, which cannot be built from {files}: add its {TOKENIZER}")
     raise ModelImportError(
-        f"its tokenizer is missing: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, or {SENTENCE_PIECES}"
+        f"no tokenizer: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, or {SENTENCE_PIECES} is needed"
     )
 
 
@@ -192,7 +192,7 @@ def _word_pieces(directory: Path) -> Tokenizer:
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.add_special_tokens([token for token in special if token in ids])
     tokenizer.post_processor = processors.BertProcessing((sep, ids[sep]), (cls, ids[cls]))
-    return _with_more(tokenizer, directory)
+    return _with_added_tokens(tokenizer, directory)
 
 
 def _byte_pairs(directory: Path) -> Tokenizer:
@@ -206,7 +206,7 @@ def _byte_pairs(directory: Path) -> Tokenizer:
         merges = models.BPE.read_file(*(str(directory / file) for file in BYTE_PAIRS))[1]
         tokenizer = Tokenizer(models.BPE(ids, merges, unk_token=name("unk", "<unk>")))
     except Exception as error:  # the library raises bare Exception
-        raise ModelImportError(f"{' and '.join(BYTE_PAIRS)} are no tokenizer: {error}") from error
+        raise ModelImportError(f"{' or '.join(BYTE_PAIRS)} is damaged: {error}") from error
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=space_before)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([token for token in special if token in ids])
@@ -215,37 +215,37 @@ def _byte_pairs(directory: Path) -> Tokenizer:
     tokenizer.post_processor = processors.RobertaProcessing(
         (sep, ids[sep]), (cls, ids[cls]), trim_offsets=True, add_prefix_space=space_before
     )
-    return _with_more(tokenizer, directory)
+    return _with_added_tokens(tokenizer, directory)
 
 
 def _pieces_of_xlm_roberta(directory: Path) -> Tokenizer:
-    """The ids of fairseq, which has four special tokens before the pieces, and a mask behind them."""
+    """Build a tokenizer with the ids of fairseq: four special tokens, the pieces, and a mask."""
     name = _names(directory)
     special = [name("bos", "<s>"), name("pad", "<pad>"), name("eos", "</s>"), name("unk", "<unk>")]
     return _sentence_pieces(directory, special, n_left_out=3)
 
 
 def _pieces_of_camembert(directory: Path) -> Tokenizer:
-    """The ids of fairseq before the pieces of SentencePiece, which has <s> and </s> once more: only these are used."""
+    """Build a tokenizer with ids of fairseq before the pieces, which have <s> and </s> again; only these are used."""
     name = _names(directory)
     special = ["<s>NOTUSED", name("pad", "<pad>"), "</s>NOTUSED", name("unk", "<unk>"), "<unk>NOTUSED"]
     return _sentence_pieces(directory, special, n_left_out=1)
 
 
 def _sentence_pieces(directory: Path, special: list[str], n_left_out: int) -> Tokenizer:
-    """Special tokens, then the pieces but for the first ones, then a mask."""
+    """Build a tokenizer with special tokens, the pieces after the first ones, and a mask."""
     name = _names(directory)
     model = read_model(directory / SENTENCE_PIECES)
     tokenizer = tokenizer_of(model)
     if not isinstance(tokenizer.model, models.Unigram):
-        raise ModelImportError(f"{SENTENCE_PIECES} has merged pieces, and those read here are of a unigram model")
+        raise ModelImportError(f"{SENTENCE_PIECES} is a BPE model; it must be a unigram model")
     pieces = [(piece.piece, float(piece.score)) for piece in model.pieces[n_left_out:]]
     bos, eos, mask = name("bos", "<s>"), name("eos", "</s>"), name("mask", "<mask>")
     tokenizer.model = models.Unigram([*((token, 0.0) for token in special), *pieces, (mask, 0.0)], unk_id=3)
     around = [(token, tokenizer.token_to_id(token)) for token in (bos, eos)]
     tokenizer.add_special_tokens([*special, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
     tokenizer.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=around)
-    return _with_more(tokenizer, directory)
+    return _with_added_tokens(tokenizer, directory)
 
 
 Layout = tuple[tuple[str, ...], tuple[str, ...], Callable[[Path], Tokenizer]]
@@ -255,11 +255,11 @@ LAYOUTS: tuple[Layout, ...] = (
     ((SENTENCE_PIECES,), ("XLMRobertaTokenizer",), _pieces_of_xlm_roberta),
     ((SENTENCE_PIECES,), ("CamembertTokenizer",), _pieces_of_camembert),
 )
-"""Files, the classes of transformers that read them, and what does so here; the first where nothing says a class."""
+"""Files, the classes of transformers that read them, and the function here; the first if no class is named."""
 
 
 def _names(directory: Path) -> Callable[[str, str], str]:
-    """What a special token is called: by its kind, and what it usually is called."""
+    """Return a function that names a special token by its kind, or else by its usual name."""
     said = {**read_json_if_there(directory, TOKENIZER_CONFIG), **read_json_if_there(directory, SPECIAL_TOKENS_MAP)}
 
     def name(kind: str, usual: str) -> str:
@@ -275,16 +275,16 @@ def _refuse_without(tokens: tuple[str, ...], ids: Mapping[str, int], file: str) 
             raise ModelImportError(f"{file} has no {token}")
 
 
-def _with_more(tokenizer: Tokenizer, directory: Path) -> Tokenizer:
-    """With the tokens that somebody added to the published ones, where they come next."""
+def _with_added_tokens(tokenizer: Tokenizer, directory: Path) -> Tokenizer:
+    """Add the tokens that were added to the published ones, whose ids must come next."""
     for token_id, token in _added_tokens(directory):
         if token.special and tokenizer.token_to_id(token.content) == token_id:
             continue
-        # What is special is found in a text all the same: it was added to be.
+        # Special tokens are found in a text, too: they were added for that.
         flags = {flag: getattr(token, flag) for flag in FLAGS}
         if not isinstance(tokenizer.normalizer, normalizers.BertNormalizer):
             flags["normalized"] = False  # others keep case, and strip spaces around what is left of a text
         tokenizer.add_tokens([AddedToken(token.content, **flags)])
         if tokenizer.token_to_id(token.content) != token_id:
-            raise ModelImportError(f"the added token {token.content} has the id {token_id}, which does not come next")
+            raise ModelImportError(f"the added token {token.content} has the id {token_id}, which is not the next one")
     return tokenizer

@@ -1,4 +1,4 @@
-"""YAML files of other toolkits as texts: `no` is a language there, and `~` a piece of a word."""
+"""YAML files of other toolkits, read as texts: `no` is a language there, and `~` a piece of a word."""
 
 from pathlib import Path
 from typing import Any
@@ -14,27 +14,27 @@ except ImportError:  # PyYAML was built without libyaml
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Keys and values, which are texts, or lists and mappings of texts.
+    """Read keys and values; values are texts, or lists and mappings of texts.
 
     Raises:
-        ModelImportError: the file is missing, or has none.
+        ModelImportError: the file is missing, or is no mapping.
     """
     return yaml_of(read_text(path), path.name)
 
 
 def yaml_of(text: str, name: str) -> dict[str, Any]:
-    """The same of the text of a file, whose name is for the error."""
+    """Parse the text of a YAML file; its name is for the error."""
     try:
         content = yaml.load(text, BaseLoader)  # noqa: S506 (it makes texts alone)
     except yaml.YAMLError as error:
         raise ModelImportError(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
-        raise ModelImportError(f"{name} has no keys and values")
+        raise ModelImportError(f"{name} must be a mapping")
     return content
 
 
 def read_text(path: Path) -> str:
-    """Raises ModelImportError: the file is missing, or not UTF-8."""
+    """Read a text; raise ModelImportError if the file is missing or not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""The systems of the lecture, as modules of PyTorch."""
+"""The networks of the lecture, as PyTorch modules."""

@@ -1,4 +1,4 @@
-"""Attention whose scores are a small network's (lecture, "sim = FC(x, y)"), the ancestor of dot products.
+"""Attention with scores from a small network (lecture, "sim = FC(x, y)"), the ancestor of dot products.
 
 Legend: B batch, T queries, S keys, E d_model. Masks are boolean, True = may be attended.
 """
@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 CHUNK = 2**18
-"""Numbers of (rows, T, S, E) held at once: 1 MB in float32, which stays in a core's cache."""
+"""Most numbers of (rows, T, S, E) held at once: 1 MB in float32, which stays in the cache of a core."""
 
 
 class AdditiveAttention(nn.Module):
     """Attention with scores v . tanh(W q + U k) (Bahdanau et al. 2015, appendix A.1.2).
 
-    The keys are the values. One product gives U k of a whole source, once for all its queries.
+    Keys are projected values: one product gives U k of a whole source, once for all its queries.
     """
 
     def __init__(self, d_model: int) -> None:
@@ -25,7 +25,7 @@ class AdditiveAttention(nn.Module):
         self.score = nn.Parameter(torch.empty(d_model).uniform_(-1, 1) * d_model**-0.5)
 
     def forward(self, query: Tensor, projected: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Attend from queries (B, T, E) to values (B, S, E), which `key` has projected, under mask (B, S).
+        """Attend from queries (B, T, E) to values (B, S, E), projected by `key`, under mask (B, S).
 
         Returns:
             contexts (B, T, E) and weights (B, T, S) in float32; each row of the weights sums to 1.
@@ -36,10 +36,10 @@ class AdditiveAttention(nn.Module):
 
 
 def additive_scores(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
-    """weight (E) . tanh(query (B, T, E) + key (B, S, E)) for every query and key: (B, T, S).
+    """Return weight (E) . tanh(query (B, T, E) + key (B, S, E)) for every query and key: (B, T, S).
 
     The sums of a batch (100 x 32 x 32 x 256) outgrow a CPU's caches, and autograd would keep several copies of them.
-    Here they are made a few rows at a time, in one buffer, and again for the gradients.
+    Here they are computed a few rows at a time, in one buffer, and again for the gradients.
     """
     scores: Tensor = _AdditiveScores.apply(query, key, weight.to(query.dtype))  # type: ignore[no-untyped-call]
     return scores
@@ -61,7 +61,7 @@ class _AdditiveScores(torch.autograd.Function):
         gradient = gradients[0].contiguous()  # (B, T, S)
         query_grad, key_grad = torch.empty_like(query), torch.empty_like(key)
         weight_grad = torch.zeros_like(weight, dtype=torch.float32)
-        # With t the tanh, a sum's gradient is g w (1 - t^2): what g gives by itself is one number for all of E.
+        # With t the tanh, the gradient of a sum is g w (1 - t^2); the part of g alone is one number for all of E.
         for rows, sums in _chunks(query, key):
             B, T, S, E = sums.shape
             g = gradient[rows]
@@ -76,7 +76,7 @@ class _AdditiveScores(torch.autograd.Function):
 
 
 def _chunks(query: Tensor, key: Tensor) -> Any:
-    """Some rows of the batch at a time, and query (B, T, E) + key (B, S, E) of them, (rows, T, S, E)."""
+    """Yield slices of the batch, with query (B, T, E) + key (B, S, E) of their rows, (rows, T, S, E)."""
     B, T, E = query.shape
     S = key.shape[1]
     n_rows = max(1, CHUNK // (T * S * E))

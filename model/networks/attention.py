@@ -1,4 +1,4 @@
-"""Dot-product attention, soft and hard, its multi-head form, and the ways in which a layer may attend.
+"""Dot-product attention, soft and hard, multi-head attention, and the ways in which a layer may attend.
 
 Source: lecture, "Key-value store" and "Queries, keys and values".
 
@@ -24,14 +24,14 @@ def scaled_dot_product_attention(
     beta: float | None = None,
     hard: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Attention that returns what was attended to as well.
+    """Attend, and return the attention weights as well.
 
     Args:
         query: (B, H, T, D).
         key, value: (B, H, S, D).
         mask: boolean, broadcastable to (B, H, T, S).
         beta: inverse temperature of the scores; None is 1/sqrt(D).
-        hard: whether each query attends to one key alone.
+        hard: whether each query attends to one key only.
 
     Returns:
         context (B, H, T, D) and weights (B, H, T, S); each row of the weights sums to 1.
@@ -46,14 +46,14 @@ def scaled_dot_product_attention(
 
 
 def inverse_temperature(beta: float | None, head_dim: int) -> float:
-    """beta, or what it is unless it was chosen: 1 / sqrt(head_dim)."""
+    """Return beta, by default 1 / sqrt(head_dim)."""
     return head_dim**-0.5 if beta is None else beta
 
 
 def hard_weights(scores: Tensor) -> Tensor:
-    """Hard attention of scores (..., S): weights (..., S) of one at the highest score and zero elsewhere, in float32.
+    """Return weights (..., S) of scores (..., S): one at the highest score and zero elsewhere, in float32.
 
-    No gradient goes through an argmax, so that of soft attention over the same scores takes its place.
+    An argmax has no gradient, so that of soft attention over the same scores takes its place.
 
     Source: lecture, "Hard Attention"; Bengio et al. 2013, "Estimating or Propagating Gradients Through Stochastic
     Neurons for Conditional Computation", the straight-through estimator.
@@ -63,27 +63,27 @@ def hard_weights(scores: Tensor) -> Tensor:
 
 
 def one_hot_of_highest(scores: Tensor) -> Tensor:
-    """scores (..., S) to booleans (..., S), True at the highest score, the first of equals."""
+    """Return booleans (..., S), True at the highest of scores (..., S), the first of equals."""
     return torch.arange(scores.shape[-1], device=scores.device) == scores.argmax(dim=-1, keepdim=True)
 
 
 class MultiHeadAttention(nn.Module):
     """Multi-head attention for self- and cross-attention.
 
-    Queries, keys and values may come from inputs of different widths. Where the widths are equal, the three projections
-    are one stacked weight, so that self-attention computes q, k and v in one product (lecture, "we can speed up
-    computation by stacking all the W's"), and cross-attention computes k and v in one.
+    Queries, keys and values may come from inputs of different widths. If the widths are equal, the three projections
+    are one stacked weight: self-attention computes q, k and v in one product (lecture, "we can speed up computation by
+    stacking all the W's"), cross-attention k and v.
 
     Args:
         d_model: width of the output, divided evenly among the heads.
         n_heads: number of heads.
         d_input: width of the inputs: None for d_model, or (query, key, value) widths.
         beta: inverse temperature; None is 1/sqrt(head_dim).
-        hard: whether each query attends to one key alone.
-        rotation: turns queries and keys of self-attention by their positions.
+        hard: whether each query attends to one key only.
+        rotation: rotates queries and keys of self-attention by their positions.
 
     Attributes:
-        fused: whether `attend` uses PyTorch's fused kernel. Off, it is faster in training short sequences on a CPU.
+        fused: whether `attend` uses PyTorch's fused kernel; without it, training on short sequences is faster on a CPU.
 
     Raises:
         ValueError: d_model is not a multiple of n_heads.
@@ -125,19 +125,19 @@ class MultiHeadAttention(nn.Module):
     def attention_matrix(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The same result as `forward`, unfused, with the attention matrix: (B, T, E) and (B, H, T, S)."""
+        """Compute the same as `forward`, unfused, with the attention matrix: (B, T, E) and (B, H, T, S)."""
         q, k, v = self.project(query, key, value)
         context, weights = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard)
         return self.output(self.merge_heads(context)), weights
 
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """q (B, H, T, D), k and v, each (B, H, S, D), of inputs as in `forward`."""
+        """Project inputs as in `forward` to q (B, H, T, D), k and v, each (B, H, S, D)."""
         if self.stacked and query is key is value:
             return self.project_self(query)
         return self.project_query(query), *self.project_memory(key, value)
 
     def project_self(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """q, k and v of one sequence x (B, T, E) in one stacked product: each (B, H, T, D).
+        """Project one sequence x (B, T, E) to q, k and v in one stacked product: each (B, H, T, D).
 
         Args:
             positions: (B, T), by default 0 .. T-1.
@@ -146,7 +146,7 @@ class MultiHeadAttention(nn.Module):
         return self.split_heads(q), self.split_heads(k), self.split_heads(v)
 
     def rotate(self, qkv: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Queries and keys at the left of qkv (B, T, 3 * E), turned by their positions (B, T) where they are rotary."""
+        """Rotate queries and keys at the left of qkv (B, T, 3 * E) by their positions (B, T), if they are rotary."""
         if self.rotation is None:
             return qkv
         B, T, _ = qkv.shape
@@ -155,14 +155,14 @@ class MultiHeadAttention(nn.Module):
         return torch.cat([self.rotation(heads, positions).flatten(-2), *v], dim=-1)
 
     def project_query(self, query: Tensor) -> Tensor:
-        """q (B, H, T, D) of queries (B, T, d_query)."""
+        """Project queries (B, T, d_query) to q (B, H, T, D)."""
         if not self.stacked:
             return self.split_heads(self.query(query))
         d = self.d_model
         return self.split_heads(F.linear(query, self.input.weight[:d], self.input.bias[:d]))
 
     def project_memory(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """k and v, each (B, H, S, D), of key (B, S, d_key) and value (B, S, d_value) inputs."""
+        """Project key (B, S, d_key) and value (B, S, d_value) inputs to k and v, each (B, H, S, D)."""
         if not self.stacked:
             return self.split_heads(self.key(key)), self.split_heads(self.value(value))
         d = self.d_model
@@ -175,7 +175,7 @@ class MultiHeadAttention(nn.Module):
         return self.split_heads(k), self.split_heads(v)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attention over projected heads, merged and projected to (B, T, E)."""
+        """Attend over projected heads, merge them and project to (B, T, E)."""
         if self.fused and not self.hard:
             context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.beta)
         else:
@@ -184,22 +184,22 @@ class MultiHeadAttention(nn.Module):
         return output
 
     def split_heads(self, x: Tensor) -> Tensor:
-        """(B, T, E) to (B, H, T, D)."""
+        """Split (B, T, E) into (B, H, T, D)."""
         B, T, _ = x.shape
         return x.view(B, T, self.n_heads, self.head_dim).transpose(1, 2)
 
     def merge_heads(self, x: Tensor) -> Tensor:
-        """(B, H, T, D) to (B, T, E)."""
+        """Merge (B, H, T, D) to (B, T, E)."""
         B, _, T, _ = x.shape
         return x.transpose(1, 2).reshape(B, T, self.d_model)
 
 
 Attend = Callable[[MultiHeadAttention, Tensor], Tensor]
-"""How an attention sublayer attends, given its input (B, T, E): to (B, T, E). A layer is told, and does the rest."""
+"""Function that an attention sublayer attends with: from its input (B, T, E) to (B, T, E)."""
 
 
-def masked(mask: Tensor | None, memory: Tensor | None = None) -> Attend:
-    """Attention under a mask that broadcasts to (B, H, T, S), to memory (B, S, d_memory) or to the input itself."""
+def masked_attention(mask: Tensor | None, memory: Tensor | None = None) -> Attend:
+    """Return attention under a mask that broadcasts to (B, H, T, S), to memory (B, S, d_memory) or the input itself."""
 
     def attend(attention: MultiHeadAttention, x: Tensor) -> Tensor:
         read = x if memory is None else memory
@@ -211,20 +211,20 @@ def masked(mask: Tensor | None, memory: Tensor | None = None) -> Attend:
 
 @dataclass
 class Cache:
-    """What an attention sublayer remembers between steps."""
+    """Keys and values that an attention sublayer keeps between steps."""
 
     key: Tensor  # (B, H, L, D) of self-attention, (B, H, S, D) of cross-attention
     value: Tensor
 
 
 Caches = dict[MultiHeadAttention, Cache]
-"""Of every attention sublayer of a decoder."""
+"""Caches by attention sublayer of a decoder."""
 
 
-def cached(caches: Caches, positions: Tensor) -> Attend:
-    """Self-attention of further tokens, each at its row's position (B, T), which see what their row has up to there.
+def cached_attention(caches: Caches, positions: Tensor) -> Attend:
+    """Return self-attention of further tokens at positions (B, T), which see their row up to there.
 
-    Their keys and values are written in place.
+    Their keys and values are written to the caches in place.
     """
     rows = torch.arange(positions.shape[0], device=positions.device).unsqueeze(1)
 
@@ -240,8 +240,8 @@ def cached(caches: Caches, positions: Tensor) -> Attend:
     return attend
 
 
-def cached_memory(caches: Caches, mask: Tensor) -> Attend:
-    """Cross-attention to keys and values that were projected before, under a mask that broadcasts to (B, H, T, S)."""
+def cached_cross_attention(caches: Caches, mask: Tensor) -> Attend:
+    """Return cross-attention to cached keys and values, under a mask that broadcasts to (B, H, T, S)."""
     return lambda attention, x: attention.attend(
         attention.project_query(x), caches[attention].key, caches[attention].value, mask
     )

@@ -1,4 +1,4 @@
-"""The sublayers around attention, and the encoder and decoder layers made of them.
+"""Sublayers around attention, and the encoder and decoder layers made of them.
 
 Legend: B batch, S source, T target, D head_dim, E d_model.
 """
@@ -19,8 +19,8 @@ from model.networks.positions import Rotation, rows_of, sinusoidal_encoding
 class SequenceDropout(nn.Module):
     """Dropout of whole channels of a sequence: one mask (B, 1, E) shared over positions (Gal and Ghahramani 2016).
 
-    It regularizes like independent masks and draws T times fewer random numbers, which on a CPU cost more than
-    layer normalization.
+    It regularizes like independent masks and draws T times fewer random numbers, which on a CPU cost more than layer
+    normalization.
     """
 
     def __init__(self, probability: float) -> None:
@@ -28,7 +28,7 @@ class SequenceDropout(nn.Module):
         self.probability = probability
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (B, T, E), unchanged outside training."""
+        """Drop channels of x (B, T, E) in training; return it unchanged otherwise."""
         if not self.training or self.probability == 0:
             return x
         return x * F.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.probability)
@@ -48,7 +48,7 @@ class AddNorm(nn.Module):
         self.pre = layer.norm == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """x (B, T, E) through the sublayer, which keeps the shape."""
+        """Run x (B, T, E) through the sublayer, which keeps the shape."""
         if self.pre:
             added: Tensor = x + self.dropout(sublayer(self.norm(x)))
             return added
@@ -57,7 +57,7 @@ class AddNorm(nn.Module):
 
 
 def swiglu(hidden: Tensor) -> Tensor:
-    """hidden (B, T, 2 * d_ff), gate and value side by side: (B, T, d_ff)."""
+    """Gate hidden (B, T, 2 * d_ff), gate and value side by side: (B, T, d_ff)."""
     gate, value = hidden.chunk(2, dim=-1)
     return F.silu(gate) * value
 
@@ -74,8 +74,8 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """Position-wise feed-forward network, the lecture's "1D-convolution" of width one: two dense layers.
 
-    Between them is a ReLU, as in the lecture, a GELU or SiLU (Hendrycks and Gimpel 2016), or SwiGLU: silu(W x) * (V x),
-    where W and V are stacked in one product, each of d_ff rows (Shazeer 2020).
+    The activation between them is a ReLU, as in the lecture, a GELU or SiLU (Hendrycks and Gimpel 2016), or SwiGLU:
+    silu(W x) * (V x), where W and V, each of d_ff rows, are stacked in one product (Shazeer 2020).
     """
 
     def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
@@ -85,7 +85,7 @@ class FeedForward(nn.Module):
         self.output = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (B, T, E), position by position: (B, T, E)."""
+        """Transform x (B, T, E) position by position: (B, T, E)."""
         output: Tensor = self.output(self.activate(self.hidden(x)))
         return output
 
@@ -94,10 +94,10 @@ class TokenEmbedding(nn.Module):
     """Token embeddings times a factor, plus an encoding of each token's position.
 
     Args:
-        positions: `sinusoidal` adds a fixed table, `learned` one that is trained; with `none` nothing is added, nor
-            with `rotary`, which acts inside attention.
+        positions: `sinusoidal` adds a fixed table, `learned` a trained one; `none` adds nothing, nor does `rotary`,
+            which acts inside attention.
         scale: the factor; None is sqrt(d_model).
-        norm_eps: of a layer normalization of the sum, if there is one.
+        norm_eps: epsilon of a layer normalization of the sum; None for no normalization.
     """
 
     encoding: Tensor | None
@@ -127,14 +127,14 @@ class TokenEmbedding(nn.Module):
         self.dropout = SequenceDropout(dropout)
 
     def forward(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
-        """ids (B, T) at positions (B, T), by default 0 .. T-1: (B, T, E).
+        """Embed ids (B, T) at positions (B, T), by default 0 .. T-1: (B, T, E).
 
         Raises:
             ValueError: there are more tokens than positions.
         """
         T = ids.shape[1]
         if positions is None and self.max_positions < T:
-            raise ValueError(f"sequence is {T} tokens, the limit is {self.max_positions}")
+            raise ValueError(f"sequence has {T} tokens; the limit is {self.max_positions}")
         encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
         tokens = self.tokens(ids) * self.scale if self.scale != 1 else self.tokens(ids)
         embedded: Tensor = self.dropout(self.norm(tokens if encoding is None else tokens + encoding))
@@ -142,7 +142,7 @@ class TokenEmbedding(nn.Module):
 
 
 def token_embedding(layer: LayerConfig) -> TokenEmbedding:
-    """The embedding of tokens and positions before layers of a configuration."""
+    """Build the embedding of tokens and positions of a configuration."""
     return TokenEmbedding(
         layer.vocab_size,
         layer.d_model,
@@ -155,7 +155,7 @@ def token_embedding(layer: LayerConfig) -> TokenEmbedding:
 
 
 def self_attention(layer: LayerConfig) -> MultiHeadAttention:
-    """The self-attention that a layer is configured to have."""
+    """Build the self-attention of a configuration."""
     rotation = Rotation(layer.max_positions, layer.d_model // layer.n_heads) if layer.positions == "rotary" else None
     return MultiHeadAttention(
         layer.d_model, layer.n_heads, beta=layer.beta, hard=layer.attention == "hard", rotation=rotation
@@ -163,7 +163,7 @@ def self_attention(layer: LayerConfig) -> MultiHeadAttention:
 
 
 def cross_attention(layer: LayerConfig, d_memory: int) -> MultiHeadAttention:
-    """The cross-attention of a layer to a memory of width d_memory."""
+    """Build the cross-attention of a layer to a memory of width d_memory."""
     d_input = (layer.d_model, d_memory, d_memory)
     return MultiHeadAttention(layer.d_model, layer.n_heads, d_input, layer.beta, layer.attention == "hard")
 
@@ -171,7 +171,7 @@ def cross_attention(layer: LayerConfig, d_memory: int) -> MultiHeadAttention:
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward, each inside Add & Norm (lecture, "Encoder Module").
 
-    Under a causal mask it is a layer of a decoder without an encoder.
+    Under a causal mask it is a decoder layer without cross-attention.
     """
 
     def __init__(self, layer: LayerConfig) -> None:
@@ -182,7 +182,7 @@ class EncoderLayer(nn.Module):
         self.add_norm_feed_forward = AddNorm(layer)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
-        """x (B, S, E) attending to itself: (B, S, E)."""
+        """Attend from x (B, S, E) to itself: (B, S, E)."""
         x = self.add_norm_self(x, lambda y: attend(self.self_attention, y))
         x = self.add_norm_feed_forward(x, self.feed_forward)
         return x
@@ -201,7 +201,7 @@ class DecoderLayer(nn.Module):
         self.add_norm_feed_forward = AddNorm(layer)
 
     def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
-        """x (B, T, E) attending to itself and then to the source: (B, T, E)."""
+        """Attend from x (B, T, E) to itself and then to the source: (B, T, E)."""
         x = self.add_norm_self(x, lambda y: to_target(self.self_attention, y))
         x = self.add_norm_cross(x, lambda y: to_source(self.cross_attention, y))
         x = self.add_norm_feed_forward(x, self.feed_forward)

@@ -1,4 +1,4 @@
-"""Who may attend to what: True where it may.
+"""Attention masks: True where attention is allowed.
 
 Legend: B batch.
 """
@@ -8,16 +8,16 @@ from torch import Tensor
 
 
 def padding_mask(lengths: Tensor, size: int) -> Tensor:
-    """lengths (B) to a mask (B, size), True where there is a token."""
+    """Return a mask (B, size) of lengths (B), True where there is a token."""
     return count(size, lengths.device) <= lengths.unsqueeze(1)
 
 
 def causal_mask(size: int, device: torch.device | None = None) -> Tensor:
-    """(size, size) mask, True where the column is not in the row's future (lecture, masked self-attention)."""
+    """Return a mask (size, size), True where the column is not in the row's future (lecture, masked self-attention)."""
     places = count(size, device)
     return places.unsqueeze(1) >= places
 
 
 def count(size: int, device: torch.device | None = None) -> Tensor:
-    """1 to size. A graph counts them where it runs; `arange` would be given its end by the CPU."""
+    """Return 1 to size, counted where a graph runs; `arange` would get its end from the CPU."""
     return torch.ones(size, dtype=torch.int64, device=device).cumsum(0)

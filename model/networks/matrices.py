@@ -1,4 +1,4 @@
-"""Every attention matrix of a model, teacher-forced once, with PyTorch: the reference for any faster way to them.
+"""Attention matrices of a model, teacher-forced once, with PyTorch: the reference for faster ways.
 
 Legend: B batch, S source, T target, H heads, Le encoder layers, Ld decoder layers.
 """
@@ -15,7 +15,7 @@ from model.networks.transformer import Transformer, TransformerClassifier, Trans
 
 @dataclass(frozen=True)
 class Matrices:
-    """What a translation model attended to. Padding and the decoder's future have columns of zeros."""
+    """Attention matrices of a translator; columns of padding and of the decoder's future are zero."""
 
     encoder: Tensor  # (B, Le, H, S, S)
     decoder: Tensor  # (B, Ld, H, T, T)
@@ -23,7 +23,7 @@ class Matrices:
 
 
 def translation_matrices(model: Transformer, source: Tensor, source_lengths: Tensor, target: Tensor) -> Matrices:
-    """Of source (B, S), of source_lengths (B), and what the decoder reads, target (B, T), which begins with <s>."""
+    """Return the matrices of source (B, S) of source_lengths (B) and of target (B, T), which begins with <s>."""
     encoder, decoder = list(model.encoder.encoder_layers()), list(model.decoder.decoder_layers())
     attentions = [
         *(layer.self_attention for layer in encoder),
@@ -40,15 +40,15 @@ def translation_matrices(model: Transformer, source: Tensor, source_lengths: Ten
 
 
 def classification_matrices(model: TransformerClassifier | TransformerEncoder, ids: Tensor, lengths: Tensor) -> Tensor:
-    """Of ids (B, S), of lengths (B): (B, Le, H, S, S)."""
+    """Return the matrices (B, Le, H, S, S) of ids (B, S) of lengths (B)."""
     attentions = [layer.self_attention for layer in model.encoder.encoder_layers()]
     return torch.stack(observe(attentions, lambda: model.encode(ids, lengths)), dim=1)
 
 
 def observe(attentions: Iterable[MultiHeadAttention], run: Callable[[], object]) -> list[Tensor]:
-    """The matrix of each attention sublayer, (B, H, T, S), while `run` runs each of them once.
+    """Return the matrix (B, H, T, S) of each attention sublayer while `run` runs each of them once.
 
-    The model computes what it always computes; each sublayer is only asked for its matrix, with the same inputs.
+    The model computes as always; each sublayer is then asked for its matrix with the same inputs.
     """
     attentions = list(attentions)
     seen: dict[MultiHeadAttention, Tensor] = {}

@@ -1,4 +1,4 @@
-"""How a model learns where a token stands: what is added to embeddings, and what turns queries and keys.
+"""Positions of tokens: a table that is added to embeddings, or a rotation of queries and keys.
 
 Legend: B batch, T positions, H heads, D head_dim, E d_model.
 """
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 def sinusoidal_encoding(n_positions: int, d_model: int) -> Tensor:
-    """(n_positions, d_model) table: sines in even columns, cosines in odd ones (Vaswani et al. 2017, section 3.5)."""
+    """Return a table (n_positions, d_model): sines in even columns, cosines in odd ones (Vaswani et al. 2017, 3.5)."""
     angles = angles_of(n_positions, d_model)
     table = torch.zeros(n_positions, d_model, dtype=torch.float64)
     table[:, 0::2] = torch.sin(angles)
@@ -20,24 +20,24 @@ def sinusoidal_encoding(n_positions: int, d_model: int) -> Tensor:
 
 
 def angles_of(n_positions: int, width: int) -> Tensor:
-    """(n_positions, half of width, rounded up): position p times frequency 10000^(-2i / width), in radians, float64."""
+    """Return angles (n_positions, width / 2 rounded up): position p times 10000^(-2i / width), in radians, float64."""
     position = torch.arange(n_positions, dtype=torch.float64).unsqueeze(1)
     frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
     return position * frequency
 
 
 def rows_of(table: Tensor, n: int, positions: Tensor | None) -> Tensor:
-    """The first n rows of a table (n_positions, width), (n, width), or those at positions (B, T), (B, T, width)."""
+    """Return rows of a table (n_positions, width): the first n, (n, width), or those at positions, (B, T, width)."""
     return table[:n] if positions is None else F.embedding(positions, table)
 
 
 class Rotation(nn.Module):
-    """Rotary positions: each pair of a head's numbers is turned by its position times the pair's frequency.
+    """Rotary positions: each pair of a head's numbers is rotated by its position times the pair's frequency.
 
-    The scalar product of a query and a key then depends on the distance of their positions, and on neither alone.
+    The scalar product of a query and a key then depends only on the distance of their positions.
 
     Args:
-        n_positions: how many positions there are.
+        n_positions: the number of positions.
         head_dim: D, even.
 
     Raises:
@@ -52,14 +52,14 @@ class Rotation(nn.Module):
     def __init__(self, n_positions: int, head_dim: int) -> None:
         super().__init__()
         if head_dim % 2 != 0:
-            raise ValueError(f"rotary positions need an even head_dim, and it is {head_dim}")
+            raise ValueError(f"rotary positions need an even head_dim, not {head_dim}")
         angles = angles_of(n_positions, head_dim)  # (n_positions, D / 2)
         # Derived from the shape alone, so they are kept out of checkpoints.
         self.register_buffer("cos", angles.cos().float(), persistent=False)
         self.register_buffer("sin", angles.sin().float(), persistent=False)
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
-        """x (B, T, H, D) at positions (B, T), by default 0 .. T-1, turned: (B, T, H, D)."""
+        """Rotate x (B, T, H, D) at positions (B, T), by default 0 .. T-1: (B, T, H, D)."""
         T = x.shape[1]
         cos, sin = (rows_of(table, T, positions).unsqueeze(-2) for table in (self.cos, self.sin))  # (..., T, 1, D / 2)
         left, right = x.chunk(2, dim=-1)

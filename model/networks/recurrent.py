@@ -1,7 +1,7 @@
-"""The recurrent encoder-decoder, the Transformer's ancestor: RNN, GRU or LSTM cells, with attention or without.
+"""The recurrent encoder-decoder, the ancestor of the Transformer: RNN, GRU or LSTM cells, with or without attention.
 
-Legend: B batch, S source, T target, E d_model, V vocabulary, N encoder layers, P numbers in the state of a layer: 2E of
-an LSTM, E of the others. Masks: True = may be attended.
+Legend: B batch, S source, T target, E d_model, V vocabulary, N encoder layers, P size of the state of a layer: 2E of an
+LSTM, E of the others. Masks: True = may be attended.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +19,13 @@ from model.networks.masks import padding_mask
 
 CELLS: dict[Cell, type[nn.RNN | nn.GRU | nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
-Attend = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""From queries (B, T, E) to contexts (B, T, E) and weights (B, T, S)."""
+AttendToSource = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""Attention from queries (B, T, E) to contexts (B, T, E) and weights (B, T, S)."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What the encoder knows of a source."""
+    """Encoder states of a source."""
 
     states: Tensor  # (B, S, E) of the last layer, rubbish in padding
     last: Tensor  # (B, N * E): of every layer, the state in which each direction has read the whole source
@@ -33,7 +33,7 @@ class Memory:
 
 @dataclass
 class RecurrentCache:
-    """What the decoder remembers between steps: the same amount, however long the target is."""
+    """State that the decoder keeps between steps; its size does not depend on the target."""
 
     states: list[Tensor]  # (B, P) of each layer
     values: Tensor  # (B, S, E) encoder states
@@ -50,7 +50,8 @@ class RecurrentLayer(nn.Module):
         self.d_state = 2 * d_hidden if cell == "lstm" else d_hidden
 
     def forward(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """x (B, T, d_input) from state (B, P), by default zero: outputs (B, T, d_hidden) and the state (B, P) after."""
+        """Read x (B, T, d_input) from state (B, P), by default zero: outputs (B, T, d_hidden) and the last state (B,
+        P)."""
         if state is None:
             state = x.new_zeros(x.shape[0], self.d_state)
         state = state.to(x.dtype).unsqueeze(0)
@@ -61,14 +62,14 @@ class RecurrentLayer(nn.Module):
         outputs, (hidden, cell) = self.cells(x, (hidden.contiguous(), cell.contiguous()))
         return outputs, torch.cat([hidden, cell], dim=-1)[0]
 
-    def attending(self, x: Tensor, state: Tensor, attend: Attend) -> tuple[Tensor, Tensor, Tensor]:
-        """The same with attention (lecture notes, "RNN Decoder with attention"; Bahdanau et al. 2015, section 3.1).
+    def attending(self, x: Tensor, state: Tensor, attend: AttendToSource) -> tuple[Tensor, Tensor, Tensor]:
+        """Read with attention (lecture notes, "RNN Decoder with attention"; Bahdanau et al. 2015, section 3.1).
 
-        The state before each token attends, and the cell reads the token and the context side by side. So there is one
-        step after another here, in training too.
+        The state before each token attends, and the cell reads token and context side by side. So steps follow one
+        another here, in training too.
 
         Returns:
-            outputs (B, T, d_hidden), the state (B, P) after and the weights (B, T, S).
+            outputs (B, T, d_hidden), the last state (B, P) and the weights (B, T, S).
         """
         steps = []
         for token in torch.split(x, 1, dim=1):
@@ -88,10 +89,11 @@ class BidirectionalLayer(nn.Module):
         self.from_end = RecurrentLayer(d_model, d_model // 2, cell)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """x (B, S, E) of lengths (B): states (B, S, E), and of each row those (B, E) after its last and first token."""
+        """Read x (B, S, E) of lengths (B): states (B, S, E), and those (B, E) after the last token that each direction
+        reads."""
         B, S, _ = x.shape
         rows, places = torch.arange(B, device=x.device), torch.arange(S, device=x.device)
-        # Each row turned round by itself: padding stays behind its tokens, where it can change nothing of them.
+        # Each row is reversed by itself: padding stays behind its tokens, where it changes nothing.
         turned = torch.where(places < lengths.unsqueeze(1), lengths.unsqueeze(1) - 1 - places, places)  # (B, S)
         from_start, _ = self.from_start(x)
         from_end, _ = self.from_end(x[rows.unsqueeze(1), turned])
@@ -102,22 +104,21 @@ class BidirectionalLayer(nn.Module):
 class RecurrentTranslator(nn.Module):
     """Encoder-decoder of recurrent cells (lecture, "RNN Encoder", "RNN Decoder"; Cho, Sutskever et al., both 2014).
 
-    The decoder begins with a dense layer of the encoder's last states. Without attention that is all it has of the
+    The decoder begins with a dense layer over the last encoder states. Without attention that is all it has of the
     source. Additive attention has two forms:
 
     - `before_cell`, the lecture's: the state before attends, and the context goes into the cell of the first layer.
     - `after_cell`: each output attends, and output and context make the hidden state that predicts (Luong et al. 2015,
-      section 3.1). All steps are trained at one go.
+      section 3.1). All steps are trained at once.
 
-    Source and target share one vocabulary, and one matrix serves as source embedding, target embedding and output
-    projection, as in `Transformer`.
+    Source and target share one vocabulary, and one matrix embeds both and projects the output, as in `Transformer`.
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         self.config = config
         d_model, cell, n_encoder = config.d_model, config.cell, config.n_encoder_layers
-        # Order needs no encoding where tokens are read one after another.
+        # Positions need no encoding: tokens are read one after another.
         self.embedding = TokenEmbedding(config.vocab_size, d_model, config.max_positions, config.dropout, "none")
         self.encoder = nn.ModuleList(BidirectionalLayer(d_model, cell) for _ in range(n_encoder))
         self.attends_before = config.attention == "before_cell"
@@ -130,12 +131,12 @@ class RecurrentTranslator(nn.Module):
         self.dropout = SequenceDropout(config.dropout)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Hidden states (B, T, E) for teacher-forced target (B, T), given source (B, S) of lengths (B)."""
+        """Return hidden states (B, T, E) for teacher-forced target (B, T), given source (B, S) of lengths (B)."""
         source_mask = padding_mask(source_lengths, source.shape[1])
         return self.decode(target, self.encode(source, source_mask), source_mask)
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
-        """source (B, S) under source_mask (B, S), whose padding is at the end."""
+        """Encode source (B, S) under source_mask (B, S); padding must be at the end."""
         lengths = source_mask.sum(dim=1)
         x = self.embedding(source)
         last = []
@@ -146,37 +147,37 @@ class RecurrentTranslator(nn.Module):
         return Memory(x, torch.cat(last, dim=-1))
 
     def decode(self, target: Tensor, memory: Memory, source_mask: Tensor) -> Tensor:
-        """Teacher-forced target (B, T) over memory: hidden states (B, T, E)."""
+        """Decode teacher-forced target (B, T) over memory: hidden states (B, T, E)."""
         return self._read(target, self.init_caches(memory, target.shape[1]), source_mask)[0]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """hidden (..., E) to vocabulary logits (..., V)."""
+        """Project hidden (..., E) to vocabulary logits (..., V)."""
         return F.linear(hidden, self.embedding.tokens.weight)
 
-    def init_caches(self, memory: Memory, cache_length: int) -> RecurrentCache:  # noqa: ARG002 (more tokens take no more)
-        """The decoder's first states, and the keys of memory."""
+    def init_caches(self, memory: Memory, cache_length: int) -> RecurrentCache:  # noqa: ARG002 (a longer target needs no more)
+        """Return the decoder's first states and the projected keys of memory."""
         sizes = [layer.d_state for layer in self.decoder_layers()]
         states = list(torch.split(torch.tanh(self.bridge(memory.last)), sizes, dim=-1))
         keys = None if self.attention is None else self.attention.key(memory.states)
         return RecurrentCache(states, memory.states, keys)
 
     def decode_step(self, ids: Tensor, positions: Tensor, caches: RecurrentCache, source_mask: Tensor) -> Tensor:  # noqa: ARG002
-        """Logits (B, V) after one more token per row: ids (B). Its position is how many the caches have read before."""
+        """Return logits (B, V) after one more token per row, ids (B), at the position that the caches have reached."""
         hidden, _ = self._read(ids.unsqueeze(1), caches, source_mask)
         return self.logits(hidden[:, 0])
 
     def attention_matrix(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor | None:
-        """Weights (B, T, S) of teacher-forced target (B, T) over source (B, S) of lengths (B), if it attends."""
+        """Return weights (B, T, S) of teacher-forced target (B, T) over source (B, S) of lengths (B), if it attends."""
         source_mask = padding_mask(source_lengths, source.shape[1])
         caches = self.init_caches(self.encode(source, source_mask), target.shape[1])
         return self._read(target, caches, source_mask)[1]
 
     def decoder_layers(self) -> Iterator[RecurrentLayer]:
-        """The layers in order, as what they are."""
+        """The layers in order, with their type."""
         return (cast(RecurrentLayer, layer) for layer in self.decoder)
 
     def _read(self, ids: Tensor, caches: RecurrentCache, source_mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Hidden states (B, T, E) after each of the next tokens (B, T), and their attention's weights (B, T, S).
+        """Return hidden states (B, T, E) after each of the next tokens (B, T), and attention weights (B, T, S).
 
         Caches are written in place.
         """

@@ -1,4 +1,4 @@
-"""Encoder, decoder, and the two models of the lecture: `Transformer` (translation) and `TransformerClassifier`.
+"""Encoder, decoder, and the models made of them: `Transformer`, `TransformerClassifier`, `TransformerEncoder`.
 
 Legend: B batch, S source, T target, L cache length, E d_model, V vocabulary, C classes. Masks: True = may be attended.
 """
@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, TransformerConfig
-from model.networks.attention import Attend, Cache, Caches, cached, cached_memory, masked
+from model.networks.attention import Attend, Cache, Caches, cached_attention, cached_cross_attention, masked_attention
 from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
 from model.networks.masks import causal_mask, padding_mask
 
 
 def final_norm(layer: LayerConfig) -> nn.Module:
-    """Pre-norm stacks leave their sum unnormalized, so they end with one more norm."""
+    """Return the norm at the end of a stack: pre-norm stacks leave their sum unnormalized."""
     return nn.LayerNorm(layer.d_model, layer.norm_eps) if layer.norm == "pre" else nn.Identity()
 
 
@@ -34,19 +34,19 @@ class Encoder(nn.Module):
         self.final_norm = final_norm(layer)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
-        """x (B, S, E) attending to itself: the hidden representations (B, S, E)."""
+        """Attend from x (B, S, E) to itself: hidden representations (B, S, E)."""
         for layer in self.layers:
             x = layer(x, attend)
         memory: Tensor = self.final_norm(x)
         return memory
 
     def encoder_layers(self) -> Iterator[EncoderLayer]:
-        """The layers in order, as what they are."""
+        """The layers in order, with their type."""
         return (cast(EncoderLayer, layer) for layer in self.layers)
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers over the encoder's memory, of width d_memory."""
+    """A stack of decoder layers over the encoder's memory of width d_memory."""
 
     def __init__(self, n_layers: int, layer: LayerConfig, d_memory: int) -> None:
         super().__init__()
@@ -54,26 +54,26 @@ class Decoder(nn.Module):
         self.final_norm = final_norm(layer)
 
     def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
-        """x (B, T, E) attending to itself and to the source: (B, T, E)."""
+        """Attend from x (B, T, E) to itself and to the source: (B, T, E)."""
         for layer in self.layers:
             x = layer(x, to_target, to_source)
         hidden: Tensor = self.final_norm(x)
         return hidden
 
     def decoder_layers(self) -> Iterator[DecoderLayer]:
-        """The layers in order, as what they are."""
+        """The layers in order, with their type."""
         return (cast(DecoderLayer, layer) for layer in self.layers)
 
 
 class Transformer(nn.Module):
     """The encoder-decoder Transformer (lecture, "The Transformer"; Vaswani et al. 2017).
 
-    Source and target share one vocabulary, and one matrix serves as source embedding, target embedding and output
-    projection (Press and Wolf 2017). An encoder with a width or a vocabulary of its own has an embedding of its own,
-    and an output projection that is not tied is one more matrix.
+    Source and target share one vocabulary, and one matrix is source embedding, target embedding and output projection
+    (Press and Wolf 2017). An encoder with a width or vocabulary of its own has its own embedding, and an untied output
+    projection is one more matrix.
 
     Attributes:
-        is_target_token: (V), which tokens a translation may have: those of the target language, once that is known.
+        is_target_token: (V), tokens that a translation may have: those of the target language, once known.
     """
 
     is_target_token: Tensor
@@ -92,38 +92,38 @@ class Transformer(nn.Module):
 
     @property
     def source_embedding(self) -> TokenEmbedding:
-        """The encoder's own embedding, or the one that both sides share."""
+        """Embedding of the encoder: its own, or the shared one."""
         return self.embedding if self.encoder_embedding is None else self.encoder_embedding
 
     @property
     def projection(self) -> nn.Embedding | nn.Linear:
-        """What projects to the vocabulary, its bias apart: the decoder's embedding, if it is tied."""
+        """Output projection without its bias: the decoder embedding, if tied."""
         return self.embedding.tokens if self.output is None else self.output
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
-        """Hidden states (B, T, E) for teacher-forced target (B, T), given source (B, S) of lengths (B)."""
+        """Return hidden states (B, T, E) for teacher-forced target (B, T), given source (B, S) of lengths (B)."""
         source_mask = padding_mask(source_lengths, source.shape[1])
         return self.decode(target, self.encode(source, source_mask), source_mask)
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
-        """source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
-        memory: Tensor = self.encoder(self.source_embedding(source), masked(source_mask[:, None, None, :]))
+        """Encode source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
+        memory: Tensor = self.encoder(self.source_embedding(source), masked_attention(source_mask[:, None, None, :]))
         return memory
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
-        """Teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
-        to_target = masked(causal_mask(target.shape[1], target.device))
-        to_source = masked(source_mask[:, None, None, :], memory)
+        """Decode teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
+        to_target = masked_attention(causal_mask(target.shape[1], target.device))
+        to_source = masked_attention(source_mask[:, None, None, :], memory)
         hidden: Tensor = self.decoder(self.embedding(target), to_target, to_source)
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
+        """Project hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
         logits = F.linear(hidden, self.projection.weight, self.output_bias)
         return logits.masked_fill(~self.is_target_token, float("-inf"))
 
     def init_caches(self, memory: Tensor, cache_length: int) -> Caches:
-        """Empty self-attention caches of L = cache_length; each layer's keys and values of memory (B, S, d_encoder)."""
+        """Return empty self-attention caches of L = cache_length, and keys and values of memory (B, S, d_encoder)."""
         caches: Caches = {}
         for layer in self.decoder.decoder_layers():
             attention = layer.cross_attention
@@ -133,11 +133,11 @@ class Transformer(nn.Module):
         return caches
 
     def decode_step(self, ids: Tensor, positions: Tensor, caches: Caches, source_mask: Tensor) -> Tensor:
-        """Logits (B, V) after one more token per row: ids (B) at positions (B). Caches are written in place."""
+        """Return logits (B, V) after one more token per row, ids (B) at positions (B). Caches are written in place."""
         positions = positions.unsqueeze(1)
         x = self.embedding(ids.unsqueeze(1), positions)
-        to_source = cached_memory(caches, source_mask[:, None, None, :])
-        return self.logits(self.decoder(x, cached(caches, positions), to_source)[:, 0])
+        to_source = cached_cross_attention(caches, source_mask[:, None, None, :])
+        return self.logits(self.decoder(x, cached_attention(caches, positions), to_source)[:, 0])
 
 
 class TransformerClassifier(nn.Module):
@@ -156,20 +156,20 @@ class TransformerClassifier(nn.Module):
         self.output = nn.Linear(config.d_model, len(config.labels))
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding.
+        """Classify ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding.
 
-        Where the first token decides, those of other tokens mean nothing.
+        If the first token decides, the logits of other tokens mean nothing.
         """
         return self.classify(self.encode(ids, lengths), lengths)
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
+        """Encode ids (B, S) of lengths (B): hidden representations (B, S, E)."""
         mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), masked(mask[:, None, None, :]))
+        hidden: Tensor = self.encoder(self.embedding(ids), masked_attention(mask[:, None, None, :]))
         return hidden
 
     def classify(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Encoder output (B, S, E) for texts of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
+        """Classify encoder output (B, S, E) for texts of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
         if self.config.pooling == "first":
             return self.classify_first(hidden), self.output(hidden)
         padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
@@ -181,8 +181,8 @@ class TransformerClassifier(nn.Module):
         return pooled, token_logits
 
     def classify_first(self, hidden: Tensor) -> Tensor:
-        """Encoder output (B, S, E), logits (B, C) by its first token."""
-        # Of two tokens: ONNX Runtime multiplies a single row by another kernel, whose sums end in other bits.
+        """Classify encoder output (B, S, E) by its first token: logits (B, C)."""
+        # Two tokens are computed: ONNX Runtime multiplies a single row by another kernel, with other last bits.
         first = hidden[:, :2]
         if self.pooler is not None and self.config.pooler is not None:
             first = POOLERS[self.config.pooler](self.pooler(first))
@@ -191,7 +191,7 @@ class TransformerClassifier(nn.Module):
 
 
 class TransformerEncoder(nn.Module):
-    """An encoder of texts; what pools its states is told by its configuration, but for the dense layers.
+    """An encoder of texts with its dense layers; the caller pools its states as configured.
 
     Source: Reimers and Gurevych 2019, "Sentence-BERT".
     """
@@ -207,13 +207,13 @@ class TransformerEncoder(nn.Module):
         )
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
+        """Encode ids (B, S) of lengths (B): hidden representations (B, S, E)."""
         mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), masked(mask[:, None, None, :]))
+        hidden: Tensor = self.encoder(self.embedding(ids), masked_attention(mask[:, None, None, :]))
         return hidden
 
     def project(self, pooled: Tensor) -> Tensor:
-        """Pooled states (B, D) through the dense layers."""
+        """Run pooled states (B, D) through the dense layers."""
         for layer, dense in zip(self.dense, self.config.dense, strict=True):
             pooled = DENSE_ACTIVATIONS[dense.activation](layer(pooled))
         return pooled

@@ -1,1 +1,1 @@
-"""From rows of a corpus to a checkpoint."""
+"""Training, from corpora to a checkpoint."""

@@ -1,4 +1,4 @@
-"""Logits whose softmax is a probability that can be believed, of whole texts and of their sentences.
+"""Calibration of classifiers, so that scores are believable probabilities for texts and for their sentences.
 
 Legend: N texts, C classes.
 """
@@ -15,7 +15,7 @@ from model.batching import ReviewExample, batches_by_length, pad, piece, random_
 from model.networks.transformer import TransformerClassifier
 
 BATCH_TOKENS = 4096
-SHORTEST_PIECE = 6
+MIN_PIECE_TOKENS = 6
 
 
 @torch.no_grad()
@@ -24,29 +24,29 @@ def calibrate(
     examples: Sequence[ReviewExample],
     n_around: tuple[int, int] = (0, 0),
 ) -> float:
-    """Multiply a model's logits by what makes labels of held-out examples likeliest (Guo et al. 2017).
+    """Multiply a model's logits by the factor that makes labels of held-out examples most likely (Guo et al. 2017).
 
     A random piece of each example, of any length, counts as much as the example. The factor goes into the weights, so
-    that whoever uses the model need not know of it.
+    that users of the model need not know it.
 
     Args:
-        n_around: how many special tokens are before and after each text.
+        n_around: numbers of special tokens before and after each text.
 
     Returns:
-        The factor, the inverse of a temperature; 1 where nothing was held out.
+        The factor, the inverse of a temperature; 1 if nothing was held out.
     """
     model.eval()
     if not examples:
         return 1.0
-    factor = likeliest(*_logits(model, [*examples, *_pieces(examples, n_around)]))
+    factor = best_factor(*_logits(model, [*examples, *_pieces(examples, n_around)]))
     model.output.weight.mul_(factor)
     model.output.bias.mul_(factor)
     return factor
 
 
 @torch.enable_grad()
-def likeliest(logits: Tensor, labels: Tensor) -> float:
-    """By what logits (N, C) are multiplied for labels (N) to be likeliest."""
+def best_factor(logits: Tensor, labels: Tensor) -> float:
+    """Return the factor of logits (N, C) that makes labels (N) most likely."""
     logarithm = torch.zeros((), dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([logarithm], max_iter=200, line_search_fn="strong_wolfe")
 
@@ -61,9 +61,9 @@ def likeliest(logits: Tensor, labels: Tensor) -> float:
 
 
 def _pieces(examples: Sequence[ReviewExample], n_around: tuple[int, int]) -> list[ReviewExample]:
-    """A random piece of each, the logarithm of its length uniform: most texts that are no reviews are short."""
+    """Return a random piece of each, the logarithm of its length uniform: most texts that are no reviews are short."""
     texts = np.array([len(example) - sum(n_around) for example in examples])
-    starts, stops = random_pieces(texts, SHORTEST_PIECE, np.random.default_rng(1))
+    starts, stops = random_pieces(texts, MIN_PIECE_TOKENS, np.random.default_rng(1))
     return [
         replace(example, ids=piece(example.ids, start, stop, n_around))
         for example, start, stop in zip(examples, starts, stops, strict=True)
@@ -71,7 +71,7 @@ def _pieces(examples: Sequence[ReviewExample], n_around: tuple[int, int]) -> lis
 
 
 def _logits(model: TransformerClassifier, examples: Sequence[ReviewExample]) -> tuple[Tensor, Tensor]:
-    """Of each example (N, C), and the labels (N)."""
+    """Return the logits (N, C) and labels (N) of examples."""
     of_examples: dict[int, Tensor] = {}
     for batch in batches_by_length(np.array([len(example) for example in examples]), BATCH_TOKENS):
         logits, _ = model(*pad([examples[i].ids for i in batch]))

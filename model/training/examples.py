@@ -1,4 +1,4 @@
-"""From rows to token ids: training pools, validation examples and the tokenizer they share."""
+"""Converts rows to token ids: training pools, validation examples and the tokenizer they share."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from model.augmentation.rewriting import rewritten
+from model.augmentation.rewriting import rewrite_rows
 from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
 from model.config import ClassifierConfig, Config, LanguageModelConfig, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
@@ -16,13 +16,13 @@ from model.recipe import Experiment, Recipe
 from model.tokenizer import EOS_ID, byte_ids, n_special_around, train_tokenizer, with_dropout
 
 ENCODE_BATCH = 10_000
-"""Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
+"""Texts encoded at once: the tokenizer returns kilobytes for each."""
 
-ROUND = 64
-"""Kernels want whole blocks."""
+BLOCK_SIZE = 64
+"""Number of target tokens is a multiple of it, as kernels compute whole blocks."""
 
-SELDOM = 5e-7
-"""One in two million target tokens, a dozen in a corpus of ours: too few to learn when to write a token."""
+RARE_SHARE = 5e-7
+"""Largest share of target tokens that is rare: one in two million, a dozen in our corpora, too few to learn from."""
 
 Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
 
@@ -33,7 +33,7 @@ class TrainingData:
     validation: Examples
 
 
-def prepare(
+def prepare_data(
     experiment: Experiment, data_dir: Path | None, tokenizer: Tokenizer | None
 ) -> tuple[TrainingData, Tokenizer]:
     """Load, split, and encode the corpora of an experiment; without a tokenizer, train one on the training rows.
@@ -53,9 +53,9 @@ def prepare(
             held_out[source.file] = set(random.choice(len(rows), int(len(rows) * share), replace=False).tolist())
             validation_rows += [rows[i] for i in sorted(held_out[source.file])]
         kept = [row for i, row in enumerate(rows) if i not in held_out[source.file]]
-        train_rows.append(rewritten(kept, source.rewrite, random) if source.rewrite else kept)
+        train_rows.append(rewrite_rows(kept, source.rewrite, random) if source.rewrite else kept)
     if not any(train_rows):
-        raise DataError("no training rows are left once those of the test sets are taken out")
+        raise DataError("no training rows are left without those of the test sets")
     if tokenizer is None:
         tokenizer = _train_tokenizer(experiment, train_rows)
     n_around = n_special_around(tokenizer)
@@ -66,16 +66,16 @@ def prepare(
     ]
     for source, pool in zip(experiment.data.train, pools, strict=True):
         if not pool.examples and source.rewrite is None:
-            raise DataError(f"{source.file}: no row is left to train on of {experiment.max_tokens} tokens or fewer")
+            raise DataError(f"{source.file}: no training row has at most `max_tokens`, {experiment.max_tokens}, tokens")
     pools = [pool for pool in pools if pool.examples]  # a rewriting may apply to no row
     return TrainingData(pools, encode_rows(experiment, tokenizer, validation_rows)), tokenizer
 
 
 def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge_dropout: float = 0.0) -> Examples:
-    """Rows to examples; those of a translator with `merge_dropout` of the merges of their sources left out.
+    """Encode rows as examples; `merge_dropout` of the merges of translation sources are left out.
 
-    Too long pairs are left out, too long reviews keep their first and last tokens. A language model reads the second
-    column, all of it in consecutive windows.
+    Too long pairs are left out; too long reviews keep their first and last tokens. A language model reads the second
+    column in consecutive windows.
     """
     limit = config.max_tokens
     if isinstance(config.model, ClassifierConfig):
@@ -83,18 +83,18 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
         unknown = {row.left for row in rows} - labels.keys()
         if unknown:
             known = ", ".join(config.model.labels)
-            raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {known}")
-        texts = encode(tokenizer, [row.right for row in rows])
+            raise DataError(f"unknown labels {', '.join(sorted(unknown))}; the model has {known}")
+        texts = encode_texts(tokenizer, [row.right for row in rows])
         return [
             ReviewExample(_head_and_tail(ids, limit), labels[row.left]) for row, ids in zip(rows, texts, strict=True)
         ]
     if isinstance(config.model, LanguageModelConfig):
         return [TextExample(ids) for ids in text_windows(tokenizer, [row.right for row in rows], limit)]
-    sources, targets = (encode(tokenizer, [row[side] for row in rows]) for side in (0, 1))
+    sources, targets = (encode_texts(tokenizer, [row[side] for row in rows]) for side in (0, 1))
     pairs = (TranslationExample(source, target[:-1]) for source, target in zip(sources, targets, strict=True))
     if not merge_dropout:
         return [pair for pair in pairs if len(pair) <= limit]
-    in_pieces = encode(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
+    in_pieces = encode_texts(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
     return [
         TranslationExample(source, pair.target) if len(source) <= limit else pair
         for pair, source in zip(pairs, in_pieces, strict=True)
@@ -103,38 +103,38 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
 
 
 def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Iterator[Ids]:
-    """Each text and its </s>, cut into consecutive windows of at most `size` tokens."""
-    for text in encode(tokenizer, texts):
+    """Yield each text and its </s>, cut into consecutive windows of at most `size` tokens."""
+    for text in encode_texts(tokenizer, texts):
         ids = np.append(text, np.int32(EOS_ID))
         yield from (ids[start : start + size] for start in range(0, len(ids), size))
 
 
 def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    """(V), the tokens that a translation may have: the known ones (V), those of the targets, but the seldom ones, which
-    bytes spell, and so many others that it is a round number.
+    """Return (V), the tokens that a translation may have: known ones (V), and those of the targets except rare ones,
+    which bytes can spell; others fill up the last block.
 
-    No other has been taught to be produced, and each would cost as much as any at every step.
+    No other token was trained as output, and each would cost as much as any at every step.
     """
     examples = (example for pool in pools for example in pool.examples)
     targets = [example.target for example in examples if isinstance(example, TranslationExample)]
     counts = np.bincount(np.concatenate(targets), minlength=len(known))
-    more_than = np.full(len(known), SELDOM * counts.sum())
+    more_than = np.full(len(known), RARE_SHARE * counts.sum())
     more_than[byte_ids(tokenizer)] = 0
     found: NDArray[np.bool_] = known | (counts > more_than)
     found[EOS_ID] = True
-    n = -(-np.count_nonzero(found) // ROUND) * ROUND
+    n = -(-np.count_nonzero(found) // BLOCK_SIZE) * BLOCK_SIZE
     found[np.argsort(~found, kind="stable")[:n]] = True
     return found
 
 
 def tested_rights(recipe: Recipe, data_dir: Path | None) -> set[str]:
-    """The targets, or reviews, of the test sets: what is tested on is never trained on, and the official IMDB splits
-    share 123 reviews."""
+    """Return the targets, or reviews, of the test sets, to leave them out of training; the IMDB splits share 123
+    reviews."""
     return {row.right for source in recipe.data.test for row in load_rows(source, data_dir)}
 
 
-def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
-    """The tokens of each text, with what the tokenizer puts behind them."""
+def encode_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
+    """Yield the tokens of each text, with special tokens."""
     for start in range(0, len(texts), ENCODE_BATCH):
         for encoding in tokenizer.encode_batch_fast(texts[start : start + ENCODE_BATCH]):
             yield np.array(encoding.ids, dtype=np.int32)

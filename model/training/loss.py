@@ -1,9 +1,8 @@
 """Label-smoothed cross-entropy over the vocabulary, without ever holding all the logits.
 
 The logits of a batch (4,000 target tokens x 8,000 word pieces x 4 bytes) outgrow a CPU's caches many times over, and
-the usual log-softmax, loss and their gradients walk through them ten times. Here each chunk of tokens is turned into
-its gradients while it is still in cache, during the forward pass (the idea of fused linear cross-entropy, Hsu et al.
-2024).
+log-softmax, loss and gradients usually pass over them ten times. Here each chunk of tokens becomes gradients while it
+is in cache, during the forward pass (the idea of fused linear cross-entropy, Hsu et al. 2024).
 """
 
 from typing import Any
@@ -17,7 +16,7 @@ CHUNK = 256
 
 
 def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
-    """Mean label-smoothed cross-entropy of softmax(hidden @ weight.T).
+    """Return the mean label-smoothed cross-entropy of softmax(hidden @ weight.T).
 
     Args:
         hidden: (N, E).
@@ -26,7 +25,8 @@ def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor, label_
         label_smoothing: share of the probability mass spread evenly over the vocabulary (Szegedy et al. 2016).
 
     Returns:
-        scalar, in nats per token; equal to `F.cross_entropy(hidden @ weight.T, targets, label_smoothing=...)`, and 0 of
+        A scalar, in nats per token; equal to `F.cross_entropy(hidden @ weight.T, targets, label_smoothing=...)`, and 0
+            without tokens.
         no tokens.
     """
     loss: Tensor = _LinearCrossEntropy.apply(hidden, weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
@@ -44,12 +44,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
         padding = -N % CHUNK
         hidden_ = F.pad(hidden.to(dtype), (0, 0, 0, padding))
         targets_ = F.pad(targets, (0, padding)).unsqueeze(1)
-        shares = (torch.arange(N + padding, device=hidden.device) < N).unsqueeze(1) / n_tokens  # of a token in the mean
+        shares = (torch.arange(N + padding, device=hidden.device) < N).unsqueeze(1) / n_tokens  # token weights
         hidden_grad = torch.empty_like(hidden_)
         weight_grad = torch.zeros_like(weight)
         loss = torch.zeros((), device=hidden.device)
         weight_ = weight.to(dtype)
-        # Smoothing needs the mean logit alone, and has the same gradient whatever the token: no pass over (chunk, V).
+        # Smoothing needs only the mean logit, and its gradient is the same for all tokens: no pass over (chunk, V).
         mean_weight = weight.float().mean(dim=0)
         with torch.autocast(device, enabled=False):
             for h, t, share, h_grad in zip(

@@ -1,18 +1,18 @@
-"""What glibc does with memory that a training step has freed; elsewhere nothing is done."""
+"""Settings of glibc for memory that a training step has freed; other platforms are left alone."""
 
 import ctypes
 import sys
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
-"""The parameters' numbers in <malloc.h>."""
+"""Numbers of the parameters in <malloc.h>."""
 
 TOP_PAD_BYTES = 1 << 27
 
 
 def keep_freed_memory() -> None:
-    """Let the next step have it.
+    """Keep freed memory for the next step.
 
-    By default every block of megabytes is given back to the system and taken anew, page by page, at every step. On a
+    By default every block of megabytes is returned to the system and fetched again, page by page, at every step. On a
     virtual machine that took two thirds of the time of a step.
     """
     if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "mallopt"):

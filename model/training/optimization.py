@@ -1,4 +1,4 @@
-"""Optimization, with Lightning: steps from batches to weights, and the checkpoints by which a run is resumed."""
+"""Optimization with Lightning: from batches to weights, with checkpoints to resume a run."""
 
 import logging
 import time
@@ -17,14 +17,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from model.batching import (
-    Batch,
-    BatchStream,
-    ReviewBatch,
-    TextBatch,
-    TranslationBatch,
-    batches_by_length,
-)
+from model.batching import Batch, BatchStream, ReviewBatch, TextBatch, TranslationBatch, batches_by_length
 from model.checkpoint import Model, average_weights
 from model.networks.attention import MultiHeadAttention
 from model.networks.language_model import LanguageModel
@@ -46,16 +39,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Optimization:
-    """What is trained on, how it becomes batches, and for how long."""
+    """Data of a training, how it becomes batches, and for how long it runs."""
 
     training: TrainingConfig
     data: TrainingData
     collate: Callable[..., Batch]
-    """Examples to a batch."""
+    """Function that makes a batch of examples."""
 
 
 def optimize(model: Model, optimization: Optimization, run_dir: Path) -> None:
-    """Run it to its end, from its last checkpoint if it was begun before, and average the model's weights."""
+    """Train to the end, from the last checkpoint of the run if there is one, and average the last weights."""
     every = optimization.training.checkpoint_every_steps
     checkpoints = ModelCheckpoint(
         run_dir / STEPS,
@@ -69,7 +62,7 @@ def optimize(model: Model, optimization: Optimization, run_dir: Path) -> None:
     )
     precision = usable_precision(optimization.training.precision)
     if precision != optimization.training.precision:
-        log.warning("products in bf16 are not faster here: training in float32")
+        log.warning("bf16 is not faster on this machine: training in float32")
     trainer = lightning.Trainer(
         max_steps=optimization.training.max_steps,
         precision=precision,
@@ -81,7 +74,7 @@ def optimize(model: Model, optimization: Optimization, run_dir: Path) -> None:
         callbacks=[checkpoints, LearningRateMonitor("step"), RichProgressBar(refresh_rate=20), Clock()],
         use_distributed_sampler=False,
     )
-    last = run_dir / STEPS / LAST  # Lightning's, from which a run goes on
+    last = run_dir / STEPS / LAST  # written by Lightning; a run resumes from it
     trainer.fit(TrainingModule(model, optimization), ckpt_path=last if last.is_file() else None, weights_only=False)
     last_steps = sorted((run_dir / STEPS).glob("step=*.ckpt"))[-optimization.training.average_checkpoints :]
     model.load_state_dict(average_weights(last_steps, "model."))
@@ -111,7 +104,7 @@ class Clock(Callback):
 
 
 class TrainingModule(lightning.LightningModule):
-    """One optimization step of any model."""
+    """Training and validation steps of any model."""
 
     def __init__(self, model: Model, optimization: Optimization) -> None:
         super().__init__()
@@ -150,7 +143,7 @@ class TrainingModule(lightning.LightningModule):
         return logits.float()
 
     def _hidden(self, batch: TranslationBatch | TextBatch) -> Tensor:
-        """What predicts target_output (B, T): (B, T, E)."""
+        """Return the hidden states (B, T, E) that predict target_output (B, T)."""
         if isinstance(batch, TranslationBatch):
             assert isinstance(self.model, TranslationModel)
             hidden: Tensor = self.model(batch.source, batch.source_lengths, batch.target_input)
@@ -163,7 +156,7 @@ class TrainingModule(lightning.LightningModule):
         return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        # Here rather than by the trainer, which refuses to clip for PyTorch's fused AdamW.
+        # Not by the trainer, which refuses to clip for PyTorch's fused AdamW.
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.optimization.training.clip_norm)
         self.log("gradient_norm", norm, batch_size=1)
 

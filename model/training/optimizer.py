@@ -1,4 +1,4 @@
-"""The optimizers: AdamW alone, or Muon for the weight matrices with AdamW for the rest."""
+"""Optimizers: AdamW alone, or Muon for weight matrices and AdamW for the rest."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -12,7 +12,7 @@ from model.training.precision import WithoutBf16, bf16_is_faster
 
 
 def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.Optimizer:
-    """Weight decay acts on matrices and embeddings, never on biases and norms."""
+    """Build the optimizer; weight decay acts on matrices and embeddings, never on biases and norms."""
     matrices, embeddings, vectors = [], [], []
     for name, parameter in model.named_parameters():
         if parameter.ndim != 2:
@@ -35,7 +35,7 @@ def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.O
 
 
 class Muon(torch.optim.Muon):
-    """PyTorch's, which makes an update orthogonal in bf16, or in float32 where that is no slower."""
+    """PyTorch's Muon, orthogonalizing updates in bf16, or in float32 if that is no slower."""
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         with nullcontext() if bf16_is_faster() else WithoutBf16():
@@ -51,7 +51,7 @@ class ChainedOptimizer(torch.optim.Optimizer):
         self._share_groups()
 
     def _share_groups(self) -> None:
-        # The very dictionaries of the members, so that a scheduler that sets a rate here sets it there.
+        # The same dictionaries as in the members, so that a scheduler sets rates in both.
         self.param_groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]

@@ -2,9 +2,9 @@
 
 
 def learning_rate_factor(step: int, warmup_steps: int, decay_steps: int, max_steps: int) -> float:
-    """Share of the peak rate at `step`: a linear rise over the first, a linear fall to zero over the last steps.
+    """Return the share of the peak rate at `step`: a linear rise at first, a linear fall to zero at the end.
 
-    The rate is held in between, so a run can be resumed with another max_steps as long as its decay has not begun.
+    The rate is constant in between, so a run can be resumed with another max_steps before its decay begins.
     """
     rise = (step + 1) / warmup_steps
     fall = (max_steps - step) / decay_steps

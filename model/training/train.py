@@ -1,4 +1,4 @@
-"""Training a model: what it begins with, its optimization, and the checkpoint that this leaves."""
+"""Training of a model: its start, its optimization, and the checkpoint that it writes."""
 
 import json
 import shutil
@@ -16,17 +16,17 @@ from model.checkpoint import (
     TRAINING,
     build_model,
     copy_trained,
+    initialize_from,
     load_checkpoint,
     load_training,
     save_checkpoint,
-    start_with,
 )
 from model.config import ClassifierConfig, Config, ConfigError, load_config
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.recipe import Experiment, save_recipe
 from model.tokenizer import in_one_form, load_tokenizer, n_special_around
 from model.training.calibration import calibrate
-from model.training.examples import prepare, target_tokens
+from model.training.examples import prepare_data, target_tokens
 from model.training.memory import keep_freed_memory
 from model.training.optimization import LAST, STEPS, Optimization, optimize
 from model.training.precision import usable_precision
@@ -38,7 +38,7 @@ COLLATE: Mapping[str, Callable[..., Batch]] = {
     "language_model": collate_texts,
     "classification": collate_reviews,
 }
-"""By task, what makes a batch of examples."""
+"""Function that makes a batch of examples, by task."""
 
 
 def train(
@@ -53,30 +53,29 @@ def train(
     """Train to `max_steps`, resuming from the last checkpoint in `run_dir` if there is one, and write `checkpoint_dir`.
 
     Args:
-        start: a checkpoint whose weights and tokenizer the first step begins with, trained here or imported; None
-            begins with random ones. A classifier may begin with the encoder of any model.
-        new_vocabulary: learn a tokenizer from the corpora even so, as other languages need it.
-        start_share: of the weights of `start` in the final ones of a translator or a language model: what it knew and
-            the new texts do not tell is not forgotten (Wortsman et al. 2022).
+        start: checkpoint whose weights and tokenizer the training starts with, trained here or imported; None for
+            random weights. A classifier may start with the encoder of any model.
+        new_vocabulary: train a new tokenizer on the corpora, for example for other languages.
+        start_share: share of the weights of `start` in the final ones of a translator or language model, so that it
+            does not forget what the new texts lack (Wortsman et al. 2022).
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
-        ConfigError: `start_share` is of nothing, or the model is a classifier; `run_dir` holds a run that began without
-            `start`.
+        ConfigError: `start_share` cannot be used here, or `run_dir` holds a run that began without `start`.
     """
     keep_freed_memory()
-    experiment = _without_what_is_gone(experiment)
+    experiment = _without_missing_rows(experiment)
     run_dir.mkdir(parents=True, exist_ok=True)
-    tokenizer_path, start = run_dir / TOKENIZER, _as_it_was(start, run_dir)
+    tokenizer_path, start = run_dir / TOKENIZER, _start_directory(start, run_dir)
     begun_with, is_resumed = load_checkpoint(start) if start is not None else None, start == run_dir / START
     if begun_with is not None and is_resumed:
         new_vocabulary = load_tokenizer(tokenizer_path).get_vocab() != begun_with.tokenizer.get_vocab()
     if start_share and (start is None or new_vocabulary):
-        raise ConfigError("--start-share is of the weights and the vocabulary of --start")
+        raise ConfigError("`--start-share` requires `--start`, without `--new-vocabulary`")
     if start_share and isinstance(experiment.model, ClassifierConfig):
-        raise ConfigError("--start-share is not for classifiers, whose calibration is of one training")
-    earlier = _earlier(start) if start is not None else {}
+        raise ConfigError("`--start-share` cannot be used for classifiers: mixed weights are not calibrated")
+    earlier = _earlier_facts(start) if start is not None else {}
     lightning.seed_everything(experiment.training.seed, workers=True)
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
     known = load_tokenizer(learnt) if learnt.is_file() else None
@@ -85,17 +84,17 @@ def train(
             case False, True:
                 known = in_one_form(known)
             case True, False:
-                raise ConfigError(f"one_form is false, and the tokenizer of {begun_with.config.name} reads one form")
-    data, tokenizer = prepare(experiment, data_dir, known)
+                raise ConfigError(f"`one_form` must be true, as in {begun_with.config.name}, whose tokenizer is used")
+    data, tokenizer = prepare_data(experiment, data_dir, known)
     tokenizer.save(str(tokenizer_path))
 
     model = build_model(experiment)
     if begun_with is not None:
-        start_with(model, begun_with, tokenizer)
+        initialize_from(model, begun_with, tokenizer)
     begun = {name: weight.clone() for name, weight in model.state_dict().items()}
     optimize(model, Optimization(experiment.training, data, COLLATE[experiment.model.task]), run_dir)
     if start_share:
-        share_with(model, begun, start_share)
+        mix_weights(model, begun, start_share)
     if isinstance(model, TransformerClassifier):
         factor = calibrate(
             model, [cast(ReviewExample, review) for review in data.validation], n_special_around(tokenizer)
@@ -106,7 +105,7 @@ def train(
         model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
     save_checkpoint(checkpoint_dir, experiment, model.state_dict(), tokenizer)
     save_recipe(checkpoint_dir, experiment)
-    facts = earlier | _facts(experiment, run_dir, earlier)
+    facts = earlier | _training_facts(experiment, run_dir, earlier)
     if begun_with is not None and begun_with.config.name != experiment.name:
         facts |= {"began_with": begun_with.config.name, "new_vocabulary": new_vocabulary}
     if start_share:
@@ -118,41 +117,41 @@ def _reads_one_form(config: Config) -> bool:
     return isinstance(config.model, ClassifierConfig) and config.model.one_form
 
 
-def _without_what_is_gone(experiment: Experiment) -> Experiment:
-    """The same without the rows that nothing in the tree makes any more."""
+def _without_missing_rows(experiment: Experiment) -> Experiment:
+    """Return the experiment without corpora whose rows nothing in the tree can make."""
     data = experiment.data
     gone = dict.fromkeys(source.file for source in data.train if source.made_by is not None)
     if gone:
         print(
-            f"Left out: {', '.join(gone)}. Nothing here makes these rows any more; `made_by` in the recipe names the "
-            "commit that has it.",
+            f"Left out: {', '.join(gone)}. The tree can no longer make these rows; `made_by` in the recipe names the "
+            "commit that can.",
             flush=True,
         )
     return experiment.model_copy(update={"data": data.model_copy(update={"train": tuple(data.kept())})})
 
 
-def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:
-    """Give a model this share of the weights that its training began with."""
+def mix_weights(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:
+    """Mix this share of the weights that a training began with into a model."""
     weights = model.state_dict()
     numbers = {name: weight for name, weight in begun.items() if weight.is_floating_point()}
     mixed = {name: torch.lerp(weights[name], weight, share) for name, weight in numbers.items()}
     model.load_state_dict(weights | mixed)
 
 
-def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
-    """Where the checkpoint lies with which the run began: a run may be resumed when its own result is in that place, or
-    without being told of it again.
+def _start_directory(start: Path | None, run_dir: Path) -> Path | None:
+    """Return the checkpoint that the run began with, copied into the run: it can be resumed without being told of it,
+    or after its own result replaced it.
 
     Raises:
-        CheckpointError: `start` is no checkpoint that training has left.
-        ConfigError: the run was begun without one.
+        CheckpointError: `start` is no checkpoint.
+        ConfigError: the run began without a checkpoint.
     """
     kept = run_dir / START
     is_resumed = bool(_last_checkpoints(run_dir))
     if is_resumed and kept.is_dir():
         return kept
     if is_resumed and start is not None:
-        raise ConfigError(f"{run_dir} holds a run that began without --start: name another directory by --run")
+        raise ConfigError(f"{run_dir} holds a run that began without `--start`; name another directory with `--run`")
     shutil.rmtree(kept, ignore_errors=True)
     if start is not None:
         copy_trained(start, kept)
@@ -160,22 +159,22 @@ def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
 
 
 def _last_checkpoints(run_dir: Path) -> list[Path]:
-    """Of a run that has been begun."""
+    """Return the last checkpoints of a run, if it has begun."""
     return sorted(run_dir.rglob(f"{STEPS}/{LAST}"))
 
 
-def _earlier(start: Path) -> dict[str, Any]:
-    """What has been noted of the runs before this one, or of where a model comes from that others trained."""
+def _earlier_facts(start: Path) -> dict[str, Any]:
+    """Return the notes on runs before this one, or the licence of an imported model."""
     config = load_config(start)
     if config.provenance is not None and not (start / TRAINING).is_file():
         return {"licences": {config.name: config.provenance.licence or "not known"}}
     facts = load_training(start)
-    facts.pop("start_share", None)  # of one run
+    facts.pop("start_share", None)  # belongs to a single run
     return facts
 
 
-def _facts(experiment: Experiment, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
-    """What the model card tells of a run, and of those before it."""
+def _training_facts(experiment: Experiment, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of a run, and of those before it, for the model card."""
     runs = [torch.load(last, map_location="cpu", weights_only=False) for last in _last_checkpoints(run_dir)]
     return {
         "runs": earlier.get("runs", 0) + 1,

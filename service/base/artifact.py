@@ -270,10 +270,10 @@ def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
         if twin is not artifact:
             raise ArtifactRefused(f"{artifact.directory} and {twin.directory} are both named {artifact.manifest.name}")
     if not by_name:
-        raise ArtifactRefused(f"{root}: holds no artifact directory")
+        raise ArtifactRefused(f"{root}: contains no artifact directory")
     for name in names:
         if name not in by_name:
-            raise ArtifactRefused(f"{root}: has no model {name}; there are {', '.join(by_name)}")
+            raise ArtifactRefused(f"{root}: has no model {name}; available: {', '.join(by_name)}")
     return [by_name[name] for name in names or by_name]
 
 
@@ -298,11 +298,11 @@ def _found(root: Path) -> Iterator[Artifact]:
         is_artifact = (root / MANIFEST).is_file()
         directories = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
-        raise ArtifactRefused(f"{root}: no such directory of artifacts") from None
+        raise ArtifactRefused(f"{root}: does not exist") from None
     except OSError as error:
         raise ArtifactRefused(f"{root}: cannot be read: {error}") from error
     if is_artifact:
-        raise ArtifactRefused(f"{root}: is an artifact itself; name the folder it lies in")
+        raise ArtifactRefused(f"{root}: is an artifact itself; ATTEND_ARTIFACTS must be the folder that contains it")
     for directory in directories:
         try:
             if directory.name == LOST_AND_FOUND:
@@ -337,7 +337,7 @@ def _opened(directory: Path) -> Artifact:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise _NoManifest(f"{path}: no such file; is this an artifact directory?") from None
+        raise _NoManifest(f"{path}: does not exist; is this an artifact directory?") from None
     except OSError as error:
         raise ArtifactRefused(f"{path}: cannot be read: {error}") from error
     try:
@@ -364,7 +364,7 @@ def _sum_of(content: bytes) -> FileSum:
 def _check(path: Path, found: FileSum, expected: FileSum) -> None:
     if found.sha256 != expected.sha256:
         raise ArtifactRefused(
-            f"{path}: sha256 is {found.sha256[:12]}... ({found.bytes} bytes), "
+            f"{path}: sha256 is {found.sha256[:12]}... ({found.bytes} bytes); "
             f"the manifest says {expected.sha256[:12]}... ({expected.bytes} bytes)"
         )
 

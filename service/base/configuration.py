@@ -1,4 +1,4 @@
-"""What the environment and the command line ask for: settings, and sentences about what is not understood."""
+"""The settings of the environment, the command line, and messages about what is wrong with them."""
 
 import argparse
 import difflib
@@ -21,14 +21,19 @@ logger = logging.getLogger(__name__)
 ABOUT = "attend: translation, classification and embeddings by encoder-decoder Transformers, over HTTP."
 
 RENAMED = {"workers": "loops"}
-"""Settings of former versions, and what they are called now."""
+"""Settings of former versions, and their names today."""
 
-OF_KUBERNETES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
-"""Variables that each pod gets for a Service called attend, or attend-something; PORT is told by its value."""
+KUBERNETES_NAMES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+"""Names, behind `ATTEND_`, of the variables that Kubernetes sets for a Service called attend or attend-something. Its
+`ATTEND_PORT` is known by its value."""
+
+
+SUBJECT = re.compile(r"^\w+ should ")
+"""Pydantic's messages begin with "Input should"."""
 
 
 def take_arguments(arguments: Sequence[str]) -> None:
-    """Print help or the version and exit, where that is asked for; exit with status 2 for any other argument."""
+    """Print the help or the version and exit, if an argument asks for it; exit with status 2 for any other argument."""
     parser = argparse.ArgumentParser(
         prog="python -m service",
         description=ABOUT,
@@ -46,10 +51,10 @@ def take_arguments(arguments: Sequence[str]) -> None:
 
 
 def read_settings() -> Settings:
-    """The settings of the environment.
+    """Return the settings of the environment.
 
     Raises:
-        StartRefused: some cannot be used. The sentence has their values, but never a key.
+        StartRefused: a setting is wrong. The message has its value, but never a key.
     """
     try:
         return Settings()
@@ -58,12 +63,12 @@ def read_settings() -> Settings:
 
 
 def announce(settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
-    """Log what somebody who has configured the service may not expect of it."""
+    """Log what may surprise whoever has configured the service."""
     for name in sorted(environment):
         if name.upper().startswith(PREFIX):
             _announce_variable(name, environment[name])
     if not settings.api_keys and settings.api_keys_file is None:
-        logger.info("there are no API keys: whoever reaches the service may ask")
+        logger.info("there are no API keys: anybody who reaches the service may use it")
 
 
 def _announce_variable(name: str, value: str) -> None:
@@ -72,17 +77,17 @@ def _announce_variable(name: str, value: str) -> None:
     if setting == "port" and is_address:
         default = Settings.model_fields[setting].default
         logger.warning("%s is an address, as Kubernetes sets it for a Service; the port is %d", name, default)
-    elif setting not in Settings.model_fields and not _is_of_kubernetes(setting.upper(), is_address):
+    elif setting not in Settings.model_fields and not _is_set_by_kubernetes(setting.upper(), is_address):
         nearest = _nearest(setting)
         logger.warning("%s is no setting%s", name, f"; did you mean {_variable(nearest)}?" if nearest else "")
 
 
-def _is_of_kubernetes(name: str, is_address: bool) -> bool:
-    return OF_KUBERNETES.fullmatch(name) is not None or (name.endswith("_PORT") and is_address)
+def _is_set_by_kubernetes(name: str, is_address: bool) -> bool:
+    return KUBERNETES_NAMES.fullmatch(name) is not None or (name.endswith("_PORT") and is_address)
 
 
 def _nearest(name: str) -> str | None:
-    """The setting that is meant by a name that may be misspelt."""
+    """Return the setting that a misspelt name probably means."""
     name = name.lower()
     return RENAMED.get(name) or next(iter(difflib.get_close_matches(name, Settings.model_fields, 1)), None)
 
@@ -92,7 +97,7 @@ def _variable(setting: str) -> str:
 
 
 def _sentence(problem: ErrorDetails) -> str:
-    setting, message = str(problem["loc"][0]), problem["msg"].removeprefix("Value error, ")
+    setting, message = str(problem["loc"][0]), SUBJECT.sub("must ", problem["msg"].removeprefix("Value error, "))
     if setting == "api_keys":
         return f"{_variable(setting)} {message}"
     return f"{_variable(setting)} is {problem['input']!r}: {message}"

@@ -1,4 +1,4 @@
-"""How many cores there are for this process."""
+"""The number of cores that this process may use."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def usable_cores() -> int:
-    """Physical cores that this process may run on, within its cgroup's CPU quota."""
+    """Return the number of physical cores that this process may run on, within the CPU quota of its cgroup."""
     if sys.platform != "linux":
         return os.cpu_count() or 1
     cores = {_core_of(cpu) for cpu in os.sched_getaffinity(0)}
@@ -24,7 +24,7 @@ def _core_of(cpu: int) -> tuple[str, str]:
 
 
 def _cpu_quota(root: Path = Path("/")) -> float:
-    """CPUs that this process may use at once: the least quota of its cgroups and of those above; infinite without."""
+    """Return the CPU quota in CPUs: the least of this process's cgroups and those above; infinite without a quota."""
     return min((_quota(group) for group in _cgroups(root)), default=float("inf"))
 
 
@@ -40,10 +40,10 @@ def _quota(group: Path) -> float:
 
 
 def _cgroups(root: Path) -> Iterator[Path]:
-    """Folders of this process's cgroups for CPUs, and of all above that are visible here.
+    """Yield the folders of this process's cgroups for CPUs, and of all visible cgroups above them.
 
-    A container may be told the path that its cgroup has outside: then nothing lies there, and the mount itself is the
-    container's own cgroup.
+    A container may see the path that its cgroup has on the host. There is no folder at that path in the container, and
+    the mount point itself is the cgroup.
     """
     try:
         groups = (root / "proc/self/cgroup").read_text().splitlines()
@@ -53,7 +53,7 @@ def _cgroups(root: Path) -> Iterator[Path]:
     path_of = {
         controller: path
         for _, controllers, path in (group.split(":", 2) for group in groups)
-        for controller in controllers.split(",")  # "" is version 2
+        for controller in controllers.split(",")  # version 2 has the name ""
     }
     for mount in mounts:
         place, _, kind = mount.partition(" - ")

@@ -1,4 +1,4 @@
-"""The folder of what is kept for clients."""
+"""The folder for the glossaries and documents of clients."""
 
 import logging
 import os
@@ -13,23 +13,25 @@ from service.base.settings import PREFIX, Settings
 logger = logging.getLogger(__name__)
 
 DEFAULT = Path("data")
-"""In the working directory; made when there is something to keep."""
+"""A folder in the working directory; it is made when the first file is kept."""
 
 
 @contextmanager
 def with_data_directory(settings: Settings) -> Iterator[Settings]:
-    """Settings that name a folder that can be written. Processes that begin meanwhile read it from the environment.
+    """Yield settings whose data folder can be written. Processes started meanwhile read it from the environment.
 
     Raises:
-        StartRefused: the one that was asked for cannot.
+        StartRefused: the configured folder cannot be made or written.
     """
     if settings.data is not None:
         try:
             settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StartRefused(f"the folder of data {settings.data} cannot be made: {error.strerror}") from None
+            raise StartRefused(
+                f"The data folder {settings.data} (ATTEND_DATA) cannot be made: {error.strerror}"
+            ) from None
         if not _may_write(settings.data):
-            raise StartRefused(f"the folder of data {settings.data} cannot be written")
+            raise StartRefused(f"The data folder {settings.data} (ATTEND_DATA) cannot be written")
         yield settings
     elif _may_write(DEFAULT if DEFAULT.exists() else Path()):
         yield settings

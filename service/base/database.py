@@ -1,4 +1,4 @@
-"""A small database in a file, which several processes may read and write: SQLite."""
+"""A small SQLite database in a file that several processes read and write."""
 
 import logging
 import math
@@ -13,17 +13,17 @@ from service.base.errors import NotStored
 
 logger = logging.getLogger(__name__)
 
-BUSY_S = 10.0
-"""For so long a writer waits for others."""
-TELL_S = 60.0
-"""How often the log tells that nothing can be written, as writers try again and again."""
+BUSY_TIMEOUT_S = 10.0
+"""How long a writer waits for other writers."""
+LOG_INTERVAL_S = 60.0
+"""Time between two log lines about a database that cannot be written, as writers try again and again."""
 
 
 class Database:
-    """Opened when it is first used, and then for any thread, one after the other.
+    """A database that is opened at its first use. Any thread may use it; they take turns.
 
     Args:
-        schema: what makes its tables, where they are not there yet.
+        schema: SQL that creates missing tables.
     """
 
     def __init__(self, file: Path, schema: str) -> None:
@@ -31,11 +31,11 @@ class Database:
         self._schema = schema
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._tell_at = -math.inf
+        self._may_log_at = -math.inf
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """What others write meanwhile is not seen."""
+        """Open a transaction that does not see what others write meanwhile."""
         with self._lock:
             connection = self._opened()
             connection.execute("BEGIN")
@@ -46,10 +46,10 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """All of it is written, or nothing if an error is raised. No other process writes meanwhile.
+        """Open a transaction that writes everything, or nothing if an error is raised. Other processes wait to write.
 
         Raises:
-            NotStored: it cannot be written, or a file beside it, as on a full disk.
+            NotStored: the database or a file beside it cannot be written, for example because the disk is full.
         """
         with self._lock:
             try:
@@ -57,10 +57,10 @@ class Database:
                     yield connection
             except (sqlite3.OperationalError, OSError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
-                if time.monotonic() >= self._tell_at:
+                if time.monotonic() >= self._may_log_at:
                     logger.error("%s cannot be written: %s", self._file, reason)
-                    self._tell_at = time.monotonic() + TELL_S
-                raise NotStored(f"this cannot be stored now: {reason}", retry_after_s=5) from error
+                    self._may_log_at = time.monotonic() + LOG_INTERVAL_S
+                raise NotStored(f"This cannot be stored now: {reason}", retry_after_s=5) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -70,13 +70,13 @@ class Database:
             yield connection
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:  # SQLite may have ended it
+            if connection.in_transaction:  # SQLite ends it itself after some errors
                 connection.execute("ROLLBACK")
             raise
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever kept in it."""
+        """Whether anything was ever written."""
         return self._file.exists()
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class Database:
         if self._connection is None:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file.touch(mode=0o600)
-            connection = sqlite3.connect(self._file, BUSY_S, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(self._file, BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")

@@ -1,43 +1,60 @@
-"""Every error that this package raises on purpose, and the HTTP status of those that answer a request.
+"""Every error that this package raises on purpose.
+
+A `RequestError` has the status of its answer, and the code by which programs tell it from others. docs/errors.md
+describes each code.
 
     AttendError
-    ├── StartRefused                the process exits with this sentence
+    ├── StartRefused                    the process exits with this sentence
     │   ├── ArtifactRefused
     │   └── ProviderUnavailable
-    └── RequestError                answered as application/problem+json (http/problems.py) or as a dialect has it
-        ├── BadRequest              400
-        ├── KeyMissing              401
-        ├── KeyWrong                403
-        ├── NotFound                404
-        │   ├── UnknownModel
-        │   ├── UnknownGlossary
-        │   └── UnknownDocument
-        ├── UnknownPath             404
-        ├── MethodNotAllowed        405
-        ├── BodyTooSlow             408
-        ├── ReloadRefused           409
-        ├── NotYet                  409
-        ├── TooLarge                413
-        ├── UnsupportedMediaType    415
-        ├── UnprocessableRequest           422
-        │   ├── InvalidFields
-        │   └── DocumentFailed
-        ├── ClientGone              499  never sent, only counted: nobody is left to read it
-        ├── InferenceFailed         500
-        ├── DeadlinePassed          504
-        └── RetryLater              says when in Retry-After
-            ├── RateLimited         429
-            └── Unavailable         503
-                ├── QueueFull
-                ├── Starting
-                ├── Draining
-                ├── Broken
+    └── RequestError                    answered as application/problem+json (http/problems.py), or as a dialect does
+        ├── BadRequest                  400  malformed_body
+        ├── KeyMissing                  401  key_missing
+        ├── KeyWrong                    403  key_wrong
+        ├── UnknownModel                404  unknown_model
+        ├── UnknownGlossary             404  unknown_glossary
+        ├── UnknownDocument             404  unknown_document
+        ├── UnknownPath                 404  unknown_path
+        ├── MethodNotAllowed            405  method_not_allowed
+        ├── BodyTooSlow                 408  body_timeout
+        ├── ReloadRefused               409  reload_refused
+        ├── DocumentNotReady            409  document_not_ready
+        ├── TooLarge                    413  content_too_large
+        │   └── TextTooLong             413  text_too_long
+        ├── UnsupportedMediaType        415  unsupported_media_type
+        │   └── UnsupportedFileType     415  unsupported_file_type
+        ├── UnprocessableRequest        422  without a code: only dialects raise it, whose answers have no codes
+        │   ├── InvalidFields           422  invalid_fields
+        │   ├── TargetRequired          422  target_required
+        │   ├── SourceRequired          422  source_required
+        │   ├── ModelRequired           422  model_required
+        │   ├── UnsupportedLanguagePair 422  unsupported_language_pair
+        │   ├── LanguageNotDetected     422  language_not_detected
+        │   ├── UnsupportedOption       422  unsupported_option
+        │   ├── EmptyText               422  empty_text
+        │   ├── TooManyTexts            422  too_many_texts
+        │   ├── LimitExceeded           422  limit_exceeded
+        │   ├── InvalidGlossary         422  invalid_glossary
+        │   ├── GlossaryMismatch        422  glossary_mismatch
+        │   ├── InvalidDocument         422  invalid_document
+        │   └── DocumentFailed          422  document_failed
+        ├── ClientGone                  499  without a code: counted, but never sent, as nobody is left to read it
+        ├── InferenceFailed             500  internal_error
+        ├── DeadlinePassed              504  deadline_passed
+        └── RetryLater                  its answer has Retry-After
+            ├── RateLimited             429  rate_limited
+            └── Unavailable
+                ├── QueueFull           503  queue_full
+                ├── Starting            503  starting
+                ├── Draining            503  draining
+                ├── Broken              503  broken
                 │   ├── Silent
                 │   └── LoopEnded
-                ├── NotStored
-                └── NotReady        only said by /health/ready
+                ├── NotStored           503  not_stored
+                └── NotReady            503  not_ready
 
-The message is one sentence, with the numbers in it.
+A message names the field in back-ticks, says what is wrong, and what is allowed. It begins with a capital letter or a
+back-tick, and has no full stop at its end.
 """
 
 # ruff: noqa: N818  Each name says what happened, and reads better without "Error" behind it.
@@ -55,21 +72,22 @@ class StartRefused(AttendError):
 
 
 class ArtifactRefused(StartRefused):
-    """An artifact directory is missing, foreign, or not what its manifest says."""
+    """An artifact directory is missing, is no artifact, or differs from its manifest."""
 
 
 class ProviderUnavailable(StartRefused):
-    """The execution provider asked for cannot be used on this machine."""
+    """The configured execution provider cannot be used on this machine."""
 
 
 class RequestError(AttendError):
     """A request that is answered with a problem instead of a result."""
 
     status: ClassVar[int]
-    title: ClassVar[str]
+    code: ClassVar[str]
+    """What programs compare. It never changes, while messages may."""
 
     fields: Sequence[tuple[Sequence[str | int], str]] = ()
-    """Where each mistake is in the body, and what is wrong."""
+    """Each invalid field: its path in the request, and a message that begins with a verb, such as "must be ..."."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -77,11 +95,13 @@ class RequestError(AttendError):
 
 
 class BadRequest(RequestError):
-    status, title = 400, "Bad Request"
+    """The body cannot be read as what it should be."""
+
+    status, code = 400, "malformed_body"
 
 
 class KeyMissing(RequestError):
-    status, title = 401, "Unauthorized"
+    status, code = 401, "key_missing"
 
     @property
     def headers(self) -> dict[str, str]:
@@ -89,31 +109,33 @@ class KeyMissing(RequestError):
 
 
 class KeyWrong(RequestError):
-    status, title = 403, "Forbidden"
+    status, code = 403, "key_wrong"
 
 
-class NotFound(RequestError):
-    status, title = 404, "Not Found"
+class UnknownModel(RequestError):
+    """No model has this name, or the model has another task."""
+
+    status, code = 404, "unknown_model"
 
 
-class UnknownModel(NotFound):
-    """No model has this name."""
-
-
-class UnknownGlossary(NotFound):
+class UnknownGlossary(RequestError):
     """No glossary has this id, or it has no such dictionary."""
 
+    status, code = 404, "unknown_glossary"
 
-class UnknownDocument(NotFound):
-    """No document has this id and key, or it was forgotten."""
+
+class UnknownDocument(RequestError):
+    """No document has this id and key, or the document was deleted."""
+
+    status, code = 404, "unknown_document"
 
 
 class UnknownPath(RequestError):
-    status, title = 404, "Not Found"
+    status, code = 404, "unknown_path"
 
 
 class MethodNotAllowed(RequestError):
-    status, title = 405, "Method Not Allowed"
+    status, code = 405, "method_not_allowed"
 
     def __init__(self, detail: str, allowed: str) -> None:
         super().__init__(detail)
@@ -125,49 +147,154 @@ class MethodNotAllowed(RequestError):
 
 
 class BodyTooSlow(RequestError):
-    status, title = 408, "Request Timeout"
+    status, code = 408, "body_timeout"
 
 
 class ReloadRefused(RequestError):
     """The models stay as they are."""
 
-    status, title = 409, "Conflict"
+    status, code = 409, "reload_refused"
 
 
-class NotYet(RequestError):
-    """A document is not translated."""
+class DocumentNotReady(RequestError):
+    """The document is not translated yet."""
 
-    status, title = 409, "Conflict"
+    status, code = 409, "document_not_ready"
 
 
 class TooLarge(RequestError):
-    status, title = 413, "Content Too Large"
+    """The body, or a file in it, is larger than allowed."""
+
+    status, code = 413, "content_too_large"
+
+
+class TextTooLong(TooLarge):
+    code = "text_too_long"
 
 
 class UnsupportedMediaType(RequestError):
-    status, title = 415, "Unsupported Media Type"
+    """The headers of the body name a type, charset or encoding that the route does not read."""
+
+    status, code = 415, "unsupported_media_type"
+
+
+class UnsupportedFileType(UnsupportedMediaType):
+    """The file is of a kind that is not translated here."""
+
+    code = "unsupported_file_type"
 
 
 class UnprocessableRequest(RequestError):
-    """Well-formed, but not something this service can do."""
+    """The request is well-formed, but cannot be done."""
 
-    status, title = 422, "Unprocessable Content"
+    status = 422
 
 
 class InvalidFields(UnprocessableRequest):
-    """Fields have the wrong shape; at least one."""
+    """At least one field has a value that is not allowed."""
+
+    code = "invalid_fields"
 
     def __init__(self, fields: Sequence[tuple[Sequence[str | int], str]]) -> None:
         loc, message = fields[0]
-        first = f"{'.'.join(map(str, loc))}: {message}"
-        super().__init__(
-            first if len(fields) == 1 else f"{len(fields)} fields are not acceptable; the first is {first}"
-        )
+        first = f"`{'.'.join(map(str, loc))}` {message}"
+        super().__init__(first if len(fields) == 1 else f"{len(fields)} fields are invalid; the first: {first}")
         self.fields = fields
 
 
+class TargetRequired(UnprocessableRequest):
+    """Several target languages are possible."""
+
+    code = "target_required"
+
+
+class SourceRequired(UnprocessableRequest):
+    """Several source languages are possible, and none is detected."""
+
+    code = "source_required"
+
+
+class ModelRequired(UnprocessableRequest):
+    """Several models are possible."""
+
+    code = "model_required"
+
+
+class UnsupportedLanguagePair(UnprocessableRequest):
+    """No model translates between these languages."""
+
+    code = "unsupported_language_pair"
+
+
+class LanguageNotDetected(UnprocessableRequest):
+    """A text seems to be in a language that is not translated into the target."""
+
+    code = "language_not_detected"
+
+
+class UnsupportedOption(UnprocessableRequest):
+    """The format, the model or the route does not have an option that the request asks for."""
+
+    code = "unsupported_option"
+
+
+class EmptyText(UnprocessableRequest):
+    """A text has nothing to read."""
+
+    code = "empty_text"
+
+
+class TooManyTexts(UnprocessableRequest):
+    """The request has too many texts or sentences."""
+
+    code = "too_many_texts"
+
+
+class LimitExceeded(UnprocessableRequest):
+    """The request or its answer has too much of something else."""
+
+    code = "limit_exceeded"
+
+
+class InvalidGlossary(UnprocessableRequest):
+    """The entries, languages or number of dictionaries of a glossary are not allowed."""
+
+    code = "invalid_glossary"
+
+
+class GlossaryMismatch(UnprocessableRequest):
+    """The glossary has no dictionary for the languages of the translation."""
+
+    code = "glossary_mismatch"
+
+
+class InvalidDocument(UnprocessableRequest):
+    """The file is damaged, or is not what its name says."""
+
+    code = "invalid_document"
+
+
 class DocumentFailed(UnprocessableRequest):
-    """A document could not be translated."""
+    """The document could not be translated."""
+
+    code = "document_failed"
+
+
+class ClientGone(RequestError):
+    status = 499
+
+
+class InferenceFailed(RequestError):
+    status, code = 500, "internal_error"
+
+
+def unexpected(request_id: str) -> InferenceFailed:
+    """Return the answer to an error that nobody expected. It tells nothing of the cause."""
+    return InferenceFailed(f"Unexpected error; the log has it under request id {request_id}")
+
+
+class DeadlinePassed(RequestError):
+    status, code = 504, "deadline_passed"
 
 
 class RetryLater(RequestError):
@@ -183,62 +310,46 @@ class RetryLater(RequestError):
 
 
 class RateLimited(RetryLater):
-    status, title = 429, "Too Many Requests"
-
-
-class ClientGone(RequestError):
-    status, title = 499, "Client Closed Request"
-
-
-class InferenceFailed(RequestError):
-    status, title = 500, "Internal Server Error"
-
-
-def unexpected(request_id: str) -> InferenceFailed:
-    """What is said of an error that nobody expected: nothing of its cause."""
-    return InferenceFailed(f"an unexpected error; the log has it under request id {request_id}")
+    status, code = 429, "rate_limited"
 
 
 class Unavailable(RetryLater):
-    """`reason` is the label under which metrics count the refusal."""
+    """Metrics count these refusals under their codes."""
 
-    status, title = 503, "Service Unavailable"
-    reason: ClassVar[str]
+    status = 503
 
 
 class QueueFull(Unavailable):
-    reason = "queue_full"
+    code = "queue_full"
 
 
 class Starting(Unavailable):
-    reason = "starting"
+    code = "starting"
 
 
 class Draining(Unavailable):
-    reason = "draining"
+    code = "draining"
 
 
 class Broken(Unavailable):
-    reason = "broken"
+    code = "broken"
 
 
 class Silent(Broken):
-    """A loop has not reported: it hangs and will be replaced, or the machine has slept."""
+    """A worker has not reported: it hangs and will be replaced, or the machine has slept."""
 
 
 class LoopEnded(Broken):
-    """The process died that computed for this request, perhaps of it."""
+    """The process that computed for this request has died, perhaps because of it."""
 
 
 class NotStored(Unavailable):
-    """A file, or what is kept, cannot be written now, as on a full disk or without a descriptor."""
+    """A file or a record cannot be written now, as the disk is full or no descriptor is left."""
 
-    reason = "not_stored"
+    code = "not_stored"
 
 
 class NotReady(Unavailable):
-    reason = "not_ready"
+    """The answer of health checks while a model cannot be used."""
 
-
-class DeadlinePassed(RequestError):
-    status, title = 504, "Gateway Timeout"
+    code = "not_ready"

@@ -1,4 +1,4 @@
-"""One form of log line in every process of the service: text for people, or JSON for what collects logs."""
+"""Log lines of every process of the service: text for people, or JSON for log collectors."""
 
 import logging
 from collections.abc import MutableMapping
@@ -9,42 +9,42 @@ from typing import Any, Literal
 Form = Literal["text", "json"]
 
 FIELDS = ("request_id", "method", "path", "status", "seconds")
-"""What a line may say of a request, in `extra`; each is a field of its own in JSON."""
+"""Fields of a request that a log call may pass in `extra`; in JSON each is a field of its own."""
 
-N_CHARACTERS = 200
-"""Of what a client chose, a line has no more."""
+MAX_CLIENT_CHARACTERS = 200
+"""Limit of a text in a log line that a client chose."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """How a process logs."""
+    """The log settings of a process."""
 
     level: str = "info"
     form: Form = "text"
 
     def configure(self) -> None:
-        """Log to standard error from here on, warnings of Python too."""
+        """Send log lines and Python's warnings to standard error."""
         handler = logging.StreamHandler()
         handler.setFormatter(_Text() if self.form == "text" else _json())
         logging.basicConfig(level=self.level.upper(), handlers=[handler])
         logging.captureWarnings(True)
 
 
-def harmless(text: str) -> str:
-    """A client's text in printable ASCII, cut."""
-    return text[:N_CHARACTERS].encode("unicode_escape").decode()[:N_CHARACTERS]
+def escaped(text: str) -> str:
+    """Return a client's text for a log line: printable ASCII of limited length."""
+    return text[:MAX_CLIENT_CHARACTERS].encode("unicode_escape").decode()[:MAX_CLIENT_CHARACTERS]
 
 
 class _Text(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802  logging's own
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802  as logging has it
         return _time(record)
 
 
 def _json() -> logging.Formatter:
-    import structlog  # by those alone who want it
+    import structlog  # here, as text needs none of it
 
     def add_time(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         return {"timestamp": _time(event["_record"]), **event}
@@ -65,5 +65,5 @@ def _json() -> logging.Formatter:
 
 
 def _time(record: logging.LogRecord) -> str:
-    """With the offset from UTC."""
+    """Return the local time with its offset from UTC."""
     return datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds")

@@ -25,18 +25,18 @@ from service import __version__
 from service.base.contract import Event, Phase, Queued
 from service.base.errors import Broken, Draining, QueueFull, Starting
 
-# Otherwise every series gets a second one that says when it was created.
+# Without this, every series has a second one with the time of its creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 PHASES: tuple[Phase, ...] = ("probe", "encode", "decode")
 TASKS = {"greedy": "translation", "beam": "translation"}
-"""Tasks of the engines that are not named after theirs."""
-REJECTED = tuple(error.reason for error in (QueueFull, Starting, Draining, Broken))
-CANCELLED = ("client_gone", "deadline", Draining.reason, Broken.reason)
+"""Tasks of engines that have another name than their task."""
+REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken))
+CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
-"""Files that each of several servers counts in; every route with every status needs less."""
+"""The files in which each of several servers counts, and their size: enough for every route with every status."""
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -63,7 +63,7 @@ class Metrics:
         self.request_seconds = Histogram(
             "attend_request_seconds", "Whole requests.", ["dialect", "route"], registry=registry, buckets=SECONDS
         )
-        # Labels are looked up once: that takes longer than counting.
+        # Looking up labels takes longer than counting, so they are looked up once.
         self._requests = cache(self.requests.labels)
         self._request_seconds = cache(self.request_seconds.labels)
         self.queue_seconds = Histogram(
@@ -103,42 +103,42 @@ class Metrics:
         self._collect(_BuildInfo())
 
     def expect(self, dialect: str, route: str) -> None:
-        """Count the requests of a route from 0, and the failures, of which the first one matters."""
+        """Make the counters of a route with 0, so that `increase()` sees its first request and first failure."""
         self._requests(dialect, route, 200)
         self._requests(dialect, route, 500)
 
     def answered(self, dialect: str, route: str, status: int, seconds: float) -> None:
-        """A request was answered after so many seconds."""
+        """Count an answered request and its time."""
         self._requests(dialect, route, status).inc()
         self._request_seconds(dialect, route).observe(seconds)
 
     def loop_ended(self, how: str) -> None:
-        """By which signal, or with which status."""
+        """Count the end of a process, by signal or status."""
         self.loops_ended.labels(how).inc()
 
     def of_task(self, task: str) -> "TaskMetrics":
-        """Under the label of one task."""
+        """Return the metrics of one task."""
         if task not in self._of_task:
             self._of_task[task] = TaskMetrics(self, task)
         return self._of_task[task]
 
     def count(self, engine: str, event: Event) -> None:
-        """Take over what the engine MODEL/KIND tells."""
+        """Count an event of the engine MODEL/KIND."""
         if engine not in self._of_engine:
             kind = engine.rpartition("/")[2]
             self._of_engine[engine] = self.of_task(TASKS.get(kind, kind))
         self._of_engine[engine].count(event)
 
     def watch(self, states: Callable[[], Iterable["ModelState"]], is_ready: Callable[[], bool]) -> None:
-        """Read gauges from these at every scrape."""
+        """Add the gauges, which call these functions at every scrape."""
         self._collect(_Gauges(states, is_ready))
 
     def n_characters(self) -> int:
-        """How many have been translated since the service began; by all servers together, where there are several."""
+        """Return how many characters all servers together have translated since the start."""
         return int(self._whole().get_sample_value("attend_characters_total") or 0)
 
     def render(self) -> bytes:
-        """The Prometheus text format; of all servers together, where there are several."""
+        """Return the metrics of all servers together in the Prometheus text format."""
         registry = self._whole()
         if registry is not self.registry:
             for collector in self._collectors:
@@ -146,7 +146,7 @@ class Metrics:
         return generate_latest(registry)
 
     def _whole(self) -> CollectorRegistry:
-        """What is summed over the servers."""
+        """Return a registry with the sums over all servers."""
         if not self._shared:
             return self.registry
         registry = CollectorRegistry()
@@ -154,13 +154,13 @@ class Metrics:
         return registry
 
     def _collect(self, collector: Collector) -> None:
-        """Of what is no sum over the servers: every one tells the same."""
+        """Collect what is not summed, as every server reports the same."""
         self._collectors.append(collector)
         self.registry.register(collector)
 
 
 def release(folder: Path, process_id: int) -> None:
-    """Of a server that has ended, keep what it has counted: its connections have gone, and what it reserved is free."""
+    """Keep the counts of a server that has ended, but not its gauges, and free the space that it had reserved."""
     mark_process_dead(process_id, str(folder))  # type: ignore[no-untyped-call]
     for file in folder.glob(f"*_{process_id}.db"):
         n_used = int.from_bytes(file.read_bytes()[:4], sys.byteorder)
@@ -168,19 +168,21 @@ def release(folder: Path, process_id: int) -> None:
 
 
 def _reserve(folder: Path) -> None:
-    """Write the files that prometheus_client maps: it leaves holes, and when the disk is full a process dies that
-    counts in one.
+    """Write the files that prometheus_client maps. It would leave holes in them, and a process that counts in a hole
+    dies when the disk is full.
 
     Raises:
-        OSError: there is no room for them.
+        OSError: the disk is full.
     """
     for kind in SHARED_KINDS:
-        with (folder / f"{kind}_{os.getpid()}.db").open("ab") as file:  # its number may be that of one that has ended
+        with (folder / f"{kind}_{os.getpid()}.db").open(
+            "ab"
+        ) as file:  # append: a former process may have had this number
             file.write(bytes(max(0, SHARED_BYTES - file.tell())))
 
 
 class TaskMetrics:
-    """Metrics under the label of one task: the work of its engines, and the requests that got no answer."""
+    """Metrics of one task: the work of its engines, and requests that were refused or given up."""
 
     def __init__(self, metrics: Metrics, task: str) -> None:
         self._decode_steps = metrics.decode_steps
@@ -194,7 +196,7 @@ class TaskMetrics:
         self._cancelled = {reason: metrics.cancelled.labels(task, reason) for reason in CANCELLED}
 
     def count(self, event: Event) -> None:
-        """Take over what an engine tells."""
+        """Count an event of an engine."""
         if isinstance(event, Queued):
             self._queue_seconds.observe(event.seconds)
             return
@@ -210,17 +212,17 @@ class TaskMetrics:
             self._target_tokens.inc(event.sequences)
 
     def rejected(self, reason: str) -> None:
-        """A request was refused before it was queued."""
+        """Count a request that was refused before it was queued."""
         self._rejected[reason].inc()
 
     def cancelled(self, reason: str) -> None:
-        """A request was accepted, and given up; it counts once, however many engines had a part of it."""
+        """Count a request that was accepted and given up: once, however many engines worked on it."""
         self._cancelled[reason].inc()
 
 
 @dataclass(frozen=True)
 class ModelState:
-    """One model at the moment of a scrape."""
+    """State of one model at a scrape."""
 
     model: str
     task: str
@@ -241,7 +243,7 @@ class _BuildInfo(Collector):
 
 
 class _Gauges(Collector):
-    """Waiting, running and slots summed over the models of a task, and one constant per model."""
+    """Gauges: waiting, running and slots of each task, and the state of each model."""
 
     def __init__(self, states: Callable[[], Iterable[ModelState]], is_ready: Callable[[], bool]) -> None:
         self._states = states

@@ -1,4 +1,4 @@
-"""Every setting, read once from the environment: ATTEND_HOST, ATTEND_PORT, and so on."""
+"""All settings, read once from the environment: ATTEND_HOST, ATTEND_PORT, and so on."""
 
 import ipaddress
 import re
@@ -15,10 +15,10 @@ from service.base.log import Form, Log
 PREFIX = "ATTEND_"
 
 ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://")
-"""Kubernetes sets ATTEND_PORT to such an address where a Service is called attend."""
+"""The value that Kubernetes gives ATTEND_PORT where a Service is called attend."""
 
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
-"""As browsers send it: without a path, nor a slash at its end."""
+"""An origin as browsers send it: without a path, and without a slash at its end."""
 
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
 
@@ -246,13 +246,13 @@ class Settings(BaseSettings):
 
     @property
     def log(self) -> Log:
-        """How every process logs."""
+        """The format and level of every process's log."""
         return Log(self.log_level, self.log_format)
 
     @model_validator(mode="before")
     @classmethod
     def _leave_out_the_empty(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """An empty variable means the default. Where keys are wanted and missing, that would serve everybody."""
+        """Treat an empty variable as unset. Not for keys: a mistake there would let everybody in."""
         return {name: value for name, value in given.items() if value != "" or name in ("api_keys", "api_keys_file")}
 
     @field_validator("port", mode="before")
@@ -265,7 +265,7 @@ class Settings(BaseSettings):
     @classmethod
     def _have_loops_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
         if value is not None and value > 1 and others.data.get("loops") == 0:
-            raise ValueError("needs loops in processes of their own, and ATTEND_LOOPS is 0")
+            raise ValueError("needs processes that run models, but ATTEND_LOOPS is 0")
         return value
 
     @field_validator("rate_limit")
@@ -287,7 +287,7 @@ class Settings(BaseSettings):
     def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for origin in value:
             if origin != "*" and not ORIGIN.fullmatch(origin):
-                raise ValueError(f"{origin} is no origin, such as https://example.org")
+                raise ValueError(f"must be origins, such as https://example.org, not {origin}")
         return value
 
     @field_validator("root_path")
@@ -308,13 +308,13 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         keys = [key.strip() for key in value.split(",") if key.strip()]
-        if not keys:  # such as "${KEY_1},${KEY_2}", neither of them set: no reason to serve everybody
-            raise ValueError("is set, and has no key")
+        if not keys:  # such as "${KEY_1},${KEY_2}" with neither set, which must not let everybody in
+            raise ValueError("must have at least one key")
         return keys
 
     @field_validator("api_keys_file", mode="before")
     @classmethod
     def _is_named(cls, value: object) -> object:
         if value == "":
-            raise ValueError("is set, and names no file")
+            raise ValueError("must name a file")
         return value

@@ -6,15 +6,13 @@ turns it off. Nothing else knows of it. So another one is added:
 1.  `name.py` has its requests and answers as pydantic models (requests ignore fields that they do not know, as pydantic
     does by default), its `Error(ErrorBody)`, and a function that makes its routers:
 
-        def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+        def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
             router = NAME.router(access.guards())           # checks keys and rates before it reads a body
 
             @router.post("/name/translate")
             async def translate(request: NameRequest, http: Request) -> NameAnswer:
                 native = TranslateRequest(text=request.q)
-                timeout_s = within_limits(native, settings)
-                with serving.use() as models:
-                    answer = await dispatch.translate(models, native, timeout_s, http.state.timing)
+                answer = await models.translate(native, http.state.context)
                 return NameAnswer(...)
 
             return [router]

@@ -10,19 +10,16 @@ from pydantic_core import to_json
 from service import __version__
 from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
 from service.base.settings import Settings
-from service.dialects.named_models import Model, check_ready, named
-from service.http import compression
 from service.http.access import Access
 from service.http.bodies import as_native
+from service.http.compression import compressed_response
 from service.http.dialect import Dialect, ErrorBody, Sent
-from service.http.limits import within_limits
-from service.models import dispatch
-from service.models.catalog import Models
-from service.models.serving import Serving
+from service.models.catalog import Model
+from service.models.models import Models
 from service.schemas.answers import Status
-from service.schemas.requests import ClassifyRequest, EmbedRequest, Text, Texts, TranslateRequest
-from service.schemas.timing import Timing
+from service.schemas.requests import ClassifyRequest, EmbedRequest, NonEmptyText, Texts, TranslateRequest
 from service.tasks.classification import Classifier
+from service.tasks.context import Context
 from service.tasks.translation import Translator
 
 MODEL = "/models/{name:path}"
@@ -50,7 +47,7 @@ class HuggingFaceError(ErrorBody):
 
 class OfEmbeddings(Sent):
     normalize: bool | None = Field(default=None, description="Whether embeddings have length 1, as by default.")
-    prompt_name: Text | None = Field(default=None, description="A prompt that the model has.")
+    prompt_name: NonEmptyText | None = Field(default=None, description="A prompt that the model has.")
     dimensions: int | None = Field(default=None, description="The model's own, if they are given.")
     encoding_format: Literal["float"] | None = None
 
@@ -67,8 +64,8 @@ class Parameters(OfEmbeddings):
 
 
 class Similarity(Sent):
-    source_sentence: Text
-    sentences: Annotated[list[Text], Field(min_length=1, fail_fast=True)]
+    source_sentence: NonEmptyText
+    sentences: Annotated[list[NonEmptyText], Field(min_length=1, fail_fast=True)]
 
 
 Inputs = Annotated[
@@ -106,22 +103,20 @@ class EndpointInfo(BaseModel):
     version: str = __version__
 
 
-def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
     guards = access.guards()
     router = HUGGING_FACE.router(guards)
 
     async def check_name(http: Request) -> None:
-        """A path that means nothing here looks like a model's name."""
-        with serving.use() as models:
-            named(models, http.path_params["name"])
+        """Raises UnknownModel: a path that means nothing here looks like a model's name."""
+        models.catalog.named(http.path_params["name"])
 
     guards.checks.append(check_name)
 
     @router.get(f"{MODEL}/info")
     async def info(_: Request, name: str) -> EndpointInfo:
         """What a model is, and its limits."""
-        with serving.use() as models:
-            model = named(models, name)
+        model = models.catalog.named(name)
         return EndpointInfo(
             model_id=name,
             model_dtype=model.manifest.precision,
@@ -133,7 +128,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     @router.get(f"{MODEL}/health")
     async def health(_: Request, name: str) -> Status:
         """The model takes requests."""
-        check_ready(serving, name)
+        models.refuse_unready(name)
         return Status(status="ready")
 
     @router.post(f"{MODEL}/pipeline/{{task}}/", include_in_schema=False)
@@ -141,17 +136,15 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     async def run_task(request: PipelineRequest, http: Request, name: str, task: str) -> Response:
         """Do one of the tasks of a model."""
         if task not in RUN:
-            raise UnknownPath(f"no task is named {task!r}; there are {', '.join(RUN)}")
-        with serving.use() as models:
-            answer = await RUN[task](models, name, request, settings, http.state.timing)
-        return await compression.answer(to_json(answer), http, "application/json")
+            raise UnknownPath(f"No task is named {task!r}; available: {', '.join(RUN)}")
+        answer = await RUN[task](models, name, request, http.state.context)
+        return await compressed_response(to_json(answer), http, "application/json")
 
     @router.post(MODEL, response_model=PipelineAnswer)
     @router.post(f"{MODEL}/", include_in_schema=False)  # tried before the other: a name may have slashes
     async def run_own_task(request: PipelineRequest, http: Request, name: str) -> Response:
         """Do what the model was made for. Where that is embeddings, a sentence among inputs asks for similarities."""
-        with serving.use() as models:
-            task = _own_task(named(models, name))
+        task = _own_task(models.catalog.named(name))
         if task == "feature-extraction" and isinstance(request.inputs, Similarity):
             task = "sentence-similarity"
         return await run_task(request, http, name, task)
@@ -159,69 +152,61 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     return [router]
 
 
-async def _translate(
-    models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
-) -> list[Translated]:
+async def _translate(models: Models, name: str, request: PipelineRequest, context: Context) -> list[Translated]:
     asked = _asked(request)
     generate = asked.generate_parameters or {}
     for key in generate.keys() - GENERATE.keys():
         raise UnprocessableRequest(
-            f"parameters.generate_parameters.{key} is not followed here; {', '.join(GENERATE)} are"
+            f"`parameters.generate_parameters.{key}` is not supported; available: {', '.join(GENERATE)}"
         )
     options = {GENERATE[key]: value for key, value in generate.items()}
     fields = {"text": _texts(request), "model": name, "source": asked.src_lang, "target": asked.tgt_lang, **options}
     native = as_native(TranslateRequest, fields, SENT_AS)
-    answer = await dispatch.translate(models, native, within_limits(native, settings), timing)
+    answer = await models.translate(native, context)
     return [Translated(translation_text=one.text) for one in answer.translations]
 
 
-async def _classify(
-    models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
-) -> list[list[Scored]]:
-    asked, classifier = _asked(request), models.classifier(name)
+async def _classify(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[Scored]]:
+    asked, classifier = _asked(request), models.catalog.classifier(name)
     if asked.candidate_labels is not None:
-        raise UnprocessableRequest(f"parameters.candidate_labels are not followed here; {name} has its own labels")
+        raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
     own = classifier.manifest.label_activation
     if asked.function_to_apply not in (None, own):
-        raise UnprocessableRequest(f"parameters.function_to_apply: {name} has {own}, not {asked.function_to_apply}")
+        raise UnprocessableRequest(
+            f"`parameters.function_to_apply` must be {own} for {name}, not {asked.function_to_apply}"
+        )
     native = as_native(ClassifyRequest, {"text": _texts(request), "model": name}, SENT_AS)
-    predictions = await classifier.classify(native, within_limits(native, settings), timing)
+    answer = await models.classify(native, context)
     return [
         [Scored(label=label, score=score) for label, score in [*one.scores.items()][: asked.top_k]]
-        for one in predictions
+        for one in answer.predictions
     ]
 
 
-async def _embed(
-    models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
-) -> list[list[float]]:
-    return await _embeddings(models, name, _texts(request), _asked(request), settings, timing)
+async def _embed(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[float]]:
+    return await _embeddings(models, name, _texts(request), _asked(request), context)
 
 
-async def _compare(
-    models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
-) -> list[float]:
+async def _compare(models: Models, name: str, request: PipelineRequest, context: Context) -> list[float]:
     if not isinstance(request.inputs, Similarity):
-        raise InvalidFields([(("inputs",), "must be an object of source_sentence and sentences")])
+        raise InvalidFields([(("inputs",), "must be an object with source_sentence and sentences")])
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
     asked = _asked(request).model_copy(update={"normalize": True})
-    rows = np.array(await _embeddings(models, name, texts, asked, settings, timing))
+    rows = np.array(await _embeddings(models, name, texts, asked, context))
     return [float(cosine) for cosine in (rows[1:] @ rows[0]).round(7)]
 
 
 async def _embeddings(
-    models: Models, name: str, texts: list[str], asked: Parameters, settings: Settings, timing: Timing
+    models: Models, name: str, texts: list[str], asked: Parameters, context: Context
 ) -> list[list[float]]:
-    embedder = models.embedder(name, None)
+    embedder = models.catalog.embedder(name, None)
     if asked.dimensions not in (None, embedder.dimensions):
-        raise UnprocessableRequest(
-            f"dimensions: embeddings of {name} have {embedder.dimensions}, not {asked.dimensions}"
-        )
+        raise UnprocessableRequest(f"`dimensions` must be {embedder.dimensions} for {name}, not {asked.dimensions}")
     normalize = asked.normalize is not False
     fields = {"text": texts, "model": name, "normalize": normalize, "prompt": asked.prompt_name}
     native = as_native(EmbedRequest, fields, SENT_AS)
-    embeddings, _, _ = await embedder.embed(native, within_limits(native, settings), timing)
-    return [one.embedding for one in embeddings]  # type: ignore[union-attr, misc]  # one for each text, in JSON
+    answer = await models.embed(native, context)
+    return [one.embedding for one in answer.embeddings]  # type: ignore[union-attr, misc]  # one for each text, in JSON
 
 
 RUN = {

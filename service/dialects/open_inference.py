@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from service import __version__
 from service.base.errors import MethodNotAllowed, NotReady, RequestError, UnknownPath, UnprocessableRequest
 from service.base.settings import Settings
-from service.dialects.named_models import Model, check_ready, is_ready, named
 from service.dialects.tensor_models import VERSION, ModelMetadata, run
 from service.dialects.tensors import (
     InferAnswer,
@@ -22,9 +21,10 @@ from service.dialects.tensors import (
 )
 from service.http.access import Access, Guards
 from service.http.dialect import Dialect, ErrorBody, Sent
-from service.models.serving import Serving
+from service.models.catalog import Model
+from service.models.models import Models
 from service.schemas.answers import encoded
-from service.schemas.requests import Text
+from service.schemas.requests import NonEmptyText
 
 MODEL = "/v2/models/{name:path}"
 """Names may have slashes, so that what is longer is tried first: of decorators that is the lower one."""
@@ -70,7 +70,7 @@ class IndexedModel(BaseModel):
 
 
 class GenerateRequest(Sent):
-    text_input: Text
+    text_input: NonEmptyText
     parameters: Options = Field(default={}, description="As those of infer.")
 
 
@@ -83,7 +83,7 @@ class GenerateAnswer(BaseModel):
     model_version: str
 
 
-def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
     router = OPEN_INFERENCE.router(access.guards(), read_tensors(settings.max_body_bytes))
     health = OPEN_INFERENCE.router(Guards())
 
@@ -95,9 +95,9 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     @health.get("/v2/health/ready")
     async def ready(_: Request) -> Ready:
         """Every model is ready."""
-        reason = serving.unready_reason()
+        reason = models.unready_reason()
         if reason is not None:
-            raise NotReady(reason)
+            raise NotReady(f"Not ready: {reason}")
         return Ready()
 
     @router.get("/v2")
@@ -108,8 +108,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     @router.post("/v2/repository/index", response_model=list[IndexedModel])
     async def repository_index(_: Request) -> Response:
         """The models that serve here."""
-        with serving.use() as models:
-            listed = [_indexed(serving, model) for model in models]
+        listed = [_indexed(models, model.manifest.name) for model in models.catalog]
         # Never compressed: tritonclient.http.aio asks for that, and then cannot read it.
         return Response(f"[{','.join(one.model_dump_json() for one in listed)}]", media_type="application/json")
 
@@ -125,10 +124,9 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         """Translate, label or embed the texts of a tensor. Tensors are in JSON, or binary behind it."""
         [tensor] = request.inputs
         texts = tensor.texts()
-        with serving.use() as models:
-            model = named(models, name)
-            wanted = _wanted(request, model)
-            made = await run(models, model, texts, request.parameters, settings, http)
+        model = models.catalog.named(name)
+        wanted = _wanted(request, model)
+        made = await run(models, model, texts, request.parameters, http.state.context)
         outputs = [Output(one.name, tensor.shape, made[one.name], _is_binary(one, request)) for one in wanted]
         return await written(request, name, VERSION, outputs, http)
 
@@ -136,9 +134,8 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     @router.post(f"{ITS_VERSION}/generate")
     async def generate(request: GenerateRequest, http: Request, name: str) -> GenerateAnswer:
         """The same of one text, without tensors."""
-        with serving.use() as models:
-            model = named(models, name)
-            made = await run(models, model, [request.text_input], request.parameters, settings, http)
+        model = models.catalog.named(name)
+        made = await run(models, model, [request.text_input], request.parameters, http.state.context)
         first = {output: encoded(of[0], "json") if isinstance(of, np.ndarray) else of[0] for output, of in made.items()}
         return GenerateAnswer(model_name=name, model_version=VERSION, **first)
 
@@ -146,30 +143,27 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     @router.get(f"{ITS_VERSION}/ready")
     async def model_ready(_: Request, name: str) -> ModelReady:
         """The model takes requests."""
-        check_ready(serving, name)
+        models.refuse_unready(name)
         return ModelReady(name=name)
 
     @router.get(MODEL)
     @router.get(ITS_VERSION)
     async def model_metadata(_: Request, name: str) -> ModelMetadata:
         """The tensors of a model."""
-        with serving.use() as models:
-            return ModelMetadata.of(named(models, name))
+        return ModelMetadata.of(models.catalog.named(name))
 
     @router.post("/v2/models/{path:path}", include_in_schema=False)
     async def no_such_path(http: Request, path: str) -> None:
         """Without this, a path of which nothing is known would be that of a model, which takes no POST."""
-        with serving.use() as models:
-            if any(path.removesuffix(f"/versions/{VERSION}") == model.manifest.name for model in models):
-                raise MethodNotAllowed(f"{http.url.path} does not take POST", "GET")
-        raise UnknownPath(f"there is nothing at {http.url.path}")
+        if any(path.removesuffix(f"/versions/{VERSION}") == model.manifest.name for model in models.catalog):
+            raise MethodNotAllowed(f"{http.url.path} does not take POST; allowed: GET", "GET")
+        raise UnknownPath(f"Nothing is at {http.url.path}")
 
     return [health, router]
 
 
-def _indexed(serving: Serving, model: Model) -> IndexedModel:
-    name = model.manifest.name
-    if is_ready(serving, name):
+def _indexed(models: Models, name: str) -> IndexedModel:
+    if models.is_ready(name):
         return IndexedModel(name=name, state="READY")
     return IndexedModel(name=name, state="UNAVAILABLE", reason="it is not ready; /health/ready says why")
 
@@ -184,10 +178,10 @@ def _wanted(request: InferRequest, model: Model) -> list[WantedOutput]:
     for output in request.outputs or ():
         if output.name not in names:
             raise UnprocessableRequest(
-                f"outputs: {model.manifest.name} has no {output.name}, it has {', '.join(names)}"
+                f"`outputs` must be of {model.manifest.name}, not {output.name}; available: {', '.join(names)}"
             )
         for parameter in output.parameters.keys() - {"binary_data"}:
-            raise UnprocessableRequest(f"outputs: {output.name} has no parameter {parameter} here, only binary_data")
+            raise UnprocessableRequest(f"`outputs` {output.name} has the parameter {parameter}; available: binary_data")
     return request.outputs or [WantedOutput(name=name) for name in names]
 
 

@@ -10,9 +10,7 @@ from service.base.errors import InvalidFields, KeyMissing, KeyWrong, RateLimited
 from service.base.settings import Settings
 from service.http.access import Access
 from service.http.dialect import Dialect, ErrorBody, Sent
-from service.http.limits import within_limits
-from service.models.catalog import Models
-from service.models.serving import Serving
+from service.models.models import Models
 from service.schemas.answers import TextEmbedding
 from service.schemas.requests import EmbedRequest, Texts
 from service.tasks.embedding import Embedder
@@ -41,7 +39,7 @@ class OpenAIError(ErrorBody):
 
 def _no_token_ids(value: object) -> object:
     if isinstance(value, list) and any(isinstance(item, int | list) for item in value):
-        raise ValueError("token ids are not taken here, send texts")
+        raise ValueError("must be texts; token ids are not supported")
     return value
 
 
@@ -84,7 +82,7 @@ class OpenAIModels(BaseModel):
     data: list[OpenAIModel]
 
 
-def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+def routers(models: Models, _: Settings, access: Access) -> list[APIRouter]:
     router = OPENAI.router(access.guards())
     began = int(time.time())
 
@@ -97,41 +95,33 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
             normalize=True,
             encoding="base64" if request.encoding_format == "base64" else "json",
         )
-        timeout_s = within_limits(native, settings)
-        with serving.use() as models:
-            embedder = models.embedder(request.model, None)
-            _refuse_other_dimensions(request, embedder)
-            embeddings, _, n_tokens = await embedder.embed(native, timeout_s, http.state.timing)
+        _refuse_other_dimensions(request, models.catalog.embedder(request.model, None))
+        answer = await models.embed(native, http.state.context)
         data: list[Any] = [
             OpenAIEmbedding.model_construct(index=i, embedding=made.embedding)
-            for i, made in enumerate(embeddings)
+            for i, made in enumerate(answer.embeddings)
             if isinstance(made, TextEmbedding)  # all are, as the request does not ask for those of tokens
         ]
-        usage = OpenAIUsage(prompt_tokens=n_tokens, total_tokens=n_tokens)
-        return EmbeddingsAnswer.model_construct(data=data, model=embedder.manifest.name, usage=usage)
+        usage = OpenAIUsage(prompt_tokens=answer.usage.tokens, total_tokens=answer.usage.tokens)
+        return EmbeddingsAnswer.model_construct(data=data, model=answer.model, usage=usage)
 
     @router.get("/v1/models")
     async def list_models(_: Request) -> OpenAIModels:
         """What can make embeddings here."""
-        with serving.use() as models:
-            return OpenAIModels(data=[OpenAIModel(id=name, created=began) for name in _names(models)])
+        names = [embedder.manifest.name for embedder in models.catalog.embedders]
+        return OpenAIModels(data=[OpenAIModel(id=name, created=began) for name in names])
 
     @router.get("/v1/models/{id:path}")
     async def retrieve_model(_: Request, id: str) -> OpenAIModel:  # noqa: A002  The name of the parameter in the path.
         """One of them."""
-        with serving.use() as models:
-            return OpenAIModel(id=models.embedder(id, None).manifest.name, created=began)
+        return OpenAIModel(id=models.catalog.embedder(id, None).manifest.name, created=began)
 
     return [router]
 
 
-def _names(models: Models) -> list[str]:
-    return [embedder.manifest.name for embedder in models.embedders]
-
-
 def _refuse_other_dimensions(request: EmbeddingsRequest, embedder: Embedder) -> None:
     if request.dimensions not in (None, embedder.dimensions):
-        own = f"embeddings of {embedder.manifest.name} have {embedder.dimensions}, not {request.dimensions}"
+        own = f"must be {embedder.dimensions} for {embedder.manifest.name}, not {request.dimensions}"
         raise InvalidFields([(("dimensions",), own)])
 
 

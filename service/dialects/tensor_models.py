@@ -5,22 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from fastapi import Request
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from service.base.errors import UnprocessableRequest
-from service.base.settings import Settings
-from service.dialects.named_models import Model
 from service.dialects.tensors import TEXT
 from service.http.bodies import as_native
-from service.http.limits import within_limits
-from service.http.stores import stores_of
-from service.models import dispatch
-from service.models.catalog import Models
+from service.models.catalog import Model
+from service.models.models import Models
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
-from service.schemas.timing import Timing
 from service.tasks.classification import Classifier
+from service.tasks.context import Context
 from service.tasks.translation import Translator
 
 VERSION = "1"
@@ -59,34 +54,30 @@ class ModelMetadata(BaseModel):
 
 
 async def run(
-    models: Models, model: Model, texts: list[str], parameters: Mapping[str, Any], settings: Settings, http: Request
+    models: Models, model: Model, texts: list[str], parameters: Mapping[str, Any], context: Context
 ) -> dict[str, Values]:
-    """Every output of a model by its name.
+    """Run a model on texts, and return every output by its name.
 
     Raises:
         UnprocessableRequest: a parameter is no option of the model, or texts are not acceptable.
         RequestError: what the native routes answer with.
     """
-    timing: Timing = http.state.timing
     if isinstance(model, Translator):
-        translate = _native(TranslateRequest, model, texts, parameters)
-        timeout_s, glossaries = within_limits(translate, settings), stores_of(http).glossaries
-        answer = await dispatch.translate(models, translate, timeout_s, timing, glossaries=glossaries)
-        found = answer.translations
+        translated = await models.translate(_native(TranslateRequest, model, texts, parameters), context)
+        found = translated.translations
         return {"text_output": [one.text for one in found], "score": _numbers([one.score for one in found])}
     if isinstance(model, Classifier):
-        classify = _native(ClassifyRequest, model, texts, parameters)
-        predictions = await model.classify(classify, within_limits(classify, settings), timing)
-        labels = model.manifest.labels
+        classified = await models.classify(_native(ClassifyRequest, model, texts, parameters), context)
+        labels, predictions = model.manifest.labels, classified.predictions
         return {
             "label": [one.label for one in predictions],
             "score": _numbers([one.score for one in predictions]),
             "scores": _numbers([[one.scores[label] for label in labels] for one in predictions]),
         }
     embed = _native(EmbedRequest, model, texts, parameters).model_copy(update={"encoding": "base64"})
-    embeddings, dimensions, _ = await model.embed(embed, within_limits(embed, settings), timing)
-    raw = b"".join(base64.b64decode(one.embedding) for one in embeddings)  # type: ignore[union-attr, arg-type]
-    return {"embedding": np.frombuffer(raw, "<f4").reshape(-1, dimensions)}
+    embedded = await models.embed(embed, context)
+    raw = b"".join(base64.b64decode(one.embedding) for one in embedded.embeddings)  # type: ignore[union-attr, arg-type]
+    return {"embedding": np.frombuffer(raw, "<f4").reshape(-1, embedded.dimensions)}
 
 
 def _outputs(model: Model) -> list[TensorMetadata]:
@@ -106,11 +97,11 @@ def _native(kind: type[Native], model: Model, texts: list[str], parameters: Mapp
     options = {key: value for key, value in parameters.items() if not _is_reserved(key)}
     for key in options.keys() - followed:
         options_of_it = ", ".join(sorted(followed)) or "none"
-        raise UnprocessableRequest(f"parameters.{key}: {name} has no such option here; it has {options_of_it}")
+        raise UnprocessableRequest(f"`parameters.{key}` is not an option of {name}; available: {options_of_it}")
     timeout = parameters.get("timeout") or None
     if timeout is not None:
         if type(timeout) is not int or not 0 <= timeout < 2**63:
-            raise UnprocessableRequest(f"parameters.timeout: {timeout!r} is no number of microseconds")
+            raise UnprocessableRequest(f"`parameters.timeout` must be a number of microseconds, not {timeout!r}")
         options["timeout_s"] = timeout / 1e6
     sent_as: dict[str, Sequence[str]] = {field: ("parameters", field) for field in followed}
     return as_native(kind, {**options, "text": texts, "model": name}, sent_as | {"text": (TEXT,)})

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr
 
 from service.base.errors import BadRequest, TooLarge, UnprocessableRequest, UnsupportedMediaType
-from service.http import compression
 from service.http.bodies import ReadBody
+from service.http.compression import compressed_response
 from service.http.dialect import Sent
-from service.http.json_route import Body, read
+from service.http.json_route import Body, parse_json_body
 from service.schemas.answers import encoded
-from service.schemas.requests import of_characters
+from service.schemas.requests import valid_unicode
 
 TEXT: Literal["text_input"] = "text_input"
 """The input of every model."""
@@ -54,11 +54,11 @@ class InputTensor(Sent):
         """
         if (self._raw is None) == (self.data is None):
             raise UnprocessableRequest(
-                f"{self.name}: its elements are in data, or behind the JSON with a binary_data_size"
+                f"{self.name}: elements must be in `data`, or follow the JSON with a `binary_data_size`"
             )
         texts = list(self._of_bytes(self._raw) if self._raw is not None else self._of_json(self.data))
         if len(texts) != math.prod(self.shape):
-            raise UnprocessableRequest(f"{self.name}: its shape {self.shape} is of {math.prod(self.shape)} elements, "
+            raise UnprocessableRequest(f"{self.name}: `shape` {self.shape} means {math.prod(self.shape)} elements, but "
                                 f"there are {len(texts)}")  # fmt: skip
         return texts
 
@@ -72,7 +72,7 @@ class InputTensor(Sent):
         if size is None:
             return at
         if type(size) is not int or size < 0:
-            raise UnprocessableRequest(f"{self.name}: its binary_data_size is {size!r}, no number of bytes")
+            raise UnprocessableRequest(f"{self.name}: `binary_data_size` must be a number of bytes, not {size!r}")
         self._raw = raw[at : at + size]
         return at + size
 
@@ -84,7 +84,7 @@ class InputTensor(Sent):
                     waiting.append(iter(element))
                     break
                 if not isinstance(element, str):
-                    raise UnprocessableRequest(f"{self.name}: an element is {element!r}, not a string")
+                    raise UnprocessableRequest(f"{self.name}: an element must be a string, not {element!r}")
                 yield element
             else:
                 waiting.pop()
@@ -93,13 +93,13 @@ class InputTensor(Sent):
         at, number = 0, 0
         while at < len(raw):
             if at + 4 > len(raw):
-                raise UnprocessableRequest(f"{self.name}: its data end within the length of element {number}")
+                raise UnprocessableRequest(f"{self.name}: the data end within the length of element {number}")
             (length,) = struct.unpack_from("<I", raw, at)
             start, at = at + 4, at + 4 + length
             if at > len(raw):
                 left = len(raw) - start
                 raise UnprocessableRequest(
-                    f"{self.name}: element {number} has {length} bytes by its length, {left} are left"
+                    f"{self.name}: element {number} should have {length} bytes, but {left} are left"
                 )
             try:
                 yield raw[start:at].decode()
@@ -114,7 +114,7 @@ class WantedOutput(Sent):
 
 
 class InferRequest(Sent):
-    id: Annotated[str, AfterValidator(of_characters)] | None = Field(default=None, description="Comes back as it is.")
+    id: Annotated[str, AfterValidator(valid_unicode)] | None = Field(default=None, description="Comes back as it is.")
     parameters: Options = Field(
         default={},
         description="timeout in microseconds; binary_data_output: whether outputs come behind the JSON; options.",
@@ -183,7 +183,7 @@ def read_tensors(max_bytes: int) -> ReadBody:
         length = request.headers.get(LENGTH)
         end = len(body) if length is None else _length(length, body)
         try:
-            found = read(model, body[:end])
+            found = parse_json_body(model, body[:end])
         except BadRequest as error:
             raise BadRequest(f"{error}; {STALE}") if length is not None else error from None
         _share_out(body[end:], found.inputs if isinstance(found, InferRequest) else [])
@@ -203,33 +203,33 @@ async def written(
     )
     head = answer.model_dump_json(exclude_none=True).encode()
     if not any(output.is_binary for output in outputs):
-        return await compression.answer(head, http, "application/json")
+        return await compressed_response(head, http, "application/json")
     body = b"".join([head, *(raw for _, raw in parts)])
-    return await compression.answer(body, http, "application/octet-stream", {LENGTH: str(len(head))})
+    return await compressed_response(body, http, "application/octet-stream", {LENGTH: str(len(head))})
 
 
 def _inflated(body: bytes, encoding: str, max_bytes: int) -> bytes:
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "deflate"):
-        raise UnsupportedMediaType(f"the content encoding is {encoding}, there are gzip and deflate")
+        raise UnsupportedMediaType(f"Content-Encoding must be gzip or deflate, not {encoding}")
     inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of either
     try:
         inflated = inflater.decompress(body, max_bytes + 1)
     except zlib.error:
-        raise BadRequest(f"the body is not {encoding}") from None
+        raise BadRequest(f"The body is not {encoding}") from None
     if len(inflated) > max_bytes:
-        raise TooLarge(f"the body has more than {max_bytes} bytes when it is inflated, which is the limit")
+        raise TooLarge(f"The inflated body has more than {max_bytes} bytes, which is the limit")
     if not inflater.eof or inflater.unused_data:
-        raise BadRequest(f"the body does not end where its {encoding} does")
+        raise BadRequest(f"The body does not end where its {encoding} does")
     return inflated
 
 
 def _length(length: str, body: bytes) -> int:
     if not (length.isascii() and length.isdigit()):
-        raise BadRequest(f"{LENGTH} is {length}, no number")
+        raise BadRequest(f"{LENGTH} must be a number, not {length}")
     if len(length) > 18 or int(length) > len(body):
-        raise BadRequest(f"{LENGTH} is {length}, the body has {len(body)} bytes; {STALE}")
+        raise BadRequest(f"{LENGTH} is {length}, but the body has {len(body)} bytes; {STALE}")
     return int(length)
 
 
@@ -239,5 +239,5 @@ def _share_out(raw: bytes, inputs: Sequence[InputTensor]) -> None:
         end = tensor.take(raw, end)
     if end != len(raw):
         raise UnprocessableRequest(
-            f"{len(raw)} bytes come behind the JSON, the inputs have {end} by their binary_data_size"
+            f"{len(raw)} bytes follow the JSON, but `binary_data_size` of the inputs adds up to {end}"
         )

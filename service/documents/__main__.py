@@ -1,9 +1,9 @@
 """Reads and writes documents for a service, in a process of its own: a file that is made to take all memory, or to
-crash a library, takes only this one.
+crash a library, ends only this process.
 
-    python -m service.documents MOST_BYTES
+    python -m service.documents MAX_BYTES
 
-On standard input come questions, on standard output answers.
+Requests come on standard input, answers go to standard output.
 """
 
 import json
@@ -13,44 +13,44 @@ from typing import Any
 
 from service.base.errors import RequestError
 from service.documents.kinds import BY_NAME, kind_of
-from service.documents.messages import N_LENGTHS, lengths_of, packed
+from service.documents.messages import LENGTHS, pack_message
 
 OWN_MEMORY = 2**30
-MEMORY_OF_A_BYTE = 16
-"""Of addresses: what the process takes itself, and for each byte of the largest document."""
+MEMORY_PER_BYTE = 16
+"""Limit of the address space: `OWN_MEMORY` for the process, and this much for each byte of the largest document."""
 
 
-def main(most_bytes: int) -> None:
-    """Answer until there is no question left.
+def main(max_bytes: int) -> None:
+    """Answer requests until standard input ends.
 
     Args:
-        most_bytes: how large a document may be, unpacked.
+        max_bytes: size limit of a document, unpacked.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks says when to end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service ends this process
     if sys.platform == "linux":
         import resource
 
-        limit = OWN_MEMORY + MEMORY_OF_A_BYTE * most_bytes
+        limit = OWN_MEMORY + MEMORY_PER_BYTE * max_bytes
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
-    while lengths := questions.read(N_LENGTHS):
-        n_said, n_file = lengths_of(lengths)
-        answers.write(answer(json.loads(questions.read(n_said)), questions.read(n_file), most_bytes))
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    while lengths := requests.read(LENGTHS.size):
+        n_text, n_file = LENGTHS.unpack(lengths)
+        answers.write(answer(json.loads(requests.read(n_text)), requests.read(n_file), max_bytes))
         answers.flush()
 
 
-def answer(question: dict[str, Any], file: bytes, most_bytes: int) -> bytes:
-    """What a file has to translate, or the file with translations."""
+def answer(request: dict[str, Any], file: bytes, max_bytes: int) -> bytes:
+    """Return the texts of a file, or the file with the translations that the request has."""
     try:
-        kind = BY_NAME[question["kind"]] if "kind" in question else kind_of(question["file_name"], file)
-        contents = kind.read(file, most_bytes)
-        if "translations" in question:
-            return packed({}, contents.written(question["translations"]))
-        return packed({"kind": kind.name, "format": contents.format, "texts": contents.texts})
+        kind = BY_NAME[request["kind"]] if "kind" in request else kind_of(request["file_name"], file)
+        contents = kind.read(file, max_bytes)
+        if "translations" in request:
+            return pack_message({}, contents.written(request["translations"]))
+        return pack_message({"kind": kind.name, "format": contents.format, "texts": contents.texts})
     except RequestError as error:
-        return packed({"error": type(error).__name__, "detail": str(error)})
+        return pack_message({"error": type(error).__name__, "detail": str(error)})
     except MemoryError:
-        return packed({"error": "TooLarge", "detail": "the document takes too much memory"})
+        return pack_message({"error": "TooLarge", "detail": "The document takes too much memory"})
 
 
 if __name__ == "__main__":

@@ -1,58 +1,58 @@
-"""Files of text: which bytes they begin with, and how their characters are written. A file is written as it was read.
+"""Encodings of text files: byte order marks, and how a text is decoded and encoded. A file is written as it was read.
 
-Without a byte order mark a file is UTF-8. Nothing is guessed: a wrong guess spoils a file and nobody notices.
+Without a byte order mark a file is UTF-8. No encoding is guessed: a wrong guess spoils a file and nobody notices.
 """
 
 import codecs
 import re
 from dataclasses import dataclass
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidDocument
 
-MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
-"""What no text has. A form feed and an escape may be there."""
+"""Control characters that no text has; a form feed and an escape are allowed."""
 C1 = range(0x80, 0xA0)
-"""Control characters that no keyboard has."""
-AS_BROWSERS_DO = "as_browsers_do"
-"""The errors of an encoding that is named in a page."""
+"""Code points of control characters; Windows encodings leave some of these bytes undefined."""
+LIKE_BROWSERS = "like_browsers"
+"""Error handler for an encoding that a web page declares."""
 
 
 @dataclass(frozen=True)
 class Encoding:
     name: str = "utf-8"
-    mark: bytes = b""
+    byte_order_mark: bytes = b""
     errors: str = "strict"
-    """What becomes of a character that the encoding has not, and of a byte that is none."""
+    """Python's error handler for bytes and characters that the encoding does not have."""
 
-    def encoded(self, text: str) -> bytes:
-        return self.mark + text.encode(self.name, self.errors)
+    def encode(self, text: str) -> bytes:
+        return self.byte_order_mark + text.encode(self.name, self.errors)
 
 
-def decoded(data: bytes, otherwise: Encoding | None = None) -> tuple[str, Encoding]:
-    """The text of a file, and its encoding.
+def decode(data: bytes, default: Encoding | None = None) -> tuple[str, Encoding]:
+    """Return the text of a file, and its encoding.
 
     Args:
-        otherwise: the encoding where no mark tells it; UTF-8 by default.
+        default: encoding of a file without a byte order mark; UTF-8 if None.
 
     Raises:
-        UnprocessableRequest: it is no text in this encoding.
+        InvalidDocument: the file is no text in this encoding.
     """
-    mark = next(filter(data.startswith, MARKS), b"")
-    encoding = Encoding(MARKS[mark], mark) if mark else otherwise or Encoding()
+    mark = next(filter(data.startswith, BYTE_ORDER_MARKS), b"")
+    encoding = Encoding(BYTE_ORDER_MARKS[mark], mark) if mark else default or Encoding()
     try:
         text = data[len(mark) :].decode(encoding.name, encoding.errors)
     except UnicodeDecodeError as error:
         at = len(mark) + error.start
-        raise UnprocessableRequest(f"the file is not {encoding.name.upper()}: {error.reason} at byte {at}") from None
+        raise InvalidDocument(f"The file is not {encoding.name.upper()}: {error.reason} at byte {at}") from None
     if control := CONTROL.search(text):
-        raise UnprocessableRequest(f"the file is no text: it has the control character {ord(control[0])}")
+        raise InvalidDocument(f"The file is not text: it has the control character {ord(control[0])}")
     return text, encoding
 
 
-def _as_browsers_do(error: UnicodeError) -> tuple[str | bytes, int]:
-    """A byte that Windows leaves undefined is a control character, in both directions (WHATWG's Encoding Standard);
-    another character that the encoding has not is written by its number."""
+def _handle_like_browsers(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Read a byte that Windows leaves undefined as a control character, and write it again as that byte (WHATWG's
+    Encoding Standard). Write any other character that the encoding does not have as a numeric reference (&#233;)."""
     if isinstance(error, UnicodeDecodeError) and error.encoding == "charmap" and error.object[error.start] in C1:
         return chr(error.object[error.start]), error.start + 1
     if isinstance(error, UnicodeEncodeError):
@@ -62,4 +62,4 @@ def _as_browsers_do(error: UnicodeError) -> tuple[str | bytes, int]:
     raise error
 
 
-codecs.register_error(AS_BROWSERS_DO, _as_browsers_do)
+codecs.register_error(LIKE_BROWSERS, _handle_like_browsers)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from service.base.errors import UnprocessableRequest, UnsupportedMediaType
+from service.base.errors import InvalidDocument, UnsupportedFileType
 from service.documents import html, markdown, plain, subtitles, word
 from service.documents.archive import is_zip, names
 from service.documents.contents import Contents
@@ -55,25 +55,25 @@ def kind_of(file_name: str, data: bytes) -> Kind:
     """The kind of a file.
 
     Raises:
-        UnsupportedMediaType: it is none of those that can be read.
-        UnprocessableRequest: it is damaged.
+        UnsupportedFileType: it is none of those that can be read.
+        InvalidDocument: it is damaged.
     """
     ending = PurePath(file_name).suffix.lower()
     if is_zip(data):
         if any(map(word.MAIN.fullmatch, names(data))):
             return WORD
-        raise UnsupportedMediaType(f"the file is a zip without word/document.xml, so no Word document; {_served()}")
+        raise UnsupportedFileType(f"The file is a zip without word/document.xml, so not a Word document; {_served()}")
     what = next((what for begins, what in OTHERS.items() if data.startswith(begins)), None)
     if what is not None:
-        raise UnsupportedMediaType(f"the file is {what}; {_served()}")
+        raise UnsupportedFileType(f"The file is {what}; {_served()}")
     kind = BY_ENDING.get(ending)
     if kind is None:
-        named = f"the file's name ends in {ending}" if ending else "the file's name has no ending"
-        raise UnsupportedMediaType(f"{named}; {_served()}")
+        named = f"The file's name ends in {ending}" if ending else "The file's name has no ending"
+        raise UnsupportedFileType(f"{named}; {_served()}")
     if kind is WORD:
-        raise UnprocessableRequest(f"the file is called {ending} and is damaged: it is no zip")
+        raise InvalidDocument(f"The file is called {ending} and is damaged: it is not a zip")
     return kind
 
 
 def _served() -> str:
-    return f"documents are {', '.join(sorted(BY_ENDING))}"
+    return f"supported: {', '.join(sorted(BY_ENDING))}"

@@ -6,25 +6,25 @@ from collections.abc import Iterator, Sequence
 from markdown_it.token import Token
 
 from service.documents.contents import Contents
-from service.documents.encodings import decoded
+from service.documents.encodings import decode
 from service.markup.inline_marks import PARSER, Environment
 from service.markup.markdown import FRONT_MATTER
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.)+)\]", re.DOTALL)
-ENOUGH = 2_000
+MIN_PIECE_LENGTH = 2_000
 """Characters after which the next block that has an empty line before it begins a piece."""
 
 
 def read(data: bytes) -> Contents:
     """Raises UnprocessableRequest: it is no text."""
-    text, encoding = decoded(data)
+    text, encoding = decode(data)
     front_matter, pieces = _read(text)
     heads = [head for head, _ in pieces]
 
     def written(translations: Sequence[str]) -> bytes:
         bodies = [translation.removeprefix(head) for head, translation in zip(heads, translations, strict=True)]
-        return encoding.encoded("".join([front_matter, *bodies]))
+        return encoding.encode("".join([front_matter, *bodies]))
 
     return Contents([head + body for head, body in pieces], "markdown", written)
 
@@ -55,7 +55,7 @@ def _cut(lines: list[str], starts: list[int]) -> Iterator[list[str]]:
     for start in starts:
         length += sum(map(len, lines[position:start]))
         position = start
-        if length >= ENOUGH and lines[start - 1].isspace():
+        if length >= MIN_PIECE_LENGTH and lines[start - 1].isspace():
             yield lines[begun:start]
             begun, length = start, 0
     if begun < len(lines):

@@ -1,16 +1,12 @@
-"""What a service and the process that reads its documents tell each other: two lengths of four bytes, JSON, a file."""
+"""Messages between a service and the process that reads its documents: the lengths of JSON and of a file, then both."""
 
 import json
+import struct
 from typing import Any
 
-N_LENGTHS = 8
+LENGTHS = struct.Struct("!II")
 
 
-def packed(header: dict[str, Any], file: bytes = b"") -> bytes:
-    said = json.dumps(header).encode()
-    return len(said).to_bytes(4, "big") + len(file).to_bytes(4, "big") + said + file
-
-
-def lengths_of(message: bytes) -> tuple[int, int]:
-    """Of its JSON and its file, by its first eight bytes."""
-    return int.from_bytes(message[:4], "big"), int.from_bytes(message[4:N_LENGTHS], "big")
+def pack_message(header: dict[str, Any], file: bytes = b"") -> bytes:
+    text = json.dumps(header).encode()
+    return LENGTHS.pack(len(text), len(file)) + text + file

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from html import escape, unescape
 from itertools import chain, groupby, islice
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidDocument
 from service.documents.contents import Contents
-from service.documents.encodings import decoded
+from service.documents.encodings import decode
 from service.documents.wrapping import balanced, visible, wrapped
 from service.text.scripts import is_unspaced
 
@@ -29,10 +29,10 @@ BEGINS = re.compile(r"(?:<[^<>]*>|\s)*(?:[-–—‐♪♫\[(]|>>)")  # noqa: RU
 HEARD = re.compile(r"[\])♪♫](?:</\w+>|\s)*$")
 ENDED = re.compile(r"[.!?…。！？♪♫\])](?:[\"'”’»」』\s]|</\w+>)*$")  # noqa: RUF001
 
-MOST_CUES, MOST_PAUSE_S = 4, 2.0
-"""Of one sentence: over how many cues it goes, and how long nothing is shown between two of them."""
-MOST_SPEECHES = 8
-"""Of one exchange. Each speech may repeat all tags that are open: without a limit a small file could become huge."""
+MAX_CUES, MAX_PAUSE_S = 4, 2.0
+"""The limits of one sentence: how many cues it goes over, and how long nothing is shown between two of them."""
+MAX_SPEECHES = 8
+"""The limit of speeches in one exchange. Each may repeat all open tags: without a limit a small file could be huge."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ _Exchange = list[_Speech]
 
 
 def read(data: bytes) -> Contents:
-    """Raises UnprocessableRequest: it is no text, or has no cue."""
-    text, encoding = decoded(data)
+    """Raises InvalidDocument: the file is no text, or has no cue."""
+    text, encoding = decode(data)
     parts, times = _read(text)
     if not times:
-        raise UnprocessableRequest('the file has no line such as "00:00:01,000 --> 00:00:02,500", so no subtitles')
+        raise InvalidDocument('The file has no subtitles: it has no line such as "00:00:01,000 --> 00:00:02,500"')
     exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, _Line)], times))
     texts = [_texts(exchange) for exchange in exchanges]
 
@@ -67,7 +67,7 @@ def read(data: bytes) -> Contents:
             for exchange, before in zip(exchanges, texts, strict=True)
             for line in _written(exchange, before, [*islice(remaining, len(before))])
         )
-        return encoding.encoded("".join(part if isinstance(part, str) else next(lines) for part in parts))
+        return encoding.encode("".join(part if isinstance(part, str) else next(lines) for part in parts))
 
     return Contents([*chain.from_iterable(texts)], "html", written)
 
@@ -100,7 +100,7 @@ def _times(timing: re.Match[str]) -> tuple[float, float]:
 
 
 def _speeches(lines: list[_Line], times: list[tuple[float, float]]) -> list[_Speech]:
-    """Lines of text by what is said in one breath."""
+    """Group lines of text by what is said in one breath."""
     last_lines = [[*cue][-1] for _, cue in groupby(lines, key=lambda line: line.cue)]
     # Where few cues end in a mark, nothing tells that a sentence goes on.
     are_marked = 3 * sum(ENDED.search(line.text) is not None for line in last_lines) >= len(last_lines)
@@ -121,14 +121,14 @@ def _goes_on(speech: _Speech, line: _Line, times: list[tuple[float, float]], are
         return True
     pause_s = times[line.cue][0] - times[last.cue][1]
     is_open = are_marked and not ENDED.search(last.text) and not is_unspaced(visible(last.text)[-1:])
-    return is_open and line.cue - speech[0].cue < MOST_CUES and -MOST_PAUSE_S <= pause_s <= MOST_PAUSE_S
+    return is_open and line.cue - speech[0].cue < MAX_CUES and -MAX_PAUSE_S <= pause_s <= MAX_PAUSE_S
 
 
 def _exchanges(speeches: list[_Speech]) -> list[_Exchange]:
     exchanges: list[_Exchange] = []
     for speech in speeches:
         last = exchanges[-1] if exchanges else []
-        if last and last[-1][-1].cue == speech[0].cue and len(last) < MOST_SPEECHES:
+        if last and last[-1][-1].cue == speech[0].cue and len(last) < MAX_SPEECHES:
             last.append(speech)
         else:
             exchanges.append([speech])
@@ -136,20 +136,20 @@ def _exchanges(speeches: list[_Speech]) -> list[_Exchange]:
 
 
 def _texts(exchange: _Exchange) -> list[str]:
-    """Each speech as HTML, with all tags of its own."""
+    """Return each speech as HTML, with all tags of its own."""
     return balanced(map(_html, exchange))
 
 
 def _html(speech: _Speech) -> str:
-    """The lines as one, in which nothing but tags reads as such."""
+    """Join lines as HTML, in which nothing but tags reads as such."""
     parts = TAG.split(" ".join(line.text for line in speech))
     html = "".join(part if i % 2 else escape(part, quote=False) for i, part in enumerate(parts))
     return AGAIN.sub(" ", html)
 
 
 def _written(exchange: _Exchange, texts: list[str], translations: list[str]) -> Iterator[str]:
-    """The lines of an exchange. Those of a speech that is not translated stay as they are. Only if another speech is
-    translated, and with it one half of an element, the other half is given tags of its own."""
+    """Yield the lines of an exchange. Those of a speech that is not translated stay as they are. Only if another speech
+    is translated, and with it one half of an element, the other half is given tags of its own."""
     for speech, text, translation in zip(exchange, texts, translations, strict=True):
         if translations == texts or translation == text == _html(speech):
             yield from (line.place + line.text + line.end for line in speech)
@@ -158,8 +158,8 @@ def _written(exchange: _Exchange, texts: list[str], translations: list[str]) -> 
 
 
 def _lines(speech: _Speech, translation: str) -> Iterator[str]:
-    """As many lines as before, of a translation that is cut first into cues and then into lines. Without words enough
-    the last line of a cue is gone, but never its only one, nor a place that is named nowhere else."""
+    """Yield as many lines as before, of a translation that is cut first into cues and then into lines. Without words
+    enough the last line of a cue is gone, but never its only one, nor a place that is named nowhere else."""
     cues = [[*cue] for _, cue in groupby(speech, key=lambda line: line.cue)]
     shares = [sum(_size(line) for line in cue) for cue in cues]
     for cue, html in zip(cues, balanced(wrapped(translation, shares)), strict=True):

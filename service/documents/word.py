@@ -19,20 +19,22 @@ PART = re.compile(rf"{MAIN.pattern}|word/(?:header|footer|footnotes|endnotes)\d*
 """Files in the zip that have paragraphs to translate. Comments are not: they are about the text."""
 
 
-def read(data: bytes, most_bytes: int) -> Contents:
-    """Args:
-        most_bytes: how large the file may be, unpacked.
+def read(data: bytes, max_bytes: int) -> Contents:
+    """Read a Word document.
+
+    Args:
+        max_bytes: how large the file may be, unpacked.
 
     Raises:
         UnprocessableRequest: it is damaged.
-        TooLarge: unpacked.
+        TooLarge: it is, unpacked.
     """
-    texts = [paragraph.html for _, _, paragraphs in _parts(unpacked(data, most_bytes)) for paragraph in paragraphs]
+    texts = [paragraph.html for _, _, paragraphs in _parts(unpacked(data, max_bytes)) for paragraph in paragraphs]
 
     def written(translations: Sequence[str]) -> bytes:
         if [*translations] == texts:
             return data
-        archive, remaining = unpacked(data, most_bytes), iter(translations)
+        archive, remaining = unpacked(data, max_bytes), iter(translations)
         replaced = {}
         for name, root, paragraphs in _parts(archive):
             changed = [(one, text) for one in paragraphs if (text := next(remaining)) != one.html]

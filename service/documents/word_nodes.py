@@ -10,7 +10,7 @@ from typing import Any
 from lxml import etree
 
 Element = Any
-"""Of lxml, which has no types."""
+"""An element of lxml, which has no types."""
 
 PROPERTIES = {"pPr", "rPr", "sdtPr", "sdtEndPr", "smartTagPr", "customXmlPr"}
 """What is about the element that it is in."""
@@ -23,8 +23,8 @@ LINK = "span"
 """Not `a`: in HTML two links that touch share no word, but Word may cut a link in mid-word."""
 RANGE = re.compile(r"(\w+)(Start|End)")
 """The two marks of a bookmark, of what a comment is on, or the like, which have an id in common."""
-MOST_AROUND = 8
-"""Ranges that a word may be in."""
+MAX_RANGES_AROUND = 8
+"""The limit of ranges that a word may be in."""
 
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 SPACES = re.compile("( {3,})")
@@ -81,12 +81,12 @@ def content_of(group: Element) -> Element:
 
 
 def local_name(element: Element) -> str:
-    """Without the namespace: Word has two of them, for one and the same thing; "" for a comment."""
+    """Return the name without its namespace: Word has two of them, for one and the same thing; "" for a comment."""
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
 
 
 def attribute(element: Element, name: str) -> str:
-    """Of any namespace; "" if there is none."""
+    """Return an attribute of any namespace; "" if there is none."""
     return next((value for key, value in element.items() if etree.QName(key).localname == name), "")
 
 
@@ -132,7 +132,7 @@ def _columns(text: str, piece: Piece) -> Iterator[Text | Kept]:
 
 
 def _with_fields(nodes: Sequence[Node], links: bool = True) -> Iterator[Node]:
-    """Each field as a word, such as the number of a page; a link as a group. One that begins or ends in another
+    """Make each field a word, such as the number of a page; a link as a group. One that begins or ends in another
     paragraph, as a table of contents does, is marks around what it shows."""
     ends = _ends_of_fields(nodes)
     i = 0
@@ -175,7 +175,7 @@ def _is_link(instruction: str) -> bool:
 
 
 def _with_ranges(nodes: Sequence[Node], ranges: Mapping[int, int]) -> list[Node]:
-    """What is between the two marks of a range, such as a bookmark, as a group; other marks that touch as one.
+    """Make a group of what is between the two marks of a range, such as a bookmark, and one mark of others that touch.
 
     Args:
         ranges: the end of each by its start; two are one in the other or apart.
@@ -219,7 +219,7 @@ def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
     for start, end in sorted(pairs, key=lambda pair: (n_before[pair[0]], -n_before[pair[1]])):
         while around and around[-1] <= n_before[start]:
             around.pop()
-        if not around or (n_before[end] <= around[-1] and len(around) < MOST_AROUND):
+        if not around or (n_before[end] <= around[-1] and len(around) < MAX_RANGES_AROUND):
             around.append(n_before[end])
             found[start] = end
     return found
@@ -234,7 +234,7 @@ def _is_mark(node: Node) -> bool:
 
 
 def _pieces(nodes: Sequence[Node]) -> list[Piece]:
-    """All that nodes are made of."""
+    """Return all that nodes are made of."""
     pieces: list[Piece] = []
     for node in nodes:
         if isinstance(node, Text):

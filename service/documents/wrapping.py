@@ -38,7 +38,7 @@ def visible(html: str) -> str:
 
 
 def wrapped(html: str, lengths: Sequence[int]) -> list[str]:
-    """So many lines, of proportional lengths; the last ones are empty where there are not enough words."""
+    """Cut HTML into so many lines, of proportional lengths; the last ones are empty where there are too few words."""
     atoms: list[str] = ATOM.findall(html)
     breaks = [*_breaks(atoms)]
     n_characters = sum(not _is_tag(atom) for atom in atoms)
@@ -63,7 +63,7 @@ def wrapped(html: str, lengths: Sequence[int]) -> list[str]:
 
 
 def balanced(pieces: Iterable[str]) -> list[str]:
-    """Each piece with tags of its own, where an element goes on from one piece to the next."""
+    """Give each piece tags of its own, where an element goes on from one piece to the next."""
     opened: dict[int, str] = {}
     numbers: defaultdict[str, list[int]] = defaultdict(list)  # of the open tags of each name: a search takes too long
     numbering = count()
@@ -83,7 +83,7 @@ def balanced(pieces: Iterable[str]) -> list[str]:
 
 
 def _without_empty(parts: Iterable[str]) -> str:
-    """Text and tags as one, without elements that have nothing in them."""
+    """Join text and tags, without elements that have nothing in them."""
     kept: list[str] = []
     for part in parts:
         if part.startswith("</") and kept and NOTHING.fullmatch(kept[-1] + part):

@@ -266,15 +266,15 @@ class Loop:
 
     def _refuse_if_unavailable(self, served: _Served) -> None:
         if self._draining:
-            raise Draining(f"{served.name} is draining and takes no new requests", retry_after_s=5)
+            raise Draining(f"Model {served.name} is draining and takes no new requests", retry_after_s=5)
         if self._closed:
-            raise Broken(f"{served.name} is broken: the loop has ended", retry_after_s=30)
+            raise Broken(f"Model {served.name} is broken: the loop has ended", retry_after_s=30)
         if served.out is not None or served.failure is not None:
             reason = self._unready_reason(served)
             if reason is not None:
-                raise Broken(f"{served.name} is broken: {reason}", retry_after_s=5)
+                raise Broken(f"Model {served.name} is broken: {reason}", retry_after_s=5)
         if served.succeeded_at is None and served.engine is not None:
-            raise Starting(f"{served.name} is starting")
+            raise Starting(f"Model {served.name} is starting")
 
     def _wait(self, timeout_s: float) -> None:
         with self._wake:
@@ -347,7 +347,7 @@ class Loop:
         with self._wake:
             requests = [request for request in self._requests if request.served is served]
         for request in requests:
-            self._leave(request, Broken(f"{served.name} is broken: {reason}", retry_after_s))
+            self._leave(request, Broken(f"Model {served.name} is broken: {reason}", retry_after_s))
 
     def _probe(self, served: _Served) -> None:
         assert served.engine is not None
@@ -386,7 +386,7 @@ class Loop:
                     if request.n_unfinished == 0:
                         self._answer(request)
             case Failed(sequences, error):
-                failure = f"a forward pass of {served.name} failed ({type(error).__name__}); the log has the reason"
+                failure = f"A forward pass of {served.name} failed ({type(error).__name__}); the log has the reason"
                 for request in dict.fromkeys(self._requests_of(sequences)):
                     if self._take(request):
                         self._refused.append((request.future, InferenceFailed(failure)))
@@ -421,7 +421,7 @@ class Loop:
             elif now >= request.deadline:
                 waited_s = now - request.submitted_at
                 where = request.served.name
-                self._leave(request, DeadlinePassed(f"the deadline passed after {waited_s:.1f} s in {where}"))
+                self._leave(request, DeadlinePassed(f"The deadline passed after {waited_s:.1f} s in {where}"))
 
     def _answer(self, request: _Request) -> None:
         assert request.admitted_at is not None
@@ -457,4 +457,4 @@ class Loop:
             requests = list(self._requests)
         for request in requests:
             if self._take(request):
-                request.future.set_exception(kind(f"{request.served.name}: {reason}", retry_after_s=5))
+                request.future.set_exception(kind(f"Model {request.served.name}: {reason}", retry_after_s=5))

@@ -98,7 +98,7 @@ class Scheduler(Generic[Output]):
         before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
         if before >= self.max_waiting and not any(sequence.accepted for sequence in sequences):
             raise QueueFull(
-                f"the queue is full: {before} sequences would be before it, the limit is {self.max_waiting}"
+                f"The queue is full: {before} sequences would be before it; the limit is {self.max_waiting}"
             )
         for sequence, turn in zip(sequences, turns, strict=True):
             sequence.turn = turn

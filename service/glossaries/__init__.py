@@ -1,1 +1,1 @@
-"""Glossaries that are kept under a name, for requests to use. No HTTP."""
+"""Stored glossaries, which requests name by their ids. This package knows nothing of HTTP."""

@@ -1,6 +1,6 @@
 """Glossaries in a database: each has a name and any number of dictionaries, one for a pair of languages.
 
-Whoever may ask the service sees all of them, and may change them.
+Every client of the service can see and change all of them.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from service.base.database import Database
-from service.base.errors import UnknownGlossary, UnprocessableRequest
-from service.glossaries.entries import MOST_ENTRIES, Entries
+from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
+from service.glossaries.entries import MAX_ENTRIES, Entries
 from service.glossaries.terms import TermTable
 from service.text.languages import are_same, canonical
 
@@ -41,13 +41,13 @@ SET entries = excluded.entries, n_entries = excluded.n_entries, version = exclud
 ID = re.compile(r"[0-9a-f-]{36}", re.IGNORECASE)
 CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
 
-MOST_GLOSSARIES = 1_000
-MOST_DICTIONARIES = 100
-"""Of one glossary."""
-MOST_AT_ONCE = 5
-"""Of one request."""
-MOST_TABLES = 16
-"""Dictionaries that are kept ready to look terms up."""
+MAX_GLOSSARIES = 1_000
+MAX_DICTIONARIES = 100
+"""Limit of one glossary."""
+MAX_NAMED_GLOSSARIES = 5
+"""Limit of one request."""
+MAX_CACHED_TABLES = 16
+"""How many term tables stay in memory."""
 
 Pair = tuple[str, str]
 """A source language and a target language."""
@@ -69,51 +69,58 @@ class Glossary:
 
 
 class Glossaries:
-    """Every method may be called from any thread, and waits for the disk; `table` is for the event loop.
+    """All stored glossaries.
+
+    Every method may be called from any thread, and waits for the disk; only `table` is for the event loop.
 
     Args:
-        directory: where the database is, or will be.
+        directory: the folder of the database, which is made when the first glossary is stored.
     """
 
     def __init__(self, directory: Path) -> None:
         self._database = Database(directory / "glossaries.sqlite", SCHEMA)
-        self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # by versions of dictionaries
+        self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # keys: the versions of the dictionaries
 
     def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
-        """Raises UnprocessableRequest: two dictionaries are of the same pair, or there are too many of something."""
+        """Store a new glossary.
+
+        Raises:
+            InvalidGlossary: two dictionaries are of one language pair, or one is too large.
+            LimitExceeded: there are too many glossaries.
+        """
         glossary_id = str(uuid.uuid4())
         with self._database.writing() as database:
             (n_glossaries,) = database.execute("SELECT COUNT(*) FROM glossaries").fetchone()
-            if n_glossaries >= MOST_GLOSSARIES:
-                raise UnprocessableRequest(f"there are {n_glossaries} glossaries, which is the limit; delete one first")
+            if n_glossaries >= MAX_GLOSSARIES:
+                raise LimitExceeded(f"There are {n_glossaries} glossaries, which is the limit; delete one first")
             database.execute("INSERT INTO glossaries VALUES (?, ?, ?)", (glossary_id, name, time.time()))
             for (source, target), entries in dictionaries.items():
                 pair = _pair(source, target)
                 if self._entries(database, glossary_id, pair) is not None:
-                    raise UnprocessableRequest(f"there are two dictionaries from {pair[0]} to {pair[1]}")
+                    raise InvalidGlossary(f"Two dictionaries are from {pair[0]} to {pair[1]}")
                 _put(database, glossary_id, pair, entries)
             return self._get(database, glossary_id)
 
     def all(self) -> list[Glossary]:
-        """The oldest first."""
+        """Return all glossaries, the oldest first."""
         with self._database.reading() as database:
             ids = database.execute("SELECT id FROM glossaries ORDER BY created_at, id").fetchall()
             return [self._get(database, glossary_id) for (glossary_id,) in ids]
 
     def get(self, glossary_id: str) -> Glossary:
-        """Raises UnknownGlossary."""
+        """Return a glossary. Raises UnknownGlossary."""
         with self._database.reading() as database:
             return self._get(database, glossary_id)
 
     def whole(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str]]]:
-        """A glossary, and the entries of each of its dictionaries. Raises UnknownGlossary."""
+        """Return a glossary and the entries of each of its dictionaries. Raises UnknownGlossary."""
         with self._database.reading() as database:
             glossary = self._get(database, glossary_id)
             pairs = [(one.source, one.target) for one in glossary.dictionaries]
             return glossary, [self._entries(database, glossary_id, pair) or {} for pair in pairs]
 
     def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str]:
-        """Raises UnknownGlossary: or it has no such dictionary."""
+        """Return the entries of one dictionary. Raises UnknownGlossary: it does not exist."""
         with self._database.reading() as database:
             glossary = self._get(database, glossary_id)
             entries = self._entries(database, glossary_id, _pair(source, target))
@@ -124,12 +131,12 @@ class Glossaries:
     def update(
         self, glossary_id: str, name: str | None = None, dictionaries: Mapping[Pair, Entries] | None = None
     ) -> Glossary:
-        """Give it another name, and add entries to dictionaries, which are made where there are none. An entry replaces
-        the one of the same term.
+        """Rename a glossary, and add entries to its dictionaries. Missing dictionaries are made. A new entry replaces
+        an old one with the same term.
 
         Raises:
-            UnknownGlossary: there is none.
-            UnprocessableRequest: there would be too many of something.
+            UnknownGlossary: no glossary has this id.
+            InvalidGlossary: there would be too many entries or dictionaries.
         """
         with self._database.writing() as database:
             self._get(database, glossary_id)
@@ -141,11 +148,11 @@ class Glossaries:
             return self._get(database, glossary_id)
 
     def put(self, glossary_id: str, source: str, target: str, entries: Entries) -> Dictionary:
-        """Put a dictionary in place of the one of the same pair, or beside the others.
+        """Store a dictionary, in place of the one of the same language pair if there is one.
 
         Raises:
-            UnknownGlossary: there is none.
-            UnprocessableRequest: there are too many of something.
+            UnknownGlossary: no glossary has this id.
+            InvalidGlossary: there would be too many entries or dictionaries.
         """
         pair = _pair(source, target)
         with self._database.writing() as database:
@@ -154,13 +161,13 @@ class Glossaries:
         return Dictionary(*pair, len(entries))
 
     def delete(self, glossary_id: str) -> None:
-        """Raises UnknownGlossary."""
+        """Delete a glossary. Raises UnknownGlossary."""
         with self._database.writing() as database:
             self._get(database, glossary_id)
             database.execute("DELETE FROM glossaries WHERE id = ?", (glossary_id,))
 
     def delete_dictionary(self, glossary_id: str, source: str, target: str) -> None:
-        """Raises UnknownGlossary: or it has no such dictionary."""
+        """Delete one dictionary. Raises UnknownGlossary: it does not exist."""
         with self._database.writing() as database:
             glossary = self._get(database, glossary_id)
             where = (glossary_id, *_pair(source, target))
@@ -169,14 +176,15 @@ class Glossaries:
                 raise UnknownGlossary(_no_dictionary(glossary, source, target))
 
     async def table(self, glossary_id: str, source: str, target: str) -> TermTable:
-        """What finds the terms of the dictionary for a pair of languages, of which regions count as far as they can.
+        """Return the terms for a language pair. A dictionary of the same region comes before one of another region.
 
         Args:
-            glossary_id: one, or several with commas between them. Of those that have a term the first counts.
+            glossary_id: one id, or several separated by commas; where several have a term, the first one counts.
 
         Raises:
-            UnknownGlossary: there is none.
-            UnprocessableRequest: it has no dictionary for these languages, or there are too many.
+            UnknownGlossary: no glossary has this id.
+            GlossaryMismatch: a glossary has no dictionary for these languages.
+            LimitExceeded: there are too many ids.
         """
         return await asyncio.to_thread(self._table, glossary_id, source, target)
 
@@ -185,8 +193,8 @@ class Glossaries:
 
     def _table(self, glossary_id: str, source: str, target: str) -> TermTable:
         ids = glossary_id.split(",")
-        if len(ids) > MOST_AT_ONCE:
-            raise UnprocessableRequest(f"there are {len(ids)} glossaries, the limit is {MOST_AT_ONCE}")
+        if len(ids) > MAX_NAMED_GLOSSARIES:
+            raise LimitExceeded(f"`glossary_id` names {len(ids)} glossaries; the limit is {MAX_NAMED_GLOSSARIES}")
         with self._database.reading() as database:
             found = [(one, *_closest(self._get(database, one), source, target)) for one in ids]
             query = "SELECT {} FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
@@ -196,16 +204,16 @@ class Glossaries:
                 stored = [database.execute(query.format("entries"), where).fetchone()[0] for where in reversed(found)]
                 table = TermTable({term: written for one in stored for term, written in json.loads(one).items()})
             self._tables[versions] = table
-            while len(self._tables) > MOST_TABLES:
+            while len(self._tables) > MAX_CACHED_TABLES:
                 self._tables.popitem(last=False)
             return table
 
     def _get(self, database: sqlite3.Connection, glossary_id: str) -> Glossary:
         if not ID.fullmatch(glossary_id):
-            raise UnknownGlossary(f"there is no glossary {glossary_id}")
+            raise UnknownGlossary(f"No glossary has the id {glossary_id}")
         row = database.execute("SELECT name, created_at FROM glossaries WHERE id = ?", (glossary_id,)).fetchone()
         if row is None:
-            raise UnknownGlossary(f"there is no glossary {glossary_id}")
+            raise UnknownGlossary(f"No glossary has the id {glossary_id}")
         pairs = database.execute(
             "SELECT source, target, n_entries FROM dictionaries WHERE glossary = ? ORDER BY rowid",
             (glossary_id,),
@@ -221,37 +229,37 @@ class Glossaries:
 
 
 def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: Entries) -> None:
-    if len(entries) > MOST_ENTRIES:
-        raise UnprocessableRequest(f"the dictionary has {len(entries)} entries, the limit is {MOST_ENTRIES}")
+    if len(entries) > MAX_ENTRIES:
+        raise InvalidGlossary(f"The dictionary would have {len(entries)} entries; the limit is {MAX_ENTRIES}")
     row = (glossary_id, *pair, json.dumps(entries, ensure_ascii=False), len(entries), uuid.uuid4().hex)
     database.execute(PUT, row)
     query = "SELECT COUNT(*) FROM dictionaries WHERE glossary = ?"
     (n_dictionaries,) = database.execute(query, (glossary_id,)).fetchone()
-    if n_dictionaries > MOST_DICTIONARIES:
-        raise UnprocessableRequest(f"the glossary has {MOST_DICTIONARIES} dictionaries, which is the limit")
+    if n_dictionaries > MAX_DICTIONARIES:
+        raise InvalidGlossary(f"The glossary has {MAX_DICTIONARIES} dictionaries, which is the limit")
 
 
 def _pair(source: str, target: str) -> Pair:
-    """Raises UnprocessableRequest: one is no language, or both are the same."""
+    """Return both languages in canonical form. Raises InvalidGlossary: one is not a language, or both are the same."""
     for code in (source, target):
         if not CODE.fullmatch(code):
-            raise UnprocessableRequest(f"{code} is no code of a language")
+            raise InvalidGlossary(f"{code} is not a language code")
     source, target = canonical(source) or source, canonical(target) or target
     if source == target:
-        raise UnprocessableRequest(f"a dictionary is of two languages, and both are {source}")
+        raise InvalidGlossary(f"A dictionary needs two languages; both are {source}")
     return source, target
 
 
 def _closest(glossary: Glossary, source: str, target: str) -> Pair:
-    """The dictionary for these languages, or for what may stand for them: en for en-GB. Raises UnprocessableRequest."""
+    """Return the dictionary for these languages, or for close ones: en for en-GB. Raises GlossaryMismatch."""
     wanted = _pair(source, target)
     pairs = [(one.source, one.target) for one in glossary.dictionaries]
     meant = [pair for pair in pairs if all(map(are_same, pair, wanted))]
     if not meant:
-        raise UnprocessableRequest(_no_dictionary(glossary, source, target))
+        raise GlossaryMismatch(_no_dictionary(glossary, source, target))
     return wanted if wanted in meant else meant[0]
 
 
 def _no_dictionary(glossary: Glossary, source: str, target: str) -> str:
     there = ", ".join(f"{one.source} to {one.target}" for one in glossary.dictionaries) or "none"
-    return f"the glossary {glossary.name!r} has no dictionary from {source} to {target}; there are: {there}"
+    return f"Glossary {glossary.name!r} has no dictionary from {source} to {target}; available: {there}"

@@ -1,26 +1,26 @@
-"""What a request names: terms that come out unchanged, and terms that a glossary has a translation for."""
+"""Finds the terms of a request in a text: terms that stay unchanged, and terms with a translation in a glossary."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import LimitExceeded
 from service.schemas.patterns import compiled
 from service.segments.kept_spans import Kept
 from service.text.scripts import LETTER
 from service.text.spans import Span
 
-MOST_MATCHES = 10_000
-"""Of patterns, in one text."""
+MAX_PATTERN_MATCHES = 10_000
+"""Limit of one text, for all patterns together."""
 _LETTER = re.compile(LETTER)
 _TWO_LETTERS = re.compile(LETTER * 2)
 
 
 class TermTable:
-    """Terms and what is written for them, which are found in a time that hardly grows with their number.
+    """Terms and their translations. The time to find them hardly depends on how many there are.
 
     Args:
-        written: None for a term that comes out unchanged.
+        written: the translation of each term; None for a term that stays unchanged.
     """
 
     def __init__(self, written: Mapping[str, str | None]) -> None:
@@ -29,7 +29,7 @@ class TermTable:
         for term in written:
             lengths.setdefault(term[:2], set()).add(len(term))
         self._lengths = {start: sorted(of_start, reverse=True) for start, of_start in lengths.items()}
-        """How long the terms are that begin with two characters, the longest first."""
+        """By their first two characters, the lengths of the terms, the longest first."""
         firsts = {term[0] for term in written}
         letters = "".join(first for first in firsts if _LETTER.match(first))
         others = "".join(map(re.escape, firsts - {*letters}))
@@ -37,7 +37,7 @@ class TermTable:
         self._start = re.compile("|".join(filter(None, starts)) or "(?!)")
 
     def found(self, text: str) -> Iterator[Kept]:
-        """Where they are in a text, whole words alone, in order; of those that begin together the longest."""
+        """Yield terms that are whole words of a text, in order. Of terms with one start only the longest counts."""
         for match in self._start.finditer(text):
             start = match.start()
             lengths = self._lengths.get(text[start : start + 2], ()), self._lengths.get(match.group(), ())
@@ -53,10 +53,10 @@ class Terms:
     """The terms of one request.
 
     Args:
-        keep: strings.
-        patterns: regular expressions of what is kept too.
-        glossary: by term of the source, that of the target.
-        stored: further terms; those of the request come before them.
+        keep: strings that stay unchanged.
+        patterns: regular expressions; their matches stay unchanged.
+        glossary: terms and their translations.
+        stored: the terms of a stored glossary; those of the request come before them.
     """
 
     def __init__(
@@ -71,16 +71,16 @@ class Terms:
         self._tables = [*([TermTable(named)] if named else []), *([stored] if stored else [])]
 
     def found(self, text: str) -> list[Kept]:
-        """Where the terms are in a text, whole words alone; of two that begin together the longer one first.
+        """Return where terms are in a text, as whole words. Of two with the same start the longer one comes first.
 
         Raises:
-            UnprocessableRequest: patterns match too often.
+            LimitExceeded: the patterns match too often.
         """
         if not self._tables and not self._patterns:
             return []
-        matches = [*islice(self._matches(text), MOST_MATCHES + 1)]
-        if len(matches) > MOST_MATCHES:
-            raise UnprocessableRequest(f"patterns of keep match more than {MOST_MATCHES:,} times in a text")
+        matches = [*islice(self._matches(text), MAX_PATTERN_MATCHES + 1)]
+        if len(matches) > MAX_PATTERN_MATCHES:
+            raise LimitExceeded(f"Patterns of `keep` match more than {MAX_PATTERN_MATCHES:,} times in a text")
         terms = [kept for table in self._tables for kept in table.found(text)]
         terms += [Kept(span) for span in matches if span.start < span.end]
         return sorted(terms, key=lambda kept: (kept.span.start, -kept.span.end))
@@ -90,10 +90,7 @@ class Terms:
             yield from (Span(*match.span()) for match in pattern.finditer(text))
 
 
-NO_TERMS = Terms()
-
-
 def _is_whole(text: str, span: Span) -> bool:
-    """Whether no letter goes on beside a letter of the term."""
+    """Whether no word goes on beyond the edges of the span."""
     edges = (text[max(0, span.start - 1) : span.start + 1], text[span.end - 1 : span.end + 1])
     return not any(_TWO_LETTERS.fullmatch(edge) for edge in edges)

@@ -1,4 +1,4 @@
-"""Who may ask, and how often: API keys and a rate per client, each only where it is configured."""
+"""API keys and the rate limit of each client, where they are configured."""
 
 import asyncio
 import json
@@ -26,19 +26,21 @@ Check = Callable[[Request], Awaitable[None]]
 
 async def _bearer_key(request: Request) -> bytes | None:
     credentials = await bearer(request)
-    return None if credentials is None else credentials.credentials.encode("latin-1")  # headers are decoded so
+    return (
+        None if credentials is None else credentials.credentials.encode("latin-1")
+    )  # Starlette decodes headers from it
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Where requests have their key."""
+    """Where a kind of request has its key."""
 
     key: Callable[[Request], Awaitable[bytes | None]]
-    """None if a request has none."""
+    """Returns the key of a request, or None."""
     hint: str
-    """What a client reads that sent none."""
+    """What the error tells a client that sent no key."""
     scheme: Callable[..., Any] | None
-    """By which OpenAPI knows of it, if it can."""
+    """The security scheme for OpenAPI; None where OpenAPI has no such scheme."""
 
 
 BEARER = Credentials(_bearer_key, "Authorization: Bearer <key>", bearer)
@@ -46,20 +48,20 @@ BEARER = Credentials(_bearer_key, "Authorization: Bearer <key>", bearer)
 
 @dataclass
 class Guards:
-    """The checks that a request passes before its body is read, in order, and what OpenAPI says of them."""
+    """The checks of a request before its body is read, in order, and their description for OpenAPI."""
 
     checks: list[Check] = field(default_factory=list)
     statuses: tuple[int, ...] = ()
-    """The statuses that the checks may answer with."""
+    """Statuses of the errors that the checks may raise."""
     described: list[Any] = field(default_factory=list)
-    """Dependencies of routes, from which the OpenAPI description knows of keys."""
+    """Dependencies of routes, by which OpenAPI describes the keys."""
 
 
 class Access:
-    """The checks that the settings ask for. A client has one rate, wherever it asks.
+    """The checks that the settings ask for. A client has one rate for all routes and interfaces.
 
     Args:
-        rates: where requests are counted for several servers, if so.
+        rates: the socket of the process that counts for several servers; None: this process counts.
     """
 
     def __init__(self, settings: Settings, keys: Keys, rates: Path | None) -> None:
@@ -71,14 +73,14 @@ class Access:
 
     @property
     def wants_keys(self) -> bool:
-        """Whether there are any."""
+        """Whether requests need a key."""
         return bool(self._keys)
 
     def guards(self, credentials: Credentials | None = BEARER) -> Guards:
-        """What a route checks.
+        """Return the checks of a route.
 
         Args:
-            credentials: where requests have their key; None: the route asks for none, and clients are addresses.
+            credentials: where requests have their key; None: the route needs no key, and knows clients by address.
         """
         guards = Guards()
         if self._keys and credentials is not None:
@@ -92,23 +94,23 @@ class Access:
 
 
 def key_check(keys: Keys, credentials: Credentials) -> Check:
-    """A check that raises KeyMissing or KeyWrong."""
+    """Return a check that raises KeyMissing or KeyWrong."""
 
     async def check(request: Request) -> None:
         key = await credentials.key(request)
         if key is None:
-            raise KeyMissing(f"this service wants a key: {credentials.hint}")
+            raise KeyMissing(f"A key is required: {credentials.hint}")
         if not keys.have(key):
-            raise KeyWrong("the key is not one of this service's keys")
+            raise KeyWrong("The key is not one of this service's keys")
 
     return check
 
 
 class RateLimiter:
-    """A rate for each client.
+    """Counts the requests of each client.
 
     Args:
-        rate: such as 60/minute.
+        rate: the most requests of one client, such as 60/minute.
     """
 
     def __init__(self, rate: str) -> None:
@@ -117,17 +119,17 @@ class RateLimiter:
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def wait_s(self, client: str) -> int:
-        """Count a request; seconds until the client may come again, 0 if it may now."""
+        """Count a request. Return the seconds until the client may send another one; 0: this one is allowed."""
         if self._limiter.hit(self._limit, client):
             return 0
         return max(1, math.ceil(self._limiter.get_window_stats(self._limit, client).reset_time - time.time()))
 
 
 class RemoteRateLimiter:
-    """The same for several servers, which ask the process that counts for all of them.
+    """Asks the process that counts for several servers.
 
     Args:
-        path: of its Unix socket.
+        path: the Unix socket of that process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -136,28 +138,28 @@ class RemoteRateLimiter:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def wait_s(self, client: str) -> int:
-        """Count a request; seconds until the client may come again, 0 if it may now.
+        """Count a request. Return the seconds until the client may send another one; 0: this one is allowed.
 
         Raises:
-            Draining: the process has gone, and the servers end with it.
+            Draining: the process has ended, and the servers end with it.
         """
         async with self._asking:
-            streams, self._streams = self._streams, None  # whoever is cancelled leaves an answer unread
+            streams, self._streams = self._streams, None  # a cancelled request leaves its answer unread
             try:
                 streams = streams or await asyncio.open_unix_connection(self._path)
                 incoming, outgoing = streams
                 outgoing.write(json.dumps(client).encode() + b"\n")
                 answer = int(await incoming.readline())
-            except (OSError, ValueError):  # at its end a line is empty
+            except (OSError, ValueError):  # a closed connection reads as an empty line
                 if streams is not None:
                     streams[1].close()
-                raise Draining("the process that counts requests does not answer", retry_after_s=5) from None
+                raise Draining("The process that counts requests does not answer", retry_after_s=5) from None
             self._streams = streams
             return answer
 
 
 def rate_check(rate: str, limiter: RateLimiter | RemoteRateLimiter, credentials: Credentials | None) -> Check:
-    """A check that raises RateLimited. A client is its key, where keys have been checked, or else its address."""
+    """Return a check that raises RateLimited. It knows a client by its key if keys are checked, else by its address."""
 
     async def check(request: Request) -> None:
         key = await credentials.key(request) if credentials is not None else None
@@ -165,6 +167,6 @@ def rate_check(rate: str, limiter: RateLimiter | RemoteRateLimiter, credentials:
         client = address if key is None else key.decode("latin-1")
         wait_s = limiter.wait_s(client) if isinstance(limiter, RateLimiter) else await limiter.wait_s(client)
         if wait_s > 0:
-            raise RateLimited(f"more than {parse(rate)} from this client", retry_after_s=wait_s)
+            raise RateLimited(f"Rate limit exceeded: {parse(rate)} for each client", retry_after_s=wait_s)
 
     return check

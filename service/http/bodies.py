@@ -1,4 +1,4 @@
-"""Bodies as other clients send them: JSON of whatever type, and forms."""
+"""Reads the bodies of dialects: JSON under any content type, and forms."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -9,45 +9,45 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from service.base.errors import BadRequest, InvalidFields, NotStored
-from service.http.json_route import Body, check_encoding, parsed, read, validated
+from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validated
 
 logger = logging.getLogger(__name__)
 
 ReadBody = Callable[[type[Any], Request], Awaitable[Any]]
 
-MOST_FIELDS = 1000
-"""Of a form, repeated ones too."""
+MAX_FORM_FIELDS = 1000
+"""Limit of one form, repeated fields included."""
 
 
 async def json_body(model: type[Body], request: Request) -> Body:
-    """What a body says, which is JSON whatever type it declares.
+    """Read a body of JSON, whatever type its headers declare.
 
     Raises:
-        UnsupportedMediaType: it is compressed.
-        BadRequest, InvalidFields: it is not JSON, or not what the model wants.
+        UnsupportedMediaType: the body is compressed.
+        BadRequest, InvalidFields: the body is not JSON, or not valid in the model.
     """
     check_encoding(request.headers.get("content-encoding", ""))
-    return read(model, await request.body())
+    return parse_json_body(model, await request.body())
 
 
 async def form_or_json(model: type[Body], request: Request) -> Body:
-    """What query and body say.
+    """Read the fields of query and body.
 
     Raises:
         UnsupportedMediaType, BadRequest: the body cannot be read.
-        InvalidFields: it is not what the model wants.
+        InvalidFields: fields are not valid in the model.
     """
     return validated(model, await fields_of(request))
 
 
 def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, Sequence[str | int]]) -> Body:
-    """The native request of these fields.
+    """Make the native request from these fields.
 
     Args:
-        sent_as: where a field of it, "text" or "tags.keep", was in the request that the client has sent.
+        sent_as: for fields of the native request, such as "text" or "tags.keep", their paths in the client's request.
 
     Raises:
-        InvalidFields: by the names that the client has sent.
+        InvalidFields: fields are not valid; it has the client's names.
     """
     try:
         return validated(native, fields)
@@ -63,15 +63,15 @@ def _sent_at(place: Sequence[str | int], sent_as: Mapping[str, Sequence[str | in
 
 
 async def fields_of(request: Request) -> dict[str, Any]:
-    """The fields of the body, which is a form if its type says so and otherwise JSON, and those of the query that the
-    body does not have. One that is there several times is a list.
+    """Return the fields of query and body; those of the body count first. A repeated field is a list. The body is a
+    form if its content type is one, and JSON otherwise.
 
     Raises:
         UnsupportedMediaType: the body is compressed.
-        BadRequest: it is not what its type says.
-        NotStored: the system has none for its files.
+        BadRequest: the body is not what its content type says.
+        NotStored: the system has no room for uploaded files.
     """
-    if not hasattr(request.state, "fields"):  # read once, though the key may be among them
+    if not hasattr(request.state, "fields"):  # the check of the key may have read them already
         request.state.fields = _of_form(request.scope["query_string"], "query") | await _of_body(request)
     fields: dict[str, Any] = request.state.fields
     return fields
@@ -85,30 +85,32 @@ async def _of_body(request: Request) -> dict[str, Any]:
     body = await request.body()
     if media_type == "application/x-www-form-urlencoded":
         return _of_form(body, "body")
-    return parsed(body) if body else {}
+    return parse_json_object(body) if body else {}
 
 
 async def _of_parts(request: Request) -> dict[str, Any]:
     try:
-        # Its size is limited already: so may be that of a field.
-        form = await request.form(max_files=MOST_FIELDS, max_fields=MOST_FIELDS, max_part_size=2**31)
+        # The middleware limits the body, so a field needs no limit of its own.
+        form = await request.form(max_files=MAX_FORM_FIELDS, max_fields=MAX_FORM_FIELDS, max_part_size=2**31)
     except HTTPException as error:
-        raise BadRequest(f"the body is not a form: {error.detail}") from None
+        raise BadRequest(f"The body is not a form: {error.detail}") from None
     except UnicodeError as error:
-        raise BadRequest(f"the body is not in the charset that it declares: {error}") from None
-    except OSError as error:  # of the temporary file that a large part is written to
+        raise BadRequest(f"The body is not in the charset that it declares: {error}") from None
+    except OSError as error:  # large parts go to a temporary file
         logger.error("no room for an uploaded file: %s", error)
-        raise NotStored("the service has no room for the file now", retry_after_s=5) from None
+        raise NotStored("The service has no room for the file now", retry_after_s=5) from None
     return _gathered(form.multi_items())
 
 
 def _of_form(form: bytes, where: str) -> dict[str, Any]:
     try:
-        return _gathered(parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+        return _gathered(
+            parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
+        )
     except UnicodeDecodeError as error:
-        raise BadRequest(f"the {where} is not UTF-8: {error.reason}") from None
+        raise BadRequest(f"The {where} is not UTF-8: {error.reason}") from None
     except ValueError:
-        raise BadRequest(f"the {where} is a form of more than {MOST_FIELDS} fields") from None
+        raise BadRequest(f"The {where} must have at most {MAX_FORM_FIELDS} fields") from None
 
 
 def _gathered(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:

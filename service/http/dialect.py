@@ -1,4 +1,4 @@
-"""What the rest of HTTP knows of a dialect."""
+"""The definition of a dialect: the interface of another service, whose clients work here unchanged."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -14,20 +14,20 @@ from service.http import problems
 from service.http.access import Access, Guards
 from service.http.bodies import ReadBody, json_body
 from service.http.json_route import json_route
-from service.models.serving import Serving
+from service.models.models import Models
 
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
-"""Of errors that any route may answer with, in native terms."""
+"""Native statuses of the errors that any route may raise."""
 
 
 class Sent(BaseModel):
-    """What a client sends as JSON. Fields that are not known are ignored, types are not guessed."""
+    """Base of bodies of JSON. Unknown fields are ignored, and values are not converted."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 class ErrorBody(BaseModel):
-    """An error as a dialect shows it; fields that were not set are left out."""
+    """Base of a dialect's error bodies. Fields that are not set are left out."""
 
     @classmethod
     def of(cls, error: RequestError) -> Self:
@@ -37,21 +37,21 @@ class ErrorBody(BaseModel):
 @dataclass(frozen=True)
 class Dialect:
     name: str
-    """Its setting, its label in metrics, its tag in the OpenAPI document."""
+    """Name of its setting, of its label in metrics and of its tag in the OpenAPI document."""
     about: str
     paths: tuple[str, ...]
-    """Whatever is at or below these is answered as the dialect has it."""
+    """Errors at or below these paths have the dialect's shape."""
     error: type[ErrorBody]
-    routers: Callable[[Serving, Settings, Access], list[APIRouter]]
+    routers: Callable[[Models, Settings, Access], list[APIRouter]]
     statuses: Mapping[int, int] = field(default_factory=dict)
-    """Of errors: the dialect's by the native ones, where they differ."""
+    """The dialect's statuses of errors by the native ones, where they differ."""
     is_open_to_all: bool = False
-    """Whether pages of every origin may read answers in a browser."""
+    """Whether pages of every origin may read answers (CORS)."""
     paths_of_documents: tuple[str, ...] = ()
-    """Where files are sent to, which may be larger than other bodies."""
+    """Paths that take files, whose bodies may be larger than others."""
 
     def router(self, guards: Guards, read_body: ReadBody = json_body) -> APIRouter:
-        """A router of the dialect's routes that have these guards, and such bodies."""
+        """Return a router for routes with these guards and this kind of body."""
         return APIRouter(
             route_class=json_route(guards, read_body),
             dependencies=guards.described,
@@ -60,14 +60,14 @@ class Dialect:
         )
 
     def refusal(self, request: Request, error: RequestError) -> Response:  # noqa: ARG002
-        """The response to a request that fails with this error."""
+        """Return the answer to a request that failed with this error."""
         status = self.statuses.get(error.status, error.status)
         headers = error.headers if status == error.status else {}
         body = self.error.of(error).model_dump(exclude_unset=True)
         return problems.in_ascii(body, status, headers, "application/json")
 
     def documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
-        """OpenAPI's description of these errors, whose statuses are native ones."""
+        """Return OpenAPI's description of errors with these native statuses."""
         when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
             when[self.statuses.get(native, native)].append(problems.WHEN[native])
@@ -75,7 +75,7 @@ class Dialect:
 
 
 class Native:
-    """The service's own."""
+    """The service's own interface."""
 
     name = "native"
 
@@ -87,10 +87,10 @@ AnyDialect = Dialect | Native
 
 
 class Dialects:
-    """Those of a server.
+    """The dialects enabled on this server.
 
     Args:
-        native_paths: which are nobody else's, though they may be below the paths of a dialect.
+        native_paths: paths of the native interface, some of which are below the paths of a dialect.
     """
 
     def __init__(self, dialects: Iterable[Dialect], native_paths: Collection[str]) -> None:
@@ -100,13 +100,13 @@ class Dialects:
         paths = [(f"{path}/", dialect) for dialect in self._dialects for path in dialect.paths]
         self._paths = sorted(paths, key=lambda path: -len(path[0]))
         self.open_to_all = tuple(path for path, dialect in paths if dialect.is_open_to_all)
-        """Below these, pages of every origin may read answers."""
+        """Paths below which pages of every origin may read answers."""
 
     def __iter__(self) -> Iterator[Dialect]:
         return iter(self._dialects)
 
     def of(self, path: str) -> AnyDialect:
-        """Which a path belongs to: of several the one that names most of it, or else the first."""
+        """Return the dialect of a path: the one with the longest matching path, of equal ones the first."""
         if path in self._native_paths:
             return self._native
         below = f"{path}/"

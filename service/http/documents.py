@@ -1,4 +1,4 @@
-"""The routes of documents: they come as files of a form, are translated while others are, and are fetched as files."""
+"""The routes of documents: upload a file, ask for its progress, fetch its translation, delete it."""
 
 import json
 import time
@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.base.errors import InvalidFields, NotStored, UnknownDocument, UnprocessableRequest, UnsupportedMediaType
+from service.base.errors import InvalidFields, NotStored, UnknownDocument, UnsupportedMediaType
 from service.base.settings import Settings
 from service.http.access import Guards
 from service.http.bodies import fields_of
-from service.http.files import A_FILE, as_file, name_of, translated_name
+from service.http.files import FILE_ANSWER, as_file, name_of, translated_name
 from service.http.json_route import json_route, validated
 from service.http.problems import documented
 from service.jobs.job import Job, Status
@@ -22,45 +22,46 @@ from service.schemas.requests import TranslateRequest, TranslationOptions
 
 DOCUMENT_PATH = "/translate/document"
 STRINGS = {"source", "target", "model", "glossary_id"}
-"""Fields of a form that are what they are; others are JSON."""
+"""Fields of the form that are plain strings; others are JSON."""
 
 
 class DocumentForm(TranslationOptions):
-    """Fields other than the file are as those of /translate; what is no string there is JSON here."""
+    """The file, and options as in /translate. Options that are not strings there are JSON here."""
 
-    file: UploadFile = Field(description="What is translated; the end of its name tells its kind.")
+    file: UploadFile = Field(description="The document; the ending of its name tells its kind.")
     model: str | None = Field(
         default=None,
         min_length=1,
         description="A name from /models; by default the first translator for the languages.",
     )
     wait: bool = Field(
-        default=False, description="Answer with the translated file, and keep nothing, instead of telling where it is."
+        default=False,
+        description="Answer with the translated file, which is not kept, instead of with the document's id.",
     )
     timeout_s: float | None = Field(
-        default=None, gt=0, description="Seconds until the document is given up, waiting included."
+        default=None, gt=0, description="Seconds until the translation is given up, waiting included."
     )
     _data: bytes = b""
-    """Of the file."""
+    """Content of the file."""
 
 
 class DocumentCard(BaseModel):
     id: str
-    key: str | None = Field(default=None, description="What asks for the document; told once.")
+    key: str | None = Field(default=None, description="Needed to ask for the document; only the first answer has it.")
     status: Status
-    file_name: str = Field(description="Of the translation.")
+    file_name: str = Field(description="Name of the translated file.")
     source: str
     target: str
-    characters: int = Field(description="That are translated.")
+    characters: int = Field(description="Characters to translate.")
     progress: float = Field(description="0 to 1.")
-    seconds_remaining: float | None = Field(default=None, description="As it goes so far, while it is translated.")
-    error: str | None = Field(default=None, description="Why it cannot be translated, in a sentence.")
+    seconds_remaining: float | None = Field(default=None, description="Estimate, while the document is translated.")
+    error: str | None = Field(default=None, description="Why the translation failed, in one sentence.")
     created_at: datetime
-    expires_at: datetime | None = Field(default=None, description="When it is forgotten, once it is finished.")
+    expires_at: datetime | None = Field(default=None, description="When the document is deleted, once it is finished.")
 
 
 def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> APIRouter:
-    """Behind keys and rates where these are configured. A document is known by its id and its key alone."""
+    """Return the routes. A client needs the id and the key of a document, which only its sender gets."""
     router = APIRouter(
         route_class=json_route(guards, _read_form),
         dependencies=guards.described,
@@ -71,7 +72,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         DOCUMENT_PATH,
         status_code=202,
         response_model_exclude_none=True,
-        responses={**documented(400, 408, 413, 415, 422, 503, 504), **A_FILE},
+        responses={**documented(400, 408, 413, 415, 422, 503, 504), **FILE_ANSWER},
     )
     async def translate_document(form: Annotated[DocumentForm, Form()], _: Request) -> DocumentCard:
         """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
@@ -91,21 +92,21 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
 
     @router.get("/translate/document/{document_id}", response_model_exclude_none=True, responses=documented(422))
     async def get_document(_: Request, document_id: str, key: str) -> DocumentCard:
-        """How far it is."""
+        """Return the state of a document."""
         return _card(await jobs.get(document_id, key), settings)
 
     @router.get(
         "/translate/document/{document_id}/result",
         response_class=Response,
-        responses={**documented(409, 422), **A_FILE},
+        responses={**documented(409, 422), **FILE_ANSWER},
     )
     async def get_result(_: Request, document_id: str, key: str) -> Response:
-        """The translated file."""
+        """Return the translated file."""
         return as_file(*await jobs.result(document_id, key))
 
     @router.delete("/translate/document/{document_id}", status_code=204, responses=documented(422, 503))
     async def delete_document(_: Request, document_id: str, key: str) -> Response:
-        """Give it up, and forget it."""
+        """Stop the translation of a document, and delete it."""
         await jobs.delete(document_id, key)
         return Response(status_code=204)
 
@@ -113,10 +114,10 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
 
 
 async def _read_form(_: type[Any], request: Request) -> DocumentForm:
-    """Raises UnsupportedMediaType, BadRequest, InvalidFields."""
+    """Read the form. Raises UnsupportedMediaType, BadRequest, InvalidFields."""
     content_type = request.headers.get("content-type", "none")
     if content_type.partition(";")[0].strip().lower() != "multipart/form-data":
-        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads multipart/form-data")
+        raise UnsupportedMediaType(f"Content-Type must be multipart/form-data, not {content_type}")
     try:
         fields = await fields_of(request)
         form = validated(DocumentForm, {name: _value(name, value) for name, value in fields.items()})
@@ -132,15 +133,15 @@ def _value(name: str, value: Any) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise InvalidFields([((name,), f"must be JSON, and is {value[:40]}")]) from None
+        raise InvalidFields([((name,), f"must be JSON, not {value[:40]}")]) from None
 
 
 def _timeout_s(form: DocumentForm, settings: Settings) -> float:
-    """Raises UnprocessableRequest: it is above the limit."""
+    """Return the time limit of a document. Raises InvalidFields: the requested one is above the setting's."""
     limit = settings.max_timeout_s if form.wait else settings.document_timeout_s
     timeout_s = form.timeout_s or limit
     if timeout_s > limit:
-        raise UnprocessableRequest(f"timeout_s is {timeout_s:g}, the limit is {limit:g}")
+        raise InvalidFields([(("timeout_s",), f"must be at most {limit:g}, not {timeout_s:g}")])
     return timeout_s
 
 

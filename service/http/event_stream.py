@@ -1,4 +1,4 @@
-"""Answers in pieces, each sent as soon as it is there: server-sent events, or lines of JSON."""
+"""Streamed answers: each piece is sent as soon as it is ready, as a server-sent event or a line of JSON."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -9,16 +9,16 @@ from starlette.types import Receive, Scope, Send
 
 from service.base.errors import RequestError, unexpected
 from service.http.problems import refusal
-from service.schemas.answers import Piece
+from service.schemas.answers import StreamedPiece
 
 EVENTS, LINES, JSON = "text/event-stream", "application/x-ndjson", "application/json"
 QUALITY = re.compile(r"\bq\s*=\s*(\d(?:\.\d*)?)")
 LINE_ENDS = str.maketrans({character: f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"})
-"""JSON may have them as they are, and some clients end a line there."""
+"""Characters that are escaped: JSON allows them, but some clients end a line there."""
 
 
 def wanted(request: Request) -> str | None:
-    """The media type in which a client wants to have an answer in pieces, if it names one, and likes JSON no more."""
+    """Return the media type of the stream that a client accepts; None if it accepts none, or prefers JSON."""
     accepted: dict[str, float] = {}
     for one in ",".join(request.headers.getlist("accept")).lower().split(","):
         media_type, _, parameters = one.partition(";")
@@ -29,17 +29,17 @@ def wanted(request: Request) -> str | None:
 
 
 class EventStream(Response):
-    """Pieces and, at last, the whole answer. An error after the first piece is told as a piece is, and is the last.
+    """Pieces and then the whole answer. An error after the first piece is the last event.
 
     Args:
-        first: if it cannot be had, there is no stream, and the error has a status of its own.
-        rest: what comes behind it.
+        first: the first piece. It is made before the stream begins, so that an earlier error has its own status.
+        rest: the pieces after the first one, and the answer.
     """
 
     def __init__(
         self, first: BaseModel, rest: AsyncGenerator[BaseModel, None], media_type: str, request: Request
     ) -> None:
-        # Proxies would collect pieces until there are many.
+        # Without these headers, proxies would collect pieces before sending them.
         super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}, media_type=media_type)
         del self.headers["content-length"]
         self._first = first
@@ -54,7 +54,7 @@ class EventStream(Response):
                 await self._send(send, _name(one), self._json(one))
         except RequestError as error:
             await self._send(send, "error", bytes(refusal(self._request, error).body))
-        except Exception:  # the middleware logs it, and breaks the answer off
+        except Exception:  # the middleware logs it and closes the connection
             failed = unexpected(self._request.state.request_id)
             await self._send(send, "error", bytes(refusal(self._request, failed).body))
             raise
@@ -72,4 +72,4 @@ class EventStream(Response):
 
 
 def _name(one: BaseModel) -> str:
-    return "piece" if isinstance(one, Piece) else "answer"
+    return "piece" if isinstance(one, StreamedPiece) else "answer"

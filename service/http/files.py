@@ -1,4 +1,4 @@
-"""Files as clients send and fetch them."""
+"""Names and answers of the files that clients send and fetch."""
 
 from pathlib import PurePath
 from typing import Any
@@ -9,27 +9,27 @@ from fastapi import Response
 from service.documents.kinds import BY_NAME
 from service.jobs.job import Job
 
-MOST_CHARACTERS_OF_NAME = 255
-A_FILE: dict[int | str, dict[str, Any]] = {
+MAX_NAME_CHARACTERS = 255
+FILE_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
 }
-"""How OpenAPI describes it."""
+"""OpenAPI's description of an answer that is a file."""
 
 
 def name_of(file_name: str | None) -> str:
-    """Without folders."""
+    """Return the name without folders, shortened at its start if it is too long."""
     name = "".join(filter(str.isprintable, PurePath((file_name or "").replace("\\", "/")).name))
-    return name if len(name) <= MOST_CHARACTERS_OF_NAME else name[-MOST_CHARACTERS_OF_NAME:]
+    return name if len(name) <= MAX_NAME_CHARACTERS else name[-MAX_NAME_CHARACTERS:]
 
 
 def translated_name(job: Job) -> str:
-    """report.docx becomes report.fr.docx."""
+    """Return the name of the translated file: report.docx becomes report.fr.docx."""
     name = PurePath(job.file_name)
     return f"{name.stem}.{job.target}{name.suffix or BY_NAME[job.kind].endings[0]}"
 
 
 def as_file(job: Job, data: bytes) -> Response:
-    """What a browser saves, and never shows as a page of this service."""
+    """Return an answer that a browser saves, and never shows as a page of this service."""
     headers = {
         "content-type": BY_NAME[job.kind].media_type,  # without a charset: some files are UTF-16
         "content-disposition": f"attachment; filename*=UTF-8''{quote(translated_name(job), safe='')}",

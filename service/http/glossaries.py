@@ -1,11 +1,11 @@
-"""The routes of glossaries that are kept under a name."""
+"""The routes of stored glossaries."""
 
 import asyncio
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidGlossary
 from service.glossaries.entries import checked
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.access import Guards
@@ -22,7 +22,7 @@ from service.schemas.glossaries import (
 
 
 def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
-    """Behind keys and rates where these are configured. Whatever waits for the disk does so in a thread."""
+    """Return the routes. They wait for the disk in threads."""
     router = APIRouter(
         route_class=json_route(guards),
         dependencies=guards.described,
@@ -32,18 +32,18 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
 
     @router.post("/glossaries", status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def create_glossary(request: GlossaryRequest, _: Request) -> GlossaryCard:
-        """Keep a glossary, for requests to name by its id."""
+        """Store a glossary. Requests name it by its id."""
         dictionaries = await _in_thread(_dictionaries, request.dictionaries)
         return _card(await _in_thread(glossaries.create, request.name, dictionaries))
 
     @router.get("/glossaries", response_model_exclude_none=True)
     async def list_glossaries(_: Request) -> GlossariesResponse:
-        """All that are kept, the oldest first, without their entries."""
+        """List all glossaries, the oldest first, without their entries."""
         return GlossariesResponse(glossaries=[_card(one) for one in await _in_thread(glossaries.all)])
 
     @router.get("/glossaries/{glossary_id}", response_model_exclude_none=True)
     async def get_glossary(_: Request, glossary_id: str) -> GlossaryCard:
-        """One with its entries."""
+        """Return a glossary with its entries."""
         glossary, entries = await _in_thread(glossaries.whole, glossary_id)
         card = _card(glossary)
         for one, its_entries in zip(card.dictionaries, entries, strict=True):
@@ -52,25 +52,25 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
 
     @router.patch("/glossaries/{glossary_id}", responses=of_bodies, response_model_exclude_none=True)
     async def update_glossary(request: GlossaryUpdate, _: Request, glossary_id: str) -> GlossaryCard:
-        """Give it another name, and add entries."""
+        """Rename a glossary, or add entries."""
         dictionaries = await _in_thread(_dictionaries, request.dictionaries)
         return _card(await _in_thread(glossaries.update, glossary_id, request.name, dictionaries))
 
     @router.delete("/glossaries/{glossary_id}", status_code=204, responses=documented(503))
     async def delete_glossary(_: Request, glossary_id: str) -> Response:
-        """Forget it."""
+        """Delete a glossary."""
         await _in_thread(glossaries.delete, glossary_id)
         return Response(status_code=204)
 
     @router.put("/glossaries/{glossary_id}/dictionaries", responses=of_bodies, response_model_exclude_none=True)
     async def put_dictionary(request: DictionaryRequest, _: Request, glossary_id: str) -> DictionaryCard:
-        """Put a dictionary in place of the one of the same languages, or beside the others."""
+        """Store a dictionary, in place of the one of the same language pair if there is one."""
         ((pair, entries),) = (await _in_thread(_dictionaries, [request])).items()
         return _dictionary(await _in_thread(glossaries.put, glossary_id, *pair, entries))
 
     @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=documented(422, 503))
     async def delete_dictionary(_: Request, glossary_id: str, source: str, target: str) -> Response:
-        """Forget one of its dictionaries."""
+        """Delete one dictionary of a glossary."""
         await _in_thread(glossaries.delete_dictionary, glossary_id, source, target)
         return Response(status_code=204)
 
@@ -85,7 +85,7 @@ def _dictionaries(given: Sequence[DictionaryRequest]) -> dict[Pair, dict[str, st
     for one in given:
         pair = one.source, one.target
         if pair in dictionaries:
-            raise UnprocessableRequest(f"there are two dictionaries from {one.source} to {one.target}")
+            raise InvalidGlossary(f"Two dictionaries are from {one.source} to {one.target}")
         dictionaries[pair] = checked(one.entries.items())
     return dictionaries
 

@@ -1,6 +1,6 @@
-"""A route whose body is validated once, and whose answer is serialized once.
+"""A route that validates its body once and serializes its answer once.
 
-FastAPI routes and describes it; of FastAPI's way from a body to an answer nothing else is run.
+FastAPI finds the route and describes it; nothing else of FastAPI runs between body and answer.
 """
 
 import json
@@ -13,32 +13,36 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from service.base.errors import BadRequest, InvalidFields, UnsupportedMediaType
-from service.http import compression
 from service.http.access import Guards
+from service.http.compression import compressed_response
 
 Body = TypeVar("Body", bound=BaseModel)
 
 CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)
 NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
-"""Charsets that are UTF-8 or a part of it."""
+"""Charsets that are UTF-8 or a subset of it."""
+SUBJECT = re.compile(r"^\w+ should ")
+"""Pydantic's messages begin with "Input should" or "List should"."""
+VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
+"""Our messages for some types of pydantic's errors."""
 
 
 async def read_json(model: type[Body], request: Request) -> Body:
-    """What a body says that declares to be JSON.
+    """Read a body whose headers must declare JSON.
 
     Raises:
-        UnsupportedMediaType: it declares to be something else, or compressed.
-        BadRequest, InvalidFields: as `read` does.
+        UnsupportedMediaType: the headers declare another type, or compression.
+        BadRequest, InvalidFields: as in `parse_json_body`.
     """
     _check_headers(request)
-    return read(model, await request.body())
+    return parse_json_body(model, await request.body())
 
 
 def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitable[Any]] = read_json) -> type[APIRoute]:
-    """Routes that check who asks, and then that the body is what the endpoint wants.
+    """Return the class of routes that check the guards, then read and validate the body.
 
-    An endpoint takes a body, if it wants one, the request, and the parameters of its path and query by name; the latter
-    are strings. It answers with what is made into JSON, or with a response.
+    An endpoint takes the body, if its signature has one, the request, and the parameters of path and query by name, as
+    strings. It returns a response, or a value that becomes JSON.
     """
 
     class JsonRoute(APIRoute):
@@ -56,7 +60,7 @@ def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitab
                 if isinstance(answer, Response):
                     return answer
                 content = serializer.to_json(answer, exclude_none=exclude_none)
-                response = await compression.answer(content, request, "application/json")
+                response = await compressed_response(content, request, "application/json")
                 response.status_code = self.status_code or response.status_code
                 return response
 
@@ -65,86 +69,89 @@ def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitab
     return JsonRoute
 
 
-def read(model: type[Body], body: bytes) -> Body:
-    """What a body says.
+def parse_json_body(model: type[Body], body: bytes) -> Body:
+    """Validate a body of JSON.
 
     Raises:
-        BadRequest: it is not UTF-8, not JSON, or not an object.
-        InvalidFields: some are not what the model wants.
+        BadRequest: the body is not UTF-8, not JSON, or not an object.
+        InvalidFields: fields are not valid in the model.
     """
     try:
         return model.model_validate_json(body)
-    except ValidationError:  # read again, slower: in Python's words, which have the place of a mistake in characters
-        value = parsed(body)
+    except ValidationError:  # parse again by Python's slower parser, whose errors count in characters
+        value = parse_json_object(body)
     return validated(model, value)
 
 
 def validated(model: type[Body], value: dict[str, Any]) -> Body:
-    """These fields as the model has them.
+    """Validate fields.
 
     Raises:
-        BadRequest: there are too many.
-        InvalidFields: some are not what the model wants.
+        BadRequest: there are too many fields.
+        InvalidFields: fields are not valid in the model.
     """
     try:
         return model.model_validate(value)
     except ValidationError as error:
         found = error.errors(include_url=False)
     if not found[0]["loc"]:
-        raise BadRequest(f"the body: {_message(found[0])}")
+        raise BadRequest(f"The body {_message(found[0])}")
     raise InvalidFields([(item["loc"], _message(item)) for item in found])
 
 
-def parsed(body: bytes) -> dict[str, Any]:
-    """Raises BadRequest: it is not UTF-8, not JSON, or not an object."""
+def parse_json_object(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object. Raises BadRequest: the body is not UTF-8, not JSON, or not an object."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
-    if "\0" in text:  # JSON never has one; UTF-16, which the parser would read, has one in every ASCII character
-        raise BadRequest(f"the body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
+        raise BadRequest(f"The body is not UTF-8: {error.reason} at byte {error.start}") from error
+    if "\0" in text:  # JSON never has one, but UTF-16 does, which the parser would accept
+        raise BadRequest(f"The body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
     try:
         value = json.loads(body) if body else None
     except json.JSONDecodeError as error:
         reason = error.msg.removesuffix(" at")
-        raise BadRequest(f"the body is not JSON: {reason} at character {error.pos}") from error
+        raise BadRequest(f"The body is not JSON: {reason} at character {error.pos}") from error
     except (RecursionError, ValueError) as error:
         raise BadRequest(
-            "the body is JSON that cannot be read: nested too deeply, or with a number of too many digits"
+            "The body is JSON that cannot be read: it is nested too deeply, or has a number with too many digits"
         ) from error
     if not isinstance(value, dict):
-        raise BadRequest("the body is not a JSON object")
+        raise BadRequest("The body is not a JSON object")
     return value
 
 
 def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
-    """The parameters that are there, of those that the endpoint takes."""
+    """Return the parameters of the query that the endpoint takes. Raises InvalidFields: a required one is missing."""
     given = {name: value for name, value in request.query_params.items() if name in is_required}
     missing = [name for name, required in is_required.items() if required and name not in given]
     if missing:
-        raise InvalidFields([(("query", name), "Field required") for name in missing])
+        raise InvalidFields([(("query", name), "is required") for name in missing])
     return given
 
 
 def _message(item: Any) -> str:
-    """Pydantic's message, with the number that is out of range, and our own refusals in their own words."""
+    """Return what is wrong with a field, as a clause that begins with a verb. The field's name goes in front of it."""
+    if item["type"] in VERBS:
+        return VERBS[item["type"]]
+    message = SUBJECT.sub("must ", item["msg"].removeprefix("Value error, "))
     if item.get("ctx", {}).keys() & {"ge", "gt", "le", "lt"}:
-        return f"{item['msg']}, not {item['input']}"
-    return str(item["msg"]).removeprefix("Value error, ")
+        return f"{message}, not {item['input']}"
+    return f"is invalid: {message}" if message[0].isupper() else message
 
 
 def _check_headers(request: Request) -> None:
-    headers: dict[bytes, bytes] = dict(reversed(request.scope["headers"]))  # the first of those with one name
+    headers: dict[bytes, bytes] = dict(reversed(request.scope["headers"]))  # of several with one name the first
     content_type = headers.get(b"content-type", b"none").decode("latin-1")
     media_type, _, parameters = content_type.partition(";")
     charset = CHARSET.search(parameters)
     is_utf8 = charset is None or charset[1].lower() in NAMES_OF_UTF8
     if media_type.strip().lower() != "application/json" or not is_utf8:
-        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads application/json in UTF-8")
+        raise UnsupportedMediaType(f"Content-Type must be application/json in UTF-8, not {content_type}")
     check_encoding(headers.get(b"content-encoding", b"").decode("latin-1"))
 
 
 def check_encoding(encoding: str) -> None:
-    """Raises UnsupportedMediaType: the body is compressed."""
+    """Refuse a compressed body. Raises UnsupportedMediaType."""
     if encoding.lower() not in ("", "identity"):
-        raise UnsupportedMediaType(f"the content encoding is {encoding}, this route reads none")
+        raise UnsupportedMediaType(f"Content-Encoding {encoding} is not supported here")

@@ -1,4 +1,4 @@
-"""API keys: those of a setting, and those of a file that may change while the service runs."""
+"""The API keys of a setting, and of a file that may change while the service runs."""
 
 import hmac
 import logging
@@ -11,10 +11,10 @@ logger = logging.getLogger(__name__)
 
 
 class Keys:
-    """Every key that lets a request in. Neither log nor errors ever show one.
+    """All valid keys. Logs and errors never show one.
 
     Raises:
-        StartRefused: the file of keys cannot be read, or has none.
+        StartRefused: the file of keys cannot be read, or has no key.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -23,15 +23,15 @@ class Keys:
         self._keys = self._given + _read(self._file)
 
     def __bool__(self) -> bool:
-        """Whether keys are wanted at all."""
+        """Whether requests need a key."""
         return bool(self._keys)
 
     def have(self, key: bytes) -> bool:
-        # Every key is compared, each in constant time, so that the answer's time tells nothing about the keys.
+        # Compare with every key, each in constant time, so that response times reveal nothing about the keys.
         return sum(hmac.compare_digest(key, own) for own in self._keys) > 0
 
     def reread(self) -> None:
-        """Take the keys that the file has now; if it cannot be read or has none, log why and keep the old ones."""
+        """Read the file again. If it cannot be read or has no key, log why and keep the old keys."""
         if self._file is None:
             return
         try:
@@ -48,10 +48,10 @@ def _read(file: Path | None) -> list[bytes]:
     try:
         lines = file.read_text("utf-8-sig").splitlines()
     except OSError as error:
-        raise StartRefused(f"the file of API keys {file} cannot be read: {error.strerror}") from None
+        raise StartRefused(f"The file of API keys {file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise StartRefused(f"the file of API keys {file} is not UTF-8") from None
+        raise StartRefused(f"The file of API keys {file} is not UTF-8") from None
     keys = [line.strip().encode() for line in lines if line.strip()]
     if not keys:
-        raise StartRefused(f"the file of API keys {file} has no key")
+        raise StartRefused(f"The file of API keys {file} has no key")
     return keys

@@ -1,4 +1,4 @@
-"""What every request passes, as plain ASGI: its id, limits on its body, a client that leaves, its errors, its count."""
+"""ASGI middleware: a request's id, limits of its body, cancellation when its client leaves, errors, metrics, log."""
 
 import asyncio
 import logging
@@ -13,11 +13,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.base.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge, unexpected
-from service.base.log import harmless
+from service.base.log import escaped
 from service.base.metrics import Metrics
 from service.http.dialect import AnyDialect, Dialects
 from service.models.serving import Serving
 from service.schemas.timing import Timing
+from service.tasks.context import Context
 
 logger = logging.getLogger(__name__)
 
@@ -27,25 +28,25 @@ REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{0,128})?")
 
 OPERATIONS = frozenset({"/health/live", "/health/ready", "/metrics"})
-"""What machines ask all day long: their lines would bury the others."""
+"""Paths that machines ask all day long; their lines would bury the others in the log."""
 
 UNMATCHED = "unmatched"
-"""What metrics call a path that no route takes. Only the log has the path."""
+"""The route label in metrics where no route matches. Only the log has the path."""
 
 UNMATCHED_PAUSE_S = 1.0
-"""Without access log, a path that no route takes is still logged, so that a wrong prefix of a proxy can be found. One
-line in so many seconds is enough for that: strangers may try paths all day long."""
+"""Seconds between logged paths without a route, where there is no access log. They show a proxy's wrong prefix, and
+one line is enough for that: strangers may try paths all day long."""
 
 
 class Middleware:
-    """Gives every request its id and timing, answers its error, counts it once, and logs it where that is asked for.
+    """Gives every request an id and a timing, answers its errors, counts it once, and logs it if the setting says so.
 
     Args:
-        dialects: whose errors are answered in shapes of their own.
-        at_once: handlers of POST by their paths. They are called at once: FastAPI's way to them takes as long as they.
-        max_body_bytes, body_timeout_s: a body is not read on when it is larger, or announces so, or comes more slowly.
-        max_bytes_at: the same, at paths that have a limit of their own.
-        access_log: whether to log a line for each request, and not only for some of those that no route takes.
+        dialects: the dialects enabled on this server; each answers errors in its own shape.
+        direct_handlers: handlers of POST by path, called without FastAPI's routing, which takes as long as they do.
+        max_body_bytes, body_timeout_s: a larger or slower body is refused without reading the rest.
+        max_bytes_at: limits of paths that have their own.
+        access_log: whether to log a line for each request; otherwise only some without a route are logged.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Middleware:
         metrics: Metrics,
         serving: Serving,
         dialects: Dialects,
-        at_once: Mapping[str, Handler],
+        direct_handlers: Mapping[str, Handler],
         max_body_bytes: int,
         body_timeout_s: float,
         access_log: bool,
@@ -64,7 +65,7 @@ class Middleware:
         self._metrics = metrics
         self._serving = serving
         self._dialects = dialects
-        self._at_once = at_once
+        self._direct_handlers = direct_handlers
         self._max_body_bytes = max_body_bytes
         self._max_bytes_at = max_bytes_at
         self._body_timeout_s = body_timeout_s
@@ -77,10 +78,10 @@ class Middleware:
             return
         began = perf_counter()
         method = scope["method"]
-        if method == "HEAD":  # the server leaves the body out
+        if method == "HEAD":  # the server sends no body then
             scope = {**scope, "method": "GET"}
         dialect = self._dialects.of(scope["path"])
-        handle = self._at_once.get(scope["path"]) if method == "POST" else None
+        handle = self._direct_handlers.get(scope["path"]) if method == "POST" else None
         max_body_bytes = self._max_bytes_at.get(scope["path"], self._max_body_bytes)
         exchange = _Exchange(scope, receive, send, self._serving, max_body_bytes, self._body_timeout_s)
         try:
@@ -91,7 +92,7 @@ class Middleware:
                 await answer(scope, exchange.receive, exchange.send)
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a panic of a library in Rust is no Exception
+        except BaseException as error:  # a panic in a library of Rust is not an Exception
             await exchange.fail(error, dialect)
         finally:
             exchange.end()
@@ -102,7 +103,7 @@ class Middleware:
             is_lost = route == UNMATCHED and status >= 400
             if self._access_log or (is_lost and self._may_tell_of_the_lost(began)):
                 level = logging.DEBUG if route in OPERATIONS and status < 400 else logging.INFO
-                path = harmless(scope["path"]) if route == UNMATCHED else route
+                path = escaped(scope["path"]) if route == UNMATCHED else route
                 _log_access(level, exchange.request_id, method, path, status, seconds)
 
     def _may_tell_of_the_lost(self, now: float) -> bool:
@@ -118,10 +119,10 @@ def _log_access(level: int, request_id: str, method: str, path: str, status: int
 
 
 class _Exchange:
-    """A request and its answer. Once the request is read, its client is watched: when it leaves, the work is cancelled.
+    """A request and its answer. After the body is read, the work is cancelled if the client disconnects.
 
-    If a body was not read to its end, the answer closes the connection: the server would read the rest without limits.
-    So does an answer of a server that drains: another request on this connection might come when it has gone.
+    The answer closes the connection if the body was not read to its end, since the server would read the rest without
+    limits. It also does while the server drains, since a later request on this connection would find it gone.
     """
 
     def __init__(
@@ -142,13 +143,13 @@ class _Exchange:
         self._body_ends_at = asyncio.get_running_loop().time() + body_timeout_s
         self._body_size = 0
         self._body_was_read = False
-        self._headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # the first of those with one name
+        self._headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # of several with one name the first
         given_id = self._headers.get(b"x-request-id", b"")
         self.request_id = given_id.decode() if REQUEST_ID.fullmatch(given_id) else f"{random.getrandbits(128):032x}"
         self._timing = Timing()
-        scope.setdefault("state", {}).update(request_id=self.request_id, timing=self._timing)
+        scope.setdefault("state", {}).update(request_id=self.request_id, context=Context(self._timing))
         self.status: int | None = None
-        """Of the answer, once there is one."""
+        """Status of the answer, once it has begun."""
         work = asyncio.current_task()
         assert work is not None, "ASGI runs in a task"
         self._work = work
@@ -164,10 +165,10 @@ class _Exchange:
             async with asyncio.timeout_at(self._body_ends_at):
                 message = await self._receive()
         except TimeoutError:
-            after = f"after {self._body_timeout_s:g} s"
-            raise BodyTooSlow(f"{after} the body had not come, only {self._body_size} bytes") from None
+            only = f"only {self._body_size} bytes of the body arrived"
+            raise BodyTooSlow(f"After {self._body_timeout_s:g} s {only}") from None
         if message["type"] == "http.disconnect":
-            raise ClientGone("the client left before its body was read")
+            raise ClientGone("The client left before its body was read")
         self._body_size += len(message.get("body", b""))
         self._check_size(self._body_size, "has at least")
         if not message.get("more_body", False):
@@ -183,11 +184,11 @@ class _Exchange:
         await self._send(message)
 
     async def fail(self, error: BaseException, dialect: AnyDialect) -> None:
-        """Answer an error, unless nobody is left to read the answer. One that nobody expected is logged with the
-        request id, and answered without a word about its cause.
+        """Answer an error, unless the client has left. An unexpected error is logged with the request id, and its
+        answer tells nothing of the cause.
 
         Raises:
-            BaseException: this error, if the response has begun: all that is left is to break it off.
+            BaseException: this error, if the answer has begun and can only be broken off.
         """
         self.end()
         if self._client_left:
@@ -195,8 +196,8 @@ class _Exchange:
         if self._client_left or isinstance(error, ClientGone):
             self.status = ClientGone.status
             return
-        if isinstance(error, asyncio.CancelledError):  # the server has drained and waits no longer
-            refused: RequestError = Draining("the service stopped before this request was answered", retry_after_s=5)
+        if isinstance(error, asyncio.CancelledError):  # the time to drain is over
+            refused: RequestError = Draining("The service stopped before this request was answered", retry_after_s=5)
         elif isinstance(error, RequestError) and self.status is None:
             refused = error
         else:
@@ -208,7 +209,7 @@ class _Exchange:
         await dialect.refusal(Request(self._scope), refused)(self._scope, self._receive, self.send)
 
     def end(self) -> None:
-        """Watch the client no longer."""
+        """Stop watching the client."""
         if self._watch is not None:
             self._watch.cancel()
 
@@ -220,7 +221,7 @@ class _Exchange:
 
     def _check_size(self, size: int, verb: str) -> None:
         if size > self._max_body_bytes:
-            raise TooLarge(f"the body {verb} {size} bytes, the limit is {self._max_body_bytes}")
+            raise TooLarge(f"The body {verb} {size} bytes; the limit is {self._max_body_bytes}")
 
     def _further_headers(self) -> Iterator[tuple[bytes, bytes]]:
         announced = self._headers.get(b"content-length", b"")

@@ -1,4 +1,4 @@
-"""Which pages of other origins may read answers in a browser (CORS)."""
+"""Pages of other origins that may read answers in a browser (CORS)."""
 
 from collections.abc import Sequence
 
@@ -7,26 +7,26 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.http.dialect import Dialects
 
-ASKED = ["Authorization", "Content-Type", "traceparent", "X-Request-ID"]
-TOLD = ["Retry-After", "Server-Timing", "traceparent", "X-Request-ID"]
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+REQUEST_HEADERS = ["Authorization", "Content-Type", "traceparent", "X-Request-ID"]
+"""Headers that a page may send."""
+RESPONSE_HEADERS = ["Retry-After", "Server-Timing", "traceparent", "X-Request-ID"]
+"""Headers that a page may read."""
 
 
 class Origins:
-    """Those that are configured, and any below the paths of dialects that have it so.
-
-    Args:
-        allowed: those that are configured.
-    """
+    """Middleware that lets pages of the configured origins read all answers, and pages of any origin the answers of
+    dialects that are open to all."""
 
     def __init__(self, app: ASGIApp, allowed: Sequence[str], dialects: Dialects) -> None:
-        self._app = _read_from(allowed, app, ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]) if allowed else app
-        self._open_to_all = _read_from(["*"], app, ["*"])
-        self._paths = dialects.open_to_all
+        self._app = _readable_by(allowed, app, METHODS) if allowed else app
+        self._open_app = _readable_by(["*"], app, ["*"])
+        self._open_paths = dialects.open_to_all
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_open = scope["type"] == "http" and scope["path"].startswith(self._paths)
-        await (self._open_to_all if is_open else self._app)(scope, receive, send)
+        is_open = scope["type"] == "http" and scope["path"].startswith(self._open_paths)
+        await (self._open_app if is_open else self._app)(scope, receive, send)
 
 
-def _read_from(origins: Sequence[str], app: ASGIApp, methods: Sequence[str]) -> CORSMiddleware:
-    return CORSMiddleware(app, origins, methods, ASKED, expose_headers=TOLD)
+def _readable_by(origins: Sequence[str], app: ASGIApp, methods: Sequence[str]) -> CORSMiddleware:
+    return CORSMiddleware(app, origins, methods, REQUEST_HEADERS, expose_headers=RESPONSE_HEADERS)

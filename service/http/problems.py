@@ -1,7 +1,7 @@
-"""Errors to HTTP, once: every error leaves as RFC 9457 problem details, but below the paths of a dialect."""
+"""The answer to an error: RFC 9457 problem details, except below the paths of a dialect."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -13,48 +13,69 @@ from starlette.routing import Route
 from service.base.errors import MethodNotAllowed, RequestError, UnknownPath
 
 
+def codes(error: type[RequestError] = RequestError) -> Iterator[tuple[str, int]]:
+    """Yield the code and the status of each error that is answered with a problem."""
+    if "code" in vars(error):
+        yield error.code, error.status
+    for subclass in error.__subclasses__():
+        yield from codes(subclass)
+
+
 class FieldProblem(BaseModel):
-    loc: list[str | int]
-    msg: str
+    loc: list[str | int] = Field(description="Path of the field in the request.", examples=[["text"]])
+    msg: str = Field(description="What is wrong with the field.", examples=["must not be empty"])
 
 
 class Problem(BaseModel):
     """RFC 9457 problem details."""
 
-    type: str = "about:blank"
-    title: str
+    type: str = Field(
+        description="Reference to the code in the documentation: docs/errors.md.", examples=["errors#target_required"]
+    )
+    code: str = Field(
+        description="What went wrong, for programs. Codes never change.",
+        examples=["target_required"],
+        json_schema_extra=lambda schema: schema.update(enum=[code for code, _ in codes()]),
+    )
+    title: str = Field(description="The code in words.", examples=["Target required"])
     status: int
-    detail: str = Field(description="One sentence.")
+    detail: str = Field(
+        description="What went wrong, for people. The wording may change.",
+        examples=["`target` is required; available: de, fr"],
+    )
     request_id: str
-    errors: list[FieldProblem] | None = Field(default=None, description="What is wrong with which field.")
+    errors: list[FieldProblem] | None = Field(default=None, description="Each invalid field.")
 
 
 MEDIA_TYPE = "application/problem+json"
 SCHEMAS = "#/components/schemas/"
-OF_FASTAPI = {"schema": {"$ref": f"{SCHEMAS}HTTPValidationError"}}
+FASTAPI_ERROR = {"schema": {"$ref": f"{SCHEMAS}HTTPValidationError"}}
 
 WHEN = {
     400: "The body is not JSON, not UTF-8, or not an object.",
     401: "The key is missing.",
     403: "The key is wrong.",
     404: "No model has this name, no glossary this id, or no document this id and key.",
-    408: "The body did not come in time.",
-    409: "The models stay as they are, or the document is not translated yet; the detail says why.",
-    413: "The body or a text is over its limit.",
-    415: "The content type is not JSON.",
-    422: "Well-formed, but not acceptable.",
-    429: "This client's rate limit.",
-    500: "A bug; logged under the request id.",
-    503: "Starting, draining, broken, no room for a file, or the queue is full; Retry-After says when to come again.",
-    504: "The request's deadline passed.",
+    408: "The body did not arrive in time.",
+    409: "The models were not replaced, or the document is not translated yet; the detail says why.",
+    413: "The body or a text is larger than its limit.",
+    415: "The content type is not supported.",
+    422: "The request is well-formed, but cannot be done.",
+    429: "This client has sent more requests than its rate allows.",
+    500: "A bug; the log has it under the request id.",
+    503: "The service is starting, draining or broken, a queue is full, or a file cannot be written; Retry-After says "
+    "when to try again.",
+    504: "The deadline of the request passed.",
 }
 
 
 def refusal(request: Request, error: RequestError) -> Response:
-    """The response to a request that fails with this error."""
+    """Return the answer to a request that failed with this error."""
     fields = [FieldProblem(loc=list(loc), msg=msg) for loc, msg in error.fields]
     problem = Problem(
-        title=error.title,
+        type=f"errors#{error.code}",
+        code=error.code,
+        title=error.code.replace("_", " ").capitalize(),
         status=error.status,
         detail=str(error),
         request_id=request.state.request_id,
@@ -64,52 +85,53 @@ def refusal(request: Request, error: RequestError) -> Response:
 
 
 def in_ascii(body: Any, status: int, headers: Mapping[str, str], media_type: str) -> Response:
-    """JSON. What is quoted from a request may hold half of a surrogate pair, which UTF-8 cannot."""
+    """Return JSON in ASCII: a quoted request may hold half of a surrogate pair, which UTF-8 cannot write."""
     return Response(json.dumps(body), status, headers, media_type)
 
 
 async def not_routed(request: Request, error: HTTPException) -> Response:
-    """Name what no route takes. It answers nothing: the middleware does, as it does for all other errors.
+    """Raise a named error where no route matches. The middleware answers it, as it answers all other errors.
 
     Raises:
         UnknownPath, MethodNotAllowed
     """
     if error.status_code == 404:
-        raise UnknownPath(f"there is nothing at {request.url.path}")
+        raise UnknownPath(f"Nothing is at {request.url.path}")
     if error.status_code == 405:
-        raise MethodNotAllowed(f"{request.url.path} does not take {request.method}", _methods(request))
+        allowed = _methods(request)
+        raise MethodNotAllowed(f"{request.url.path} does not take {request.method}; allowed: {allowed}", allowed)
     raise error
 
 
 def _methods(request: Request) -> str:
-    """Those of a path, which may have a route for each."""
+    """Return the methods of a path, which may have a route for each."""
     path = request.scope["route"].path
     routes = [route for route in request.app.routes if isinstance(route, Route) and route.path == path]
     return ", ".join(sorted({method for route in routes for method in route.methods or ()}))
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI's description of these problems."""
+    """Return OpenAPI's description of problems with these statuses."""
     return {status: described(WHEN[status], Problem, MEDIA_TYPE) for status in statuses}
 
 
 def described(description: str, error: type[BaseModel], media_type: str = "application/json") -> dict[str, Any]:
-    """OpenAPI's description of an error. It names the schema: given the model, FastAPI would make a validator for each
-    route and status, which takes as long as the rest of an application."""
+    """Return OpenAPI's description of an error. It names the schema: given the model, FastAPI would make a validator
+    for each route and status, which takes as long as building the rest of the application."""
     schema = {"$ref": f"{SCHEMAS}{error.__name__}"}
     return {"description": description, "content": {media_type: {"schema": schema}}}
 
 
 def openapi_of(app: FastAPI, errors: Sequence[type[BaseModel]]) -> Callable[[], dict[str, Any]]:
-    """The application's OpenAPI document with these errors, and without those of FastAPI's own validation, which never
-    runs."""
+    """Return the function that makes the OpenAPI document, with the schemas of these errors. It leaves out the errors
+    of FastAPI's own validation, which never runs."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
         document = plain()
         for operation in (operation for path in document["paths"].values() for operation in path.values()):
             for status, response in [*operation["responses"].items()]:
-                if response.get("content", {}).get("application/json") == OF_FASTAPI:
+                if response.get("content", {}).get("application/json") == FASTAPI_ERROR:
                     del operation["responses"][status]
         schemas = document["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):

@@ -1,4 +1,4 @@
-"""The rates of clients, counted by one process for several servers."""
+"""Counts the requests of clients in one process for several servers."""
 
 import json
 import socketserver
@@ -8,7 +8,7 @@ from service.http.access import RateLimiter
 
 
 class Rates(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Counts requests for all servers: a client as a line of JSON, and as answer a line with the seconds to wait."""
+    """Reads a client as one line of JSON, counts its request, and answers a line with the seconds to wait."""
 
     daemon_threads = True
 

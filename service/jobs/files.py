@@ -1,4 +1,4 @@
-"""The files of documents: each as it came, and as it is translated, for this service's user alone."""
+"""The files of documents, original and translation. Only the user that runs the service can read them."""
 
 import os
 import time
@@ -9,14 +9,14 @@ from pathlib import Path
 from service.base.errors import UnknownDocument
 
 YOUNG_S = 15.0
-"""A file without a job that is so old is one that was left behind; a younger one may be about to get its job."""
+"""A file without a job is deleted after this time. A younger one may be about to get its job."""
 
 
 class JobFiles:
-    """Whoever reads one that was deleted meanwhile gets UnknownDocument.
+    """The files of all jobs. Reading a deleted file raises UnknownDocument.
 
     Args:
-        directory: where they are, or will be.
+        directory: the folder of the files, which is made with the first one.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -42,7 +42,7 @@ class JobFiles:
         (self._directory / f"{job_id}.result").unlink(missing_ok=True)
 
     def delete_others(self, known: Collection[str]) -> None:
-        """Delete what belongs to no job that is known."""
+        """Delete files that belong to none of these jobs."""
         for file in self._directory.iterdir() if self._directory.is_dir() else ():
             with suppress(FileNotFoundError):
                 if file.stem not in known and file.stat().st_mtime < time.time() - YOUNG_S:
@@ -55,11 +55,11 @@ class JobFiles:
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as writing:
                 writing.write(data)
         except OSError:
-            path.unlink(missing_ok=True)  # a part of it is of no use, and the disk may be full
+            path.unlink(missing_ok=True)  # a partial file is useless, and the disk may be full
             raise
 
     def _read(self, name: str) -> bytes:
         try:
             return (self._directory / name).read_bytes()
         except FileNotFoundError:
-            raise UnknownDocument("the document was deleted") from None
+            raise UnknownDocument("The document was deleted") from None

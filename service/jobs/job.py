@@ -1,4 +1,4 @@
-"""A document that somebody wants translated, as all servers know it."""
+"""A document to translate, as all servers see it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,12 +8,12 @@ Status = Literal["queued", "translating", "done", "error"]
 
 @dataclass(frozen=True)
 class Job:
-    """Times are seconds since 1970, which all processes share."""
+    """One document. Times are seconds since 1970, the same for all processes."""
 
     id: str
     file_name: str
     kind: str
-    """The name of one of the kinds of documents."""
+    """Name of the kind of document (documents/kinds.py)."""
     source: str
     target: str
     options: str
@@ -21,14 +21,14 @@ class Job:
     status: Status
     n_characters: int
     n_translated: int
-    """Of these characters."""
+    """Characters that are translated so far."""
     created_at: float
     deadline: float
-    """When it is given up."""
+    """Time when the translation is given up."""
     begun_at: float | None
     finished_at: float | None
     error: str | None
-    """Why it could not be translated, in a sentence."""
+    """Why the translation failed, in one sentence."""
 
     @property
     def is_finished(self) -> bool:
@@ -40,7 +40,7 @@ class Job:
         return 1.0 if self.status == "done" else self.n_translated / max(1, self.n_characters)
 
     def remaining_s(self, now: float) -> float | None:
-        """As it went so far; None where nothing tells."""
+        """Estimate the remaining time from the speed so far; None before there is one."""
         if self.status != "translating" or self.begun_at is None or self.n_translated == 0:
             return None
         return (now - self.begun_at) * (self.n_characters - self.n_translated) / self.n_translated

@@ -1,4 +1,4 @@
-"""Documents as texts, and back, beside the event loop: small files of text in a thread, others in a process."""
+"""Reading and writing documents beside the event loop: small text files in a thread, all others in a process."""
 
 import asyncio
 import json
@@ -8,133 +8,133 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.base.errors import RequestError, TooLarge, UnprocessableRequest, UnsupportedMediaType
+from service.base.errors import InvalidDocument, RequestError, TooLarge, UnsupportedFileType
 from service.base.settings import PREFIX
 from service.documents.archive import is_zip
 from service.documents.kinds import BY_NAME, kind_of
-from service.documents.messages import N_LENGTHS, lengths_of, packed
+from service.documents.messages import LENGTHS, pack_message
 from service.schemas.requests import Format
 
-SMALL = 32_768
-"""Bytes of a file of text that is read faster than a process begins."""
-LONGEST_S = 60.0
-"""After which a document that is still being read is refused."""
-IDLE_S = 60.0
-"""For so long the process waits for the next document."""
+MAX_SMALL_BYTES = 32_768
+"""A text file of this size is read faster than a process starts."""
+TIMEOUT_S = 60.0
+"""Time to read or write one document."""
+IDLE_TIMEOUT_S = 60.0
+"""Time after which a process without work ends."""
 ERRORS: dict[str, type[RequestError]] = {
-    error.__name__: error for error in (UnprocessableRequest, TooLarge, UnsupportedMediaType)
+    error.__name__: error for error in (InvalidDocument, TooLarge, UnsupportedFileType)
 }
 
 
 @dataclass(frozen=True)
 class Texts:
-    """What a document of a kind has to translate."""
+    """The texts of a document, in order, and the kind of the document."""
 
     kind: str
     format: Format
     texts: list[str]
 
 
-class Reading:
-    """One document at a time, as that takes memory.
+class DocumentReader:
+    """Reads and writes one document at a time, as each takes memory.
 
     Args:
-        most_bytes: how large a document may be, unpacked.
+        max_bytes: size limit of a document, unpacked.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._turn = asyncio.Lock()
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
-        self._end: asyncio.TimerHandle | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._stopping: asyncio.Task[None] | None = None
 
     async def read(self, file_name: str, data: bytes, kind: str | None = None) -> Texts:
-        """What a document has to translate.
+        """Return the texts of a document.
 
         Args:
-            kind: by default its name and its content tell.
+            kind: the kind of the document; by default it is found by name and content.
 
         Raises:
-            UnsupportedMediaType, UnprocessableRequest, TooLarge: it cannot be read.
+            UnsupportedMediaType, UnprocessableRequest, TooLarge: the document cannot be read.
         """
         if _is_small(data):
             return await asyncio.to_thread(self._read, file_name, data, kind)
         which = {"file_name": file_name} if kind is None else {"kind": kind}
-        return Texts(**(await self._asked(which, data))[0])
+        return Texts(**(await self._ask(which, data))[0])
 
-    async def written(self, kind: str, data: bytes, translations: Sequence[str]) -> bytes:
-        """The document with these translations for its texts."""
+    async def write(self, kind: str, data: bytes, translations: Sequence[str]) -> bytes:
+        """Return the document with its texts replaced by these translations."""
         if _is_small(data):
-            return await asyncio.to_thread(lambda: BY_NAME[kind].read(data, self._most_bytes).written(translations))
-        return (await self._asked({"kind": kind, "translations": translations}, data))[1]
+            return await asyncio.to_thread(lambda: BY_NAME[kind].read(data, self._max_bytes).written(translations))
+        return (await self._ask({"kind": kind, "translations": translations}, data))[1]
 
     async def stop(self) -> None:
-        """End the process; another one begins if it is needed."""
-        async with self._turn:
-            await self._stopped()
+        """End the process; the next document starts another one."""
+        async with self._lock:
+            await self._kill()
 
     def _read(self, file_name: str, data: bytes, name: str | None) -> Texts:
         kind = BY_NAME[name] if name is not None else kind_of(file_name, data)
-        contents = kind.read(data, self._most_bytes)
+        contents = kind.read(data, self._max_bytes)
         return Texts(kind.name, contents.format, contents.texts)
 
-    async def _asked(self, question: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
-        message = await asyncio.to_thread(packed, question, data)
-        async with self._turn:
-            header, file = await self._exchanged(message)
+    async def _ask(self, request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+        message = await asyncio.to_thread(pack_message, request, data)
+        async with self._lock:
+            header, file = await self._exchange(message)
         if "error" in header:
-            raise ERRORS.get(header["error"], UnprocessableRequest)(header["detail"])
+            raise ERRORS.get(header["error"], InvalidDocument)(header["detail"])
         return header, file
 
-    async def _exchanged(self, message: bytes) -> tuple[dict[str, Any], bytes]:
-        process = await self._begun()
-        questions, answers = process.stdin, process.stdout
-        assert questions is not None
+    async def _exchange(self, message: bytes) -> tuple[dict[str, Any], bytes]:
+        process = await self._running_process()
+        requests, answers = process.stdin, process.stdout
+        assert requests is not None
         assert answers is not None
         is_answered = False
         try:
-            async with asyncio.timeout(LONGEST_S):
-                questions.write(message)
-                await questions.drain()
-                n_said, n_file = lengths_of(await answers.readexactly(N_LENGTHS))
-                said = await answers.readexactly(n_said)
+            async with asyncio.timeout(TIMEOUT_S):
+                requests.write(message)
+                await requests.drain()
+                n_text, n_file = LENGTHS.unpack(await answers.readexactly(LENGTHS.size))
+                text = await answers.readexactly(n_text)
                 file = await answers.readexactly(n_file)
             is_answered = True
         except TimeoutError:
-            raise UnprocessableRequest(f"the document cannot be read within {LONGEST_S:g} s") from None
+            raise InvalidDocument(f"The document cannot be read within {TIMEOUT_S:g} s") from None
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise UnprocessableRequest("the document cannot be read: the process that reads it ended") from None
+            raise InvalidDocument("The document cannot be read: the process that reads it ended") from None
         finally:
             if is_answered:
-                self._end = asyncio.get_running_loop().call_later(IDLE_S, self._let_go)
+                self._idle_timer = asyncio.get_running_loop().call_later(IDLE_TIMEOUT_S, self._stop_later)
             else:
-                await self._stopped()
-        return await asyncio.to_thread(json.loads, said), file
+                await self._kill()
+        return await asyncio.to_thread(json.loads, text), file
 
-    async def _begun(self) -> asyncio.subprocess.Process:
-        if self._end is not None:
-            self._end.cancel()
+    async def _running_process(self) -> asyncio.subprocess.Process:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         if self._process is None or self._process.returncode is not None:
-            # It needs to know no key.
+            # The process gets no settings, since some are keys.
             environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
                 "service.documents",
-                str(self._most_bytes),
+                str(self._max_bytes),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 env=environment,
             )
         return self._process
 
-    def _let_go(self) -> None:
-        self._ending = asyncio.create_task(self.stop())
+    def _stop_later(self) -> None:
+        self._stopping = asyncio.create_task(self.stop())
 
-    async def _stopped(self) -> None:
-        if self._end is not None:
-            self._end.cancel()
+    async def _kill(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
             process.kill()
@@ -142,4 +142,4 @@ class Reading:
 
 
 def _is_small(data: bytes) -> bool:
-    return len(data) <= SMALL and not is_zip(data)
+    return len(data) <= MAX_SMALL_BYTES and not is_zip(data)

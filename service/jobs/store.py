@@ -1,7 +1,7 @@
-"""Documents on their way, in a database and files that several servers share.
+"""The queue of documents, in a database and files that several servers share.
 
-A server claims a job, tells now and then that it is alive, and writes the result. Jobs of a server that has died are
-queued again by another one. Whoever deletes a job takes it from the server that works on it.
+A server claims a job, reports its progress now and then, and writes the result. When a server dies, another one queues
+its jobs again. Deleting a job stops the work on it.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from service.base.database import Database
-from service.base.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
+from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
 from service.jobs.files import JobFiles
 from service.jobs.job import Job
 
@@ -45,25 +45,25 @@ CREATE TABLE IF NOT EXISTS jobs (
 """
 ID = re.compile(r"[0-9a-f]{32}")
 N_SHOWN = len(fields(Job))
-"""A row begins with what is known of a job; then comes the digest of its key."""
+"""How many columns of a row are fields of `Job`; the digest of the key comes after them."""
 
 QUEUE = """
 UPDATE jobs SET status = 'queued', owner = NULL, n_translated = 0, n_claims = n_claims - ?
 WHERE id = ? AND owner = ? AND status = 'translating'
 """
 SILENT_LOOKS = 8
-"""After so many looks of another server that find nothing new, a server counts as dead."""
-MOST_CLAIMS = 2
-"""A job that two servers died with is given up."""
+"""A server counts as dead when another one has found no progress in so many looks."""
+MAX_CLAIMS = 2
+"""A job is given up when so many servers have died with it."""
 
 
 class JobStore:
-    """Every method may be called from any thread, and waits for the disk.
+    """All jobs. Every method may be called from any thread, and waits for the disk.
 
     Args:
-        directory: where all of it is, or will be.
-        kept_s: after which a finished document is forgotten.
-        most: documents at once, finished ones too.
+        directory: the folder of the database and files, which is made with the first job.
+        kept_s: seconds after which a finished document is deleted.
+        most: the most documents at one time, finished ones included.
     """
 
     def __init__(self, directory: Path, kept_s: float, most: int, clock: Callable[[], float] = time.time) -> None:
@@ -73,7 +73,7 @@ class JobStore:
         self._most = most
         self._clock = clock
         self._looks: dict[tuple[str, str, float], int] = {}
-        """How many found a job as its owner had told of it last."""
+        """How many looks have found no progress of a job, by id, owner and last report."""
 
     def add(
         self,
@@ -85,11 +85,11 @@ class JobStore:
         n_characters: int,
         timeout_s: float,
     ) -> tuple[Job, str]:
-        """Queue a document; its key lets its client ask for it.
+        """Queue a document, and return the job with the key by which its client asks for it.
 
         Raises:
-            QueueFull: there are too many, and none that was fetched already.
-            NotStored: it cannot be stored, as on a full disk.
+            QueueFull: there are too many documents, and none has been fetched yet.
+            NotStored: the disk cannot take it.
         """
         self.sweep()
         job_id, key = secrets.token_hex(16), secrets.token_hex(32)
@@ -110,43 +110,43 @@ class JobStore:
         return self.get(job_id, key), key
 
     def get(self, job_id: str, key: str) -> Job:
-        """An error that is told counts as fetched. Raises UnknownDocument: there is none, or the key is of another."""
+        """Return a job. A reported error counts as fetched. Raises UnknownDocument: id and key do not match a job."""
         row = None
         if ID.fullmatch(job_id) and self._database.exists:
             with self._database.reading() as database:
                 row = database.execute("SELECT *, fetched FROM jobs WHERE id = ?", (job_id,)).fetchone()
         if row is None or not hmac.compare_digest(row[N_SHOWN], _digest(key)):
-            raise UnknownDocument("there is no document of this id and key; it may have been forgotten")
+            raise UnknownDocument("No document has this id and key; it may have been deleted")
         job, is_fetched = Job(*row[:N_SHOWN]), row[-1]
         if job.status == "error" and not is_fetched:
             self._note_fetched(job_id)
         return job
 
     def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
-        """The translated document.
+        """Return a job and its translated document.
 
         Raises:
-            UnknownDocument: there is none.
-            NotYet: it is not translated.
-            DocumentFailed: it cannot be.
+            UnknownDocument: id and key do not match a job.
+            DocumentNotReady: the translation is not finished.
+            DocumentFailed: the translation failed.
         """
         job = self.get(job_id, key)
         if job.status == "error":
-            raise DocumentFailed(f"the document could not be translated: {job.error}")
+            raise DocumentFailed(f"The document could not be translated: {job.error}")
         if job.status != "done":
-            raise NotYet(f"the document is not translated yet: it is {job.status}")
+            raise DocumentNotReady(f"The document is not translated yet: it is {job.status}")
         data = self._files.result(job_id)
         self._note_fetched(job_id)
         return job, data
 
     def delete(self, job_id: str, key: str) -> None:
-        """Forget it, and give it up if it is being translated. Raises UnknownDocument."""
+        """Delete a document, and stop its translation. Raises UnknownDocument."""
         self.get(job_id, key)
         with self._database.writing() as database:
             self._forget(database, job_id)
 
     def claim(self, owner: str) -> Job | None:
-        """The next job for a server, if one waits."""
+        """Return the next queued job, now owned by this server, if there is one."""
         if not self._database.exists:
             return None
         now = self._clock()
@@ -164,14 +164,14 @@ class JobStore:
             return job
 
     def queue_again(self, owner: str, running: Collection[str]) -> None:
-        """Queue what no server translates any more; a job that servers died with is given up.
+        """Queue jobs whose server has died, and give up those that `MAX_CLAIMS` servers have died with.
 
-        Jobs of other servers count as such when `SILENT_LOOKS` calls in a row have found nothing new of them. Silence
-        is not counted by the clock: no server is to blame when all of them were paused.
+        A server counts as dead when `SILENT_LOOKS` calls in a row have found no progress of its job. The clock does not
+        count: all servers may have been paused together.
 
         Args:
-            running: jobs that the owner translates. It could not tell what became of others that are its own; that is
-                no claim against them.
+            running: jobs that the owner translates now. Its other jobs are queued without counting as a death: it
+                could not write how they ended.
         """
         if not self._database.exists:
             return
@@ -185,7 +185,7 @@ class JobStore:
                 is_translated = job_id in running if is_own else looks < SILENT_LOOKS
                 if is_translated:
                     continue
-                if is_own or n_claims < MOST_CLAIMS:
+                if is_own or n_claims < MAX_CLAIMS:
                     database.execute(QUEUE, (is_own, job_id, its_owner))
                 else:
                     self._finish(database, job_id, "error", f"{n_claims} servers ended while they translated it")
@@ -194,11 +194,11 @@ class JobStore:
             self._files.delete(job_id)
 
     def source(self, job_id: str) -> bytes:
-        """The document as it came. Raises UnknownDocument: it was deleted."""
+        """Return the original document. Raises UnknownDocument: it was deleted."""
         return self._files.source(job_id)
 
     def tell(self, job_id: str, owner: str, n_translated: int) -> bool:
-        """The owner is alive, and so far; whether the job is still its own."""
+        """Report progress, which shows that the owner lives. Return whether the job is still its own."""
         with self._database.writing() as database:
             told = database.execute(
                 "UPDATE jobs SET seen_at = ?, n_translated = ? WHERE id = ? AND owner = ? AND status = 'translating'",
@@ -207,12 +207,12 @@ class JobStore:
             return told.rowcount == 1
 
     def release(self, job_id: str, owner: str) -> None:
-        """Let another server take the job up, from its beginning."""
+        """Queue the job again, for any server to begin anew."""
         with self._database.writing() as database:
             database.execute(QUEUE, (1, job_id, owner))
 
     def finish(self, job_id: str, owner: str, result: bytes) -> None:
-        """The document is translated, if anybody still wants it."""
+        """Store the translation, unless the job was deleted."""
         with self._database.writing() as database:
             if not self._is_own(database, job_id, owner):
                 return
@@ -228,7 +228,7 @@ class JobStore:
         self._files.delete(job_id)
 
     def sweep(self) -> None:
-        """Forget what was finished long ago, give up what has waited too long, and delete files of neither."""
+        """Delete documents that finished long ago, give up those past their deadline, delete files without a job."""
         if not self._database.exists:
             return
         now = self._clock()
@@ -238,7 +238,7 @@ class JobStore:
                 self._forget(database, job_id)
             late = database.execute("SELECT id FROM jobs WHERE status = 'queued' AND deadline < ?", (now,)).fetchall()
             for (job_id,) in late:
-                self._finish(database, job_id, "error", "the deadline passed before its translation began")
+                self._finish(database, job_id, "error", "The deadline passed before its translation began")
             known = {job_id for (job_id,) in database.execute("SELECT id FROM jobs")}
         for (job_id,) in late:
             self._files.delete(job_id)
@@ -254,7 +254,9 @@ class JobStore:
         oldest = "SELECT id FROM jobs WHERE fetched ORDER BY finished_at LIMIT 1"
         fetched = database.execute(oldest).fetchone()
         if fetched is None:
-            raise QueueFull(f"{n_jobs} documents are kept or wait, which is the limit", retry_after_s=30)
+            raise QueueFull(
+                f"There are {n_jobs} documents, which is the limit; delete one, or try again later", retry_after_s=30
+            )
         self._forget(database, fetched[0])
 
     def _is_own(self, database: sqlite3.Connection, job_id: str, owner: str) -> bool:
@@ -262,19 +264,19 @@ class JobStore:
         return database.execute(query, (job_id, owner)).fetchone() is not None
 
     def _finish(self, database: sqlite3.Connection, job_id: str, status: str, error: str | None) -> None:
-        """Its source is deleted once this is written, and not before."""
+        """Write the end of a job. Callers delete the original document afterwards, not before."""
         database.execute(
             "UPDATE jobs SET status = ?, error = ?, finished_at = ?, owner = NULL WHERE id = ?",
             (status, error, self._clock(), job_id),
         )
 
     def _forget(self, database: sqlite3.Connection, job_id: str) -> None:
-        """Its files go first: on a full disk nothing is written before there is room."""
+        """Delete a job, its files first: on a full disk the database can be written only when there is room."""
         self._files.delete(job_id)
         database.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
 
     def _note_fetched(self, job_id: str) -> None:
-        """So that it may make room for others; who fetches it gets it in any case."""
+        """Note that the document may make room for others. Failing to note it does not fail the request."""
         with suppress(NotStored), self._database.writing() as database:
             database.execute("UPDATE jobs SET fetched = 1 WHERE id = ?", (job_id,))
 

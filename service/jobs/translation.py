@@ -1,49 +1,41 @@
-"""One document through the models: part by part, so that a long one is not refused, and others have their turn."""
+"""Translates a document part by part, so that long ones are not refused, and other requests have their turn."""
 
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TooLarge
+from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TextTooLong
 from service.base.settings import Settings
-from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Texts
-from service.models import dispatch
-from service.models.serving import Serving
-from service.models.sources import languages_of
+from service.models.models import Models
 from service.schemas.requests import TranslateRequest
-from service.schemas.timing import Timing
+from service.tasks.context import Context
 
 PART_CHARACTERS = 4_000
-"""Of a part, or of its only text: about as many sentences as wait in line with others at once."""
-PARTS_AT_ONCE = 2
-"""So that models are not idle while the last sentences of a part are written."""
-MOST_TRIES = 6
-"""Of a part whose model is broken: one that cannot be loaded now may be in some seconds."""
+"""A part ends here, unless a single text is longer: about as many sentences as one request queues at first."""
+MAX_RUNNING_PARTS = 2
+"""Two, so that models are not idle while the last sentences of a part are written."""
+MAX_TRIES = 6
+"""How often a part is tried while its model is broken: it may be loaded some seconds later."""
 SAMPLE_CHARACTERS = 5_000
-"""By which the language of a document is detected."""
+"""The language of a document is detected from its beginning."""
 
 
 @dataclass(frozen=True)
 class Translating:
-    """What translates documents.
+    """Translates documents."""
 
-    Args:
-        glossaries: that requests may name.
-    """
-
-    serving: Serving
-    glossaries: Glossaries
+    models: Models
     settings: Settings
 
     async def languages(self, document: Texts, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
-        """From which language into which a document is translated. A document is in one language, by what it begins
-        with: a cell of a table is too short to tell.
+        """Return source and target of a document. All of it has the language of its beginning, since a single table
+        cell is too short to detect one.
 
         Raises:
-            RequestError: nothing here does that.
+            RequestError: no model translates between these languages.
         """
         sample: list[str] = []
         for text in document.texts:
@@ -51,21 +43,17 @@ class Translating:
             if sum(map(len, sample)) >= SAMPLE_CHARACTERS:
                 break
         asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
-        with self.serving.use() as models:
-            source, target = await languages_of(models, asked, timeout_s)
-        if request.glossary_id is not None and source != target:
-            await self.glossaries.table(request.glossary_id, source, target)
-        return source, target
+        return await self.models.languages(asked, timeout_s)
 
     async def texts(self, document: Texts, job: Job, ends_at: float, tell: Callable[[int], None]) -> list[str]:
-        """A translation for each text of a document; texts that are the same are translated once.
+        """Return a translation of each text. Equal texts are translated once.
 
         Args:
-            ends_at: in seconds of the event loop's clock.
-            tell: gets the number of characters whenever some more are translated.
+            ends_at: deadline on the event loop's clock.
+            tell: called with the number of characters translated so far.
 
         Raises:
-            RequestError: what translations raise; but a full queue, or a model that does not answer now, is waited for.
+            RequestError: a translation failed. A full queue or a busy model is waited for instead.
         """
         known: dict[str, str] = {}
         n_translated = 0
@@ -80,7 +68,7 @@ class Translating:
                 n_translated += sum(map(len, part))
                 tell(n_translated)
 
-        workers = [asyncio.create_task(work()) for _ in range(PARTS_AT_ONCE)]
+        workers = [asyncio.create_task(work()) for _ in range(MAX_RUNNING_PARTS)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -93,22 +81,16 @@ class Translating:
         while True:
             left_s = ends_at - asyncio.get_running_loop().time()
             if left_s <= 0:
-                raise DeadlinePassed("the deadline passed before all of the document was translated")
+                raise DeadlinePassed("The deadline passed before the whole document was translated")
             try:
-                with self.serving.use() as models:
-                    answer = await dispatch.translate(
-                        models,
-                        request,
-                        min(left_s, self.settings.max_timeout_s),
-                        Timing(),
-                        glossaries=self.glossaries,
-                    )
+                timeout_s = min(left_s, self.settings.max_timeout_s)
+                answer = await self.models.translate(request.model_copy(update={"timeout_s": timeout_s}), Context())
             except (QueueFull, Starting, Silent) as error:
                 await asyncio.sleep(error.retry_after_s)
             except Broken as error:
                 n_tries += 1
-                # The loop may have died of this part, and where two do the model is taken out for everybody.
-                if isinstance(error, LoopEnded) or n_tries == MOST_TRIES:
+                # The worker may have died because of this part; a second death would take the model out for everybody.
+                if isinstance(error, LoopEnded) or n_tries == MAX_TRIES:
                     raise
                 await asyncio.sleep(error.retry_after_s)
             else:
@@ -116,10 +98,10 @@ class Translating:
 
 
 def refuse_long_texts(document: Texts, most_characters: int) -> None:
-    """Raises TooLarge: a paragraph is longer than a text may be."""
+    """Raises TextTooLong: a paragraph is longer than a text may be."""
     longest = max(map(len, document.texts), default=0)
     if longest > most_characters:
-        raise TooLarge(f"a paragraph of the document has {longest} characters, the limit is {most_characters}")
+        raise TextTooLong(f"A paragraph of the document has {longest} characters; the limit is {most_characters}")
 
 
 def _parts(texts: Sequence[str], most_texts: int) -> Iterator[list[str]]:

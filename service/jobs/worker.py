@@ -1,4 +1,4 @@
-"""What a server does for documents: it takes them in, translates some at a time, and tells how far they are."""
+"""Accepts documents, translates a few at a time, and reports their progress."""
 
 import asyncio
 import logging
@@ -9,81 +9,79 @@ from pathlib import Path
 
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
-from service.glossaries.store import Glossaries
 from service.jobs.job import Job
-from service.jobs.reading import Reading
+from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.jobs.translation import Translating, refuse_long_texts
-from service.models.serving import Serving
+from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 2
+MAX_RUNNING = 2
 """Documents that one server translates at the same time."""
 TELL_S = 0.5
-"""How often it tells of each, and learns whether it was deleted."""
+"""Seconds between reports on a document; a report also shows whether it was deleted."""
 LOOK_S = 2.0
-"""How often it looks for what other servers have left, and tries to write a result while it cannot."""
+"""Seconds between looks for jobs of dead servers, and between attempts to write a result."""
 UNPACKED = 4
-"""How many times the largest body a document may be, unpacked."""
+"""A document may unpack to so many times the largest body."""
 EXCLUDED = {"text", "format", "source", "target", "timeout_s", "alternatives", "alignment", "attention"}
-"""Fields of a request that a job keeps elsewhere, or that a document has no use for."""
+"""Fields of a request that are not in `Job.options`: a job has them elsewhere, or documents do not use them."""
 
 
 class DocumentJobs:
     """The documents of one server, which shares them with others.
 
     Args:
-        glossaries: that requests may name.
-        directory: of what is kept.
+        directory: the folder of the database and files.
     """
 
-    def __init__(self, serving: Serving, glossaries: Glossaries, settings: Settings, directory: Path) -> None:
+    def __init__(self, models: Models, settings: Settings, directory: Path) -> None:
         self._store = JobStore(directory, settings.documents_kept_s, settings.max_documents)
-        self._serving = serving
+        self._models = models
         self._settings = settings
-        self._translating = Translating(serving, glossaries, settings)
+        self._translating = Translating(models, settings)
         self._owner = secrets.token_hex(8)
-        self._reading = Reading(UNPACKED * settings.max_document_bytes)
+        self._reader = DocumentReader(UNPACKED * settings.max_document_bytes)
         self._come = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._running: dict[asyncio.Task[None], str] = {}
-        """What is translated, and the id of its job."""
+        """The tasks that translate, and the id of each one's job."""
 
     def start(self) -> None:
-        """In the running event loop."""
+        """Begin to translate, in the running event loop."""
         self._looking = asyncio.create_task(self._look())
 
     async def stop(self) -> None:
-        """Leave what is not translated to other servers, or to the next start."""
+        """Stop translating. Other servers, or the next start, take up what is left."""
         tasks = [*self._running, *([self._looking] if self._looking else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._reading.stop()
+        await self._reader.stop()
         self._store.close()
 
     async def submit(self, file_name: str, data: bytes, request: TranslateRequest, timeout_s: float) -> tuple[Job, str]:
-        """Take a document in; the key lets its client ask for it.
+        """Queue a document, and return the job with the key by which its client asks for it.
 
         Args:
-            request: what is asked of each of its texts.
-            timeout_s: after which it is given up.
+            request: the options for each of its texts.
+            timeout_s: seconds after which the translation is given up.
 
         Raises:
-            UnsupportedMediaType, UnprocessableRequest, TooLarge: it cannot be read.
-            RequestError: nothing here translates it.
-            QueueFull: there are too many.
-            NotStored: it cannot be stored.
-            DeadlinePassed: already.
+            UnsupportedFileType, InvalidDocument, TooLarge: the document cannot be read.
+            RequestError: no model translates between its languages.
+            QueueFull: there are too many documents.
+            NotStored: the disk cannot take it.
+            DeadlinePassed: reading took too long.
         """
         ends_at = time.monotonic() + timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                read = await self._reading.read(file_name, data)
+                read = await self._reader.read(file_name, data)
         except TimeoutError:
-            raise DeadlinePassed(f"the document was not read within {timeout_s:g} s") from None
+            raise DeadlinePassed(f"The document was not read within {timeout_s:g} s") from None
         refuse_long_texts(read, self._settings.max_text_characters)
         left_s = min(ends_at - time.monotonic(), self._settings.max_timeout_s)
         languages = await self._translating.languages(read, request, left_s)
@@ -96,39 +94,39 @@ class DocumentJobs:
         return job
 
     async def get(self, job_id: str, key: str) -> Job:
-        """Raises UnknownDocument."""
+        """Return a job. Raises UnknownDocument."""
         return await asyncio.to_thread(self._store.get, job_id, key)
 
     async def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
-        """Raises UnknownDocument, NotYet."""
+        """Return a job and its translated document. Raises UnknownDocument, DocumentNotReady, DocumentFailed."""
         return await asyncio.to_thread(self._store.result, job_id, key)
 
     async def delete(self, job_id: str, key: str) -> None:
-        """Raises UnknownDocument."""
+        """Delete a document, and stop its translation. Raises UnknownDocument."""
         await asyncio.to_thread(self._store.delete, job_id, key)
 
     async def finished(self, job: Job, key: str) -> Job:
-        """Wait for it, until its deadline.
+        """Wait until a job has finished, at most until its deadline.
 
         Raises:
-            UnknownDocument: there is none, or it was deleted meanwhile.
-            DeadlinePassed: it was not finished by then.
+            UnknownDocument: the job was deleted.
+            DeadlinePassed: the job has not finished in time.
             Draining: the service stops.
         """
         pause_s = 0.02
         try:
             async with asyncio.timeout(job.deadline - time.time()):
                 while not (job := await self.get(job.id, key)).is_finished:
-                    if self._serving.draining:
-                        raise Draining("the service stops before the document is translated", retry_after_s=5)
+                    if self._models.is_draining:
+                        raise Draining("The service stopped before the document was translated", retry_after_s=5)
                     await asyncio.sleep(pause_s)
                     pause_s = min(TELL_S, pause_s * 1.5)
                 return job
         except TimeoutError:
-            raise DeadlinePassed("the document was not translated before its deadline") from None
+            raise DeadlinePassed("The document was not translated before its deadline") from None
 
     async def _look(self) -> None:
-        """Translate what waits, here or where a server has died, as long as this server runs."""
+        """Translate queued documents, and those of dead servers, as long as this server runs."""
         looked_at = time.monotonic()
         while True:
             self._come.clear()
@@ -137,13 +135,13 @@ class DocumentJobs:
                     looked_at = time.monotonic()
                     await asyncio.to_thread(self._store.queue_again, self._owner, [*self._running.values()])
                 await asyncio.to_thread(self._store.sweep)
-                while len(self._running) < AT_ONCE and not self._serving.draining:
+                while len(self._running) < MAX_RUNNING and not self._models.is_draining:
                     job = await asyncio.to_thread(self._store.claim, self._owner)
                     if job is None:
                         break
                     self._begin(job)
             except NotStored:
-                pass  # the log has it
+                pass  # it is logged already
             except Exception:
                 logger.exception("documents cannot be looked after")
             with suppress(TimeoutError):  # wait_for may lose a cancellation
@@ -169,14 +167,14 @@ class DocumentJobs:
         async def work() -> bytes:
             ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()
             data = await asyncio.to_thread(self._store.source, job.id)
-            read = await self._reading.read(job.file_name, data, job.kind)
+            read = await self._reader.read(job.file_name, data, job.kind)
             translations = await self._translating.texts(read, job, ends_at, hear)
-            return await self._reading.written(job.kind, data, translations)
+            return await self._reader.write(job.kind, data, translations)
 
         async def tell() -> None:
             try:
                 while True:
-                    with suppress(NotStored):  # it may be told the next time
+                    with suppress(NotStored):  # the next report may succeed
                         if not await asyncio.to_thread(self._store.tell, job.id, self._owner, n_translated):
                             return
                     await asyncio.sleep(TELL_S)
@@ -188,18 +186,18 @@ class DocumentJobs:
             await self._finish(job, await working)
         except (asyncio.CancelledError, Draining):
             with suppress(NotStored):
-                await asyncio.to_thread(self._store.release, job.id, self._owner)  # of no effect if it was deleted
+                await asyncio.to_thread(self._store.release, job.id, self._owner)  # has no effect on a deleted job
         except RequestError as error:
             await self._fail(job, str(error))
         except Exception as error:
             logger.error("document %s failed", job.id, exc_info=error)
-            await self._fail(job, f"an unexpected error; the log has it under {job.id}")
+            await self._fail(job, f"Unexpected error; the log has it under {job.id}")
         finally:
             working.cancel()
             telling.cancel()
 
     async def _finish(self, job: Job, result: bytes) -> None:
-        """Raises NotStored: it cannot be written until its deadline."""
+        """Store a translation, trying again until the deadline. Raises NotStored: it could not be written."""
         while True:
             try:
                 return await asyncio.to_thread(self._store.finish, job.id, self._owner, result)

@@ -1,10 +1,12 @@
-"""A passage while it is read. White space is one space, and that around the text is none of it, as in a browser."""
+"""Pieces become passages. White space is one space, and that around the text is none of it, as in a browser."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from service.markup.passages import HTML, SPACE, Element, Notation, Passage
-from service.segments.pieces import Piece, PieceKind
+from service.markup.pieces import Piece, PieceKind, ends_of_elements
 from service.text.aligned_words import closes
 from service.text.spans import Span
 
@@ -14,8 +16,27 @@ OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
 IN_WORDS = frozenset(("", "wbr", "sup", "rp", "rt", "script", "style"))
 """Names of what is kept, is no word, and may be in one or touch it; "" for a comment."""
-MOST_OF_REFERENCE = 40
+MAX_REFERENCE_LENGTH = 40
 """Characters of a reference at most: &CounterClockwiseContourIntegral;"""
+
+
+def assembled(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | Passage]:
+    """Return, in order, what is kept as it is and the passages between."""
+    ends = ends_of_elements(pieces)
+    starts = {end: start for start, end in ends.items()}
+    breaks = [*accumulate(piece.kind is PieceKind.BREAK for piece in pieces)]
+    parts: list[str | Passage] = []
+    draft = Draft(notation)
+    for i, piece in enumerate(pieces):
+        start, end = starts.get(i, i), ends.get(i, i)
+        if piece.kind is PieceKind.BREAK or breaks[start] != breaks[end]:  # an inline element around blocks is none
+            parts += [draft.finished(), piece.raw]
+            draft = Draft(notation)
+        elif piece.kind is PieceKind.END and start == i:  # an end tag that ends nothing is dropped
+            draft.part()
+        else:
+            draft.add(piece, start)
+    return [*parts, draft.finished()]
 
 
 @dataclass
@@ -78,7 +99,7 @@ class Draft:
 
     def part(self) -> None:
         """Make sure that the text and what comes next are no tag or reference together, as "&" and "lt;"."""
-        for i in range(len(self._written) - 1, max(0, len(self._written) - MOST_OF_REFERENCE) - 1, -1):
+        for i in range(len(self._written) - 1, max(0, len(self._written) - MAX_REFERENCE_LENGTH) - 1, -1):
             if self._written[i] in ("&", "<"):
                 self._written[i] = self.notation.escapes[self._written[i]]
             if not self._written[i].isalnum() and self._written[i] != "#":

@@ -11,8 +11,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from service.markup.containers import container
-from service.segments.flanking import EMPHASIS
-from service.segments.pieces import PieceKind
+from service.markup.flanking import EMPHASIS
+from service.markup.pieces import PieceKind
 from service.text.spans import Span
 
 Rule = Callable[[StateInline, bool], bool]
@@ -42,7 +42,7 @@ PAIRS = {"em": 1, "strong": 2, "s": 2, "link": 0, "image": 0}
 """What has a mark before it and one after it, and how long that is, if it is the same."""
 MAY_MARK = frozenset("*_~[]<&`$\\")
 """Characters that make a mark, or what is not written as it is read, if others follow."""
-MOST_PASSES = 4
+MAX_PASSES = 4
 """How often a text is read again for marks that come up where others were escaped: links in links."""
 SINGLE = {
     "code_inline": PieceKind.OPAQUE,
@@ -62,13 +62,13 @@ class Mark:
     kind: PieceKind
     span: Span
     name: str
-    """That of the parser's token."""
+    """The name of the parser's token."""
     text: str = ""
-    """What is read."""
+    """The text as it is read."""
 
 
 def marks(text: str, environment: Environment, base: int = 0) -> Iterator[Mark]:
-    """Those of one paragraph, in order, with pairs properly nested."""
+    """Yield the marks of one paragraph, in order, with pairs properly nested."""
     state = _State(text, PARSER, environment, [])
     PARSER.inline.tokenize(state)
     for rule in PARSER.inline.ruler2.getRules(""):
@@ -86,7 +86,7 @@ def escape(pieces: list[str], characters: Sequence[int], environment: Environmen
     """
     plain = {i for i in characters if pieces[i] in MAY_MARK}
     tags = {*range(len(pieces))}.difference(characters) if plain else set()
-    for _ in range(MOST_PASSES if plain else 0):
+    for _ in range(MAX_PASSES if plain else 0):
         starts = [*accumulate(map(len, pieces), initial=0)]
         deciding = {*_deciding("".join(pieces), environment)}
         found = {i for i in plain if starts[i] in deciding}
@@ -109,7 +109,7 @@ def _is_read(tag: str, start: int, deciding: set[int]) -> bool:
 
 
 def _deciding(text: str, environment: Environment) -> Iterator[int]:
-    """Where the characters are that make marks: all of a short one, and the first of a code or an address."""
+    """Yield the positions of characters that make marks: all of a short one, and the first of a code or an address."""
     for mark in marks(text, environment):
         start, end = mark.span.pair
         if mark.name != "text_special" or len(mark.text) == 1:  # else the passage has it as it is written
@@ -166,7 +166,7 @@ def _located(rule: Rule) -> Rule:
 
 
 def _located_delimiters(rule: Rule) -> Rule:
-    """The same for a rule that makes several tokens of a run of characters."""
+    """The same, for a rule that makes several tokens of a run of characters."""
 
     def located(state: StateInline, silent: bool) -> bool:
         start, n_before = state.pos, len(state.tokens)

@@ -1,6 +1,6 @@
-"""Markdown as passages to translate: paragraphs, headings, cells. All else stays as it is, byte for byte.
+"""Markdown as passages to translate: paragraphs, headings and cells. Everything else stays as it is, byte for byte.
 
-markdown-it-py reads the blocks; nothing is written anew from what it has read.
+markdown-it-py finds the blocks, and passages are cut out of the source: nothing is rendered from the parser's tokens.
 """
 
 import re
@@ -12,11 +12,11 @@ from string import punctuation as PUNCTUATION
 
 from markdown_it.token import Token
 
-from service.markup.document import Document, assembled
+from service.markup.draft import assembled
+from service.markup.html import BLOCKS, UNREAD, VOID, WORDS, read, with_words
 from service.markup.inline_marks import PAIRS, PARSER, Environment, Mark, escape, marks
-from service.markup.passages import Notation, Passage
-from service.markup.tags import BLOCKS, UNREAD, VOID, WORDS, read, with_words
-from service.segments.pieces import Piece, PieceKind
+from service.markup.passages import Document, Notation, Passage
+from service.markup.pieces import Piece, PieceKind
 from service.text.sentences import stripped
 from service.text.spans import Span
 
@@ -29,33 +29,34 @@ FRONT_MATTER = re.compile(
     (?(yaml)(?:-{3}|\.{3})|\+{3})[ \t]*(?:\n|$)""",
     re.VERBOSE,
 )
-"""Lines that begin with a key. Where prose might begin so between two thematic breaks, no line among them is empty."""
+"""YAML or TOML before the text. Its first line begins with a key. Where prose between two thematic breaks might begin
+like that too, no line may be empty."""
 PIPE = re.compile(r"(?<!\\)\|")
 TAG = re.compile(r"</?([A-Za-z][^\s/>]*)")
 
 
 @dataclass(frozen=True)
 class _Inline:
-    """What a paragraph, a heading or a cell says."""
+    """The content of a paragraph, a heading or a cell."""
 
     text: str
     starts: Sequence[tuple[int, int]]
-    """Where each line begins in the text, and in the source."""
+    """For each line, where it begins in the text and where in the source."""
     in_table: bool = False
 
     @property
     def span(self) -> Span:
-        """Of the source."""
+        """The part of the source with this content."""
         return Span(self.at(0), self.at(len(self.text)))
 
     def at(self, position: int) -> int:
-        """Where in the source a position of the text is."""
+        """Return the position in the source of a position in the text."""
         here, there = self.starts[bisect_right(self.starts, position, key=lambda start: start[0]) - 1]
         return there + position - here
 
 
 def parse(markdown: str) -> Document:
-    """Read Markdown; any text is."""
+    """Parse Markdown. Any text is valid Markdown."""
     lines = [Span(*match.span(1)) for match in LINE.finditer(markdown)]
     normalized = "\n".join(line.of(markdown) for line in lines).replace("\0", "\ufffd")
     if front_matter := FRONT_MATTER.match(normalized):
@@ -65,18 +66,18 @@ def parse(markdown: str) -> Document:
     PARSER.block.parse(normalized, PARSER, environment, tokens)
     parts: list[str | Passage] = []
     position = 0
-    for inside in _inside(tokens, markdown, lines):
-        if isinstance(inside, Span):
-            span, inner = inside, _html_block(inside.of(markdown))
+    for content in _contents(tokens, markdown, lines):
+        if isinstance(content, Span):
+            span, inner = content, _html_block(content.of(markdown))
         else:
-            span, inner = inside.span, _passages(inside, markdown, environment)
+            span, inner = content.span, _passages(content, markdown, environment)
         parts += [markdown[position : span.start], *inner]
         position = span.end
     return Document([*parts, markdown[position:]])
 
 
-def _inside(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator[_Inline | Span]:
-    """What is to be translated, in order: of a block of HTML the span."""
+def _contents(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator[_Inline | Span]:
+    """Yield the contents to translate in order; for a block of HTML its span."""
     row: list[str] | None = None
     for token in tokens:
         first, after = token.map or (0, 0)
@@ -94,7 +95,7 @@ def _inside(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator[_
 
 
 def _paragraph(contents: list[str], markdown: str, lines: list[Span]) -> Iterator[_Inline]:
-    """The lines without what stands before and behind them: marks of quotes and lists, the marks of a heading."""
+    """Yield the lines of a paragraph without the marks around them: those of quotes, lists and headings."""
     texts, starts, length = [], [], 0
     for i, (content, line) in enumerate(zip(contents, lines, strict=False)):
         content, source = content.strip(" \t"), line.of(markdown)
@@ -110,7 +111,7 @@ def _paragraph(contents: list[str], markdown: str, lines: list[Span]) -> Iterato
 
 
 def _cells(row: list[str], markdown: str, line: Span) -> Iterator[_Inline]:
-    """The cells of a row: before the first there may be a line, or the mark of a quote or list."""
+    """Yield the cells of a row. Before the first cell there may be a `|`, or the mark of a quote or list."""
     ends = [*(line.start + match.start() for match in PIPE.finditer(line.of(markdown))), line.end]
     starts = [line.start, *(end + 1 for end in ends)]
     cells = [Span(start, end) for start, end in zip(starts, ends, strict=False)]
@@ -150,13 +151,13 @@ def _passages(inline: _Inline, markdown: str, environment: Environment) -> list[
 
 
 def _notation(pieces: list[Piece], in_table: bool, environment: Environment) -> Notation:
-    """What the source always writes with a backslash or by name is written so in the translation."""
+    """Return how the translation is written: a character that the source always escapes, or names, is written so."""
     texts = [piece for piece in pieces if piece.kind is PieceKind.TEXT]
-    as_it_is = {character for piece in texts if piece.text == piece.raw for character in piece.text}
+    unescaped = {character for piece in texts if piece.text == piece.raw for character in piece.text}
     escapes = {
         piece.text: piece.raw
         for piece in texts
-        if piece.text != piece.raw and piece.text in PUNCTUATION and piece.text not in as_it_is
+        if piece.text != piece.raw and piece.text in PUNCTUATION and piece.text not in unescaped
     }
     return Notation(
         escapes | {"|": "\\|"} if in_table else escapes,
@@ -173,7 +174,7 @@ def _piece(mark: Mark, raw: str) -> Piece:
 
 
 def _html(raw: str) -> Piece:
-    """An inline tag or comment."""
+    """Return the piece of an inline tag or comment."""
     name = match[1].lower() if (match := TAG.match(raw)) else ""
     if name in BLOCKS:
         return Piece(PieceKind.BREAK, raw, name)
@@ -183,13 +184,14 @@ def _html(raw: str) -> Piece:
 
 
 def _html_block(html: str) -> list[str | Passage]:
-    """A tag may have its partner in another block, behind Markdown."""
+    """Return the passages of a block of HTML. A tag may have its partner in another block, after Markdown."""
     pieces = read(html)
     return assembled(_balanced(pieces)) if "".join(piece.raw for piece in pieces) == html else [html]
 
 
 def _balanced(pieces: list[Piece]) -> list[Piece]:
-    """Where tags of HTML that have no partner between the same marks are marks, and <kbd> is with all that is in it."""
+    """Return the pieces with HTML tags paired: a tag without a partner between the same marks becomes a mark, and an
+    element whose content is not translated, such as <kbd>, becomes one piece."""
     balanced: list[Piece] = []
     opened: list[int] = []
     for piece in [*pieces, None]:

@@ -1,20 +1,22 @@
-"""Passages: the text between two block-level tags, and the inline elements in it.
+"""Documents and their passages: the text between two block-level tags, and the inline elements in it.
 
-A passage knows how each character of its text is written, so that what is not translated comes out byte for byte.
+Block elements separate passages; they are kept as they are, and so is what must not be translated. Every start tag
+comes out once and unchanged, and inline tags come out balanced. A passage knows how each character of its text is
+written, so that what is not translated comes out byte for byte. A plain text is a document of passages alone: the
+pieces in which it is translated.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from service.markup.tags import BEGINS_TAG
-from service.segments.flanking import Tags, flanking
+from service.markup.flanking import Tags, flanking
 from service.segments.projection import Part, project
 from service.segments.restoration import Restored
 from service.text.scripts import is_unspaced
-from service.text.spans import Span
+from service.text.spans import NO_EDITS, Edits, Span, edited
 
 SPACE = " \t\n\r\f"
 BLOCK = re.compile(
@@ -38,6 +40,8 @@ class Notation:
     these numbers are its characters, all others tags."""
 
 
+BEGINS_TAG = re.compile(r"[A-Za-z/!?]")
+"""What makes a tag of "<" before it."""
 HTML = Notation({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -57,9 +61,16 @@ class Element:
     """Whether it is an image or the like, which stands between words."""
     end_tag_of_other: str = ""
     """The end tag if another text is inside, where that is not the same: [a] becomes [b][a]."""
+    written: tuple[str, str] | None = None
+    """Both tags as they are written in a translation: white space may be beside them."""
+
+    @property
+    def tags(self) -> tuple[str, str]:
+        """Both tags as they are written."""
+        return self.written or (self.start_tag, self.end_tag)
 
     def moved(self, by: int, parent_by: int) -> "Element":
-        """The same where so many more characters are before it, and so many more elements."""
+        """The same element with so many more characters, and so many more elements, before it."""
         parent = None if self.parent is None else self.parent + parent_by
         return replace(self, span=self.span.moved(by), parent=parent)
 
@@ -71,16 +82,16 @@ class Passage:
     text: str
     written: Sequence[str]
     """How each character of the text is written: a space as "\\n", "<" as "&lt;"."""
-    before: str
+    before: str = ""
     """What stands between the tag before it and the text, such as white space."""
-    after: str
-    elements: list[Element]
+    after: str = ""
+    elements: list[Element] = field(default_factory=list)
     """Each after its parent; those of one parent in order."""
     keep: Sequence[Span] = ()
-    """Spans of the text that a translation is to have as they are."""
+    """Spans of the text that a translation must have unchanged."""
     notation: Notation = HTML
     sentences: Sequence[Span] | None = None
-    """Where its sentences are, if that is known: a translation has those of its source."""
+    """The places of its sentences, if they are known: a translation has the sentences of its source."""
 
     def render(self, translation: Restored) -> str:
         """The passage with a translation for its text, as the format writes it."""
@@ -98,15 +109,28 @@ class Passage:
         """The passage with a translation for its text, to be translated again.
 
         Args:
-            keep, sentences: spans of the translation.
+            keep: the spans of the translation that come out unchanged again.
+            sentences: the spans of its sentences.
         """
-        written, elements = self._written(translation), self.placed(translation, as_written=False)
         return replace(
-            self, text=translation.text, written=written, elements=elements, keep=[*keep], sentences=[*sentences]
+            self,
+            text=translation.text,
+            written=self._written(translation),
+            elements=self.placed(translation),
+            keep=[*keep],
+            sentences=[*sentences],
         )
 
+    def shown(self, translation: Restored | None = None) -> tuple[str, Edits]:
+        """The passage of a plain text, or a translation for it, with its marks, and the edits that put the marks in."""
+        text = self.text if translation is None else translation.text
+        if not self.elements:
+            return text, NO_EDITS
+        marked = self if translation is None else replace(self, elements=self.placed(translation))
+        return edited(text, [(Span(position, position), tag) for position, tag in marked.tags()])
+
     def part(self, start: int, text: str) -> "Passage":
-        """A part of its text. No element goes on beyond it; one that is empty and at its end is of the next part."""
+        """A part of the passage. No element goes on beyond it; an empty one at its end belongs to the next part."""
         end = start + len(text)
         first, last = (bisect_left(self.elements, at, key=lambda one: one.span.start) for at in (start, end))
         last = last if end < len(self.text) else len(self.elements)
@@ -114,16 +138,16 @@ class Passage:
         return replace(self, text=text, written=self.written[start:end], elements=elements, keep=(), sentences=None)
 
     def tags(self) -> Iterator[tuple[int, str]]:
-        """Start tags and end tags in order, and before which character each stands."""
+        """Yield start tags and end tags in order, each with the number of the character that it stands before."""
         inside: list[Element] = []
         for element in self.elements:
             while inside and (element.parent is None or inside[-1] is not self.elements[element.parent]):
                 closed = inside.pop()
-                yield closed.span.end, closed.end_tag
-            yield element.span.start, element.start_tag
+                yield closed.span.end, closed.tags[1]
+            yield element.span.start, element.tags[0]
             inside.append(element)
         for element in reversed(inside):
-            yield element.span.end, element.end_tag
+            yield element.span.end, element.tags[1]
 
     def _written(self, translation: Restored) -> list[str]:
         text = translation.text
@@ -148,12 +172,8 @@ class Passage:
             if characters[at] == text[at]:  # else it is the beginning of code or an address
                 characters[at] = "\\" + text[at]
 
-    def placed(self, translation: Restored, as_written: bool = True) -> list[Element]:
-        """The elements of a translation.
-
-        Args:
-            as_written: with their tags as they are written there.
-        """
+    def placed(self, translation: Restored) -> list[Element]:
+        """The elements of a translation."""
         tags, places = self._tags_and_places(translation)
         children: dict[int | None, list[int]] = {}
         for i in sorted(range(len(places)), key=lambda i: places[i].pair):
@@ -163,8 +183,7 @@ class Passage:
         while left:
             i, parent = left.pop()
             left += [(child, len(elements)) for child in reversed(children.get(i, []))]
-            element = replace(self.elements[i], span=places[i], parent=parent)
-            elements.append(replace(element, start_tag=tags[i][0], end_tag=tags[i][1]) if as_written else element)
+            elements.append(replace(self.elements[i], span=places[i], parent=parent, written=tags[i]))
         return elements
 
     def _tags_and_places(self, translation: Restored) -> tuple[Tags, list[Span]]:
@@ -199,6 +218,39 @@ class Passage:
             left, right = translated[max(0, place - 1) : place], translated[place : place + 1]
             return " " * left.isalnum() + tag + " " * right.isalnum()
         return tag
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text, in order: what is kept as it is, and passages."""
+
+    parts: list[str | Passage]
+    is_plain: bool = False
+    """Whether it is plain text, of which all parts are passages."""
+
+    @property
+    def passages(self) -> list[Passage]:
+        """All that there is to translate: none is without text."""
+        return [part for part in self.parts if isinstance(part, Passage)]
+
+    def render(self, translations: Iterable[Restored]) -> str:
+        """The text with each passage translated."""
+        remaining = iter(translations)
+        pieces = []
+        for part in self.parts:
+            if isinstance(part, str):
+                pieces.append(part)
+            else:
+                translation = next(remaining)
+                pieces.append(part.shown(translation)[0] if self.is_plain else part.render(translation))
+        return "".join(pieces)
+
+    def translated(self, passages: Iterable[Passage]) -> "Document":
+        """The text with translated passages for its own, to be translated again."""
+        if self.is_plain:
+            return Document([joined([*passages])], is_plain=True)
+        remaining = iter(passages)
+        return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
 
 
 def joined(passages: Sequence[Passage]) -> Passage:

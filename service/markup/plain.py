@@ -5,83 +5,34 @@ What is a mark is CommonMark's rule, and a little less, since people who write p
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from service.markup.inline_marks import PAIRS, marks
-from service.markup.passages import Element, Notation, Passage, joined
+from service.markup.passages import Document, Element, Notation, Passage
+from service.markup.pieces import PieceKind
 from service.segments.kept_spans import kept_spans
-from service.segments.pieces import PieceKind
-from service.segments.restoration import Restored
 from service.text.scripts import LETTER
 from service.text.sentences import MARK
-from service.text.spans import Edits, Span, chained, edited, overlapping
+from service.text.spans import Span, edited, overlapping
 
 HINT = re.compile(r"\*\S|_\S|~~\S|\]\(")
-"""What every text with marks has one of."""
+"""Every text with marks has one of these."""
 INSIDE = re.compile(rf"[\\/=@#$%^&+`]|(?!_){LETTER}")
 """Before and behind which a mark is part of something else: a*b*c, src/**/*.py."""
 GOES_ON = re.compile(rf"\.{LETTER}|\(")
 """Behind __init__, __main__."""
-
-NONE = Edits((), ())
-
-
-@dataclass(frozen=True)
-class Plain:
-    """A text with its marks, if it has any."""
-
-    text: str
-    """As it was sent."""
-    passage: Passage
-    """The text without them."""
-    edits: Edits = NONE
-    """From the one to the other."""
-
-    @classmethod
-    def of_pieces(cls, pieces: Sequence["Plain"]) -> "Plain":
-        """The text that has these pieces, one behind the other."""
-        edits = chained((one.edits, len(one.text), len(one.passage.text)) for one in pieces)
-        return cls("".join(one.text for one in pieces), joined([one.passage for one in pieces]), edits)
-
-    @property
-    def passages(self) -> list[Passage]:
-        return [self.passage]
-
-    def shown(self, translation: Restored) -> tuple[str, Edits]:
-        """A translation with marks, and the edits that made it."""
-        if not self.passage.elements:
-            return translation.text, NONE
-        written = replace(self.passage, elements=self.passage.placed(translation))
-        return edited(translation.text, [(Span(position, position), tag) for position, tag in written.tags()])
-
-    def render(self, translations: Iterable[Restored]) -> str:
-        """A translation with marks."""
-        (translation,) = translations
-        return self.shown(translation)[0]
-
-    def translated(self, passages: Sequence[Passage], translations: Sequence[Restored]) -> "Plain":
-        """The text with a translation for its own, to be translated again."""
-        text, edits = self.shown(translations[0])
-        return Plain(text, passages[0], Edits(edits.new, edits.old))
+NOTATION = Notation({}, has_marks=True)
 
 
-def read(text: str, terms: Iterable[Span] = ()) -> Plain:
-    """A text; what is kept of it has no marks inside.
+def parse(text: str, terms: Iterable[Span] = ()) -> Document:
+    """Read a plain text; no mark is inside of what is kept.
 
     Args:
-        terms: what is kept with its marks, in order.
+        terms: the spans, in order, that are kept with their marks.
     """
-    return marked(text, terms) or Plain(text, Passage(text, text, "", "", [], notation=Notation({})))
-
-
-def marked(text: str, terms: Iterable[Span] = ()) -> Plain | None:
-    """A text that has marks."""
-    pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)] if HINT.search(text) else []
+    pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)]
     if pairs:
         kept, whole = [one.span for one in kept_spans(_without(text, pairs))], [*terms]
         pairs = [pair for pair in pairs if _is_meant(text, pair, kept) and not _overlap(pair, whole)]
-    if not pairs:
-        return None
     taken_out = sorted((mark for pair in pairs for mark in pair), key=lambda span: span.pair)
     bare, edits = edited(text, [(span, "") for span in taken_out])
     position = {old: new.start for old, new in zip(edits.old, edits.new, strict=True)}
@@ -93,7 +44,7 @@ def marked(text: str, terms: Iterable[Span] = ()) -> Plain | None:
         parent = inside[-1][0] if inside else None
         inside.append((len(elements), end.start))
         elements.append(Element(Span(position[start], position[end]), start.of(text), end.of(text), parent))
-    return Plain(text, Passage(bare, bare, "", "", elements, notation=Notation({}, has_marks=True)), edits)
+    return Document([Passage(bare, bare, "", "", elements, notation=NOTATION)], is_plain=True)
 
 
 def _units(text: str) -> Iterator[Span]:

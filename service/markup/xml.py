@@ -4,16 +4,16 @@ What is not well-formed is read too: markup is what XML would have it be, and al
 """
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from html import escape, unescape
 from xml.parsers import expat
 
-from service.markup.document import Document, assembled
-from service.markup.tags import HALVES, with_words
+from service.markup.draft import assembled
+from service.markup.html import HALVES, with_words
+from service.markup.passages import Document
+from service.markup.pieces import Piece, PieceKind, ends_of_elements
 from service.schemas.requests import NO_RULES, TagRules
-from service.segments.pieces import Piece, PieceKind
 
 MARKUP = re.compile(
     r"""<(?:
@@ -37,7 +37,7 @@ def parse(xml: str, rules: TagRules = NO_RULES) -> Document:
 
 
 def read(xml: str, rules: TagRules = NO_RULES) -> list[Piece]:
-    """The pieces of a text. Inline tags are balanced."""
+    """Return the pieces of a text. Inline tags are balanced."""
     items = _items(xml)
     _match(items)
     _part(items, xml, rules)
@@ -98,23 +98,12 @@ def _items(xml: str) -> list[_Item]:
 
 def _match(items: list[_Item]) -> None:
     """Find the end tags. A tag that has no other one is a mark."""
-    inside: list[int] = []
-    names: Counter[str] = Counter()
+    ends = ends_of_elements(items)
+    closing = {*ends.values()}
     for i, item in enumerate(items):
-        item.last = i
-        if item.kind is PieceKind.START:
-            inside.append(i)
-            names[item.tag] += 1
-        elif item.kind is PieceKind.END and not names[item.tag]:
+        item.last = ends.get(i, i)
+        if (item.kind is PieceKind.START and i not in ends) or (item.kind is PieceKind.END and i not in closing):
             item.kind = PieceKind.MARK
-        elif item.kind is PieceKind.END:
-            while items[start := inside.pop()].tag != item.tag:
-                items[start].kind = PieceKind.MARK
-                names[items[start].tag] -= 1
-            items[start].last = i
-            names[item.tag] -= 1
-    for start in inside:
-        items[start].kind = PieceKind.MARK
 
 
 def _part(items: list[_Item], xml: str, rules: TagRules) -> None:
@@ -133,7 +122,7 @@ def _part(items: list[_Item], xml: str, rules: TagRules) -> None:
 
 
 def _with_text(items: list[_Item], xml: str) -> set[int]:
-    """The elements with text of their own, by the numbers of their start tags."""
+    """Return the numbers of the start tags of elements that have text of their own."""
     inside, found = [ROOT], set()
     for i, item in enumerate(items):
         if item.kind is PieceKind.START:
@@ -146,7 +135,7 @@ def _with_text(items: list[_Item], xml: str) -> set[int]:
 
 
 def _pieces(items: list[_Item], xml: str, keep: Collection[str]) -> Iterator[Piece]:
-    """An element that is kept, and one without anything inside, is one piece."""
+    """Yield pieces: an element that is kept, or has nothing inside, is one."""
     i = 0
     while i < len(items):
         item = items[i]
@@ -167,7 +156,7 @@ def _written(item: _Item, xml: str) -> str:
 
 
 def _texts(written: str) -> Iterator[Piece]:
-    """A text as pieces: a reference is one by itself. What a document has declared itself is kept."""
+    """Yield a text as pieces: a reference is one by itself. What a document has declared itself is kept."""
     for i, part in enumerate(REFERENCE.split(written)):
         read = unescape(part) if i % 2 else part
         is_text = i % 2 == 0 or len(read) == 1

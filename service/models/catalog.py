@@ -1,46 +1,42 @@
-"""The models that serve, and which of them a request means."""
+"""A set of models that were loaded together, and which of them a request means."""
 
 import logging
-import pkgutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from service.base.artifact import TOKENIZER, VOCABULARY, Artifact
-from service.base.errors import UnknownModel, UnprocessableRequest
+from service.base.errors import InvalidFields, ModelRequired, UnknownModel
 from service.base.metrics import Metrics, ModelState
-from service.base.settings import Settings
 from service.engine.loop import Loop
 from service.models.directions import Directions, some
 from service.models.watch import Watch
-from service.segments.slots import slots_of
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
-from service.text.languages import Wanted, canonical
-from service.text.tokenization import Tokenizer, Vocabulary
-from service.workers.loader import SOURCE, Loaded, Loader, TokenizerFiles, read_tokenizer_files, wanted_artifacts
+from service.text.languages import Wanted
+from service.workers.loader import Loader
 from service.workers.pool import Pool
 from service.workers.remote_worker import RemoteLoop
 
 logger = logging.getLogger(__name__)
 
+Model = Translator | Classifier | Embedder
 Served = TypeVar("Served", Translator, Classifier, Embedder)
 
 
-class Models:
+class Catalog:
     """Models that are loaded, started and stopped together.
 
     Args:
         embedders: models that were made for embeddings, and the encoders of the translators and classifiers.
-        loops: that run them.
-        loader: of these loops, where they are processes; it ends when the models stop.
-        watch: over the files that they were loaded from.
+        loops: what runs the models.
+        loader: the process that loaded the models, where the loops are processes; it ends when the models stop.
+        watch: notices changes of the files that the models were loaded from.
         ordered: whether the first model answers where several could. Otherwise a translator of fewer languages comes
             before one of more.
-        metrics: that count what they do.
+        metrics: what counts the work of the models.
     """
 
     def __init__(
@@ -55,20 +51,27 @@ class Models:
         metrics: Metrics | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
+        self.translation_metrics = self.metrics.of_task("translation")
         self.translators = translators
         self.classifiers = classifiers
         self.embedders = list(embedders)
         self._loops = loops
         self.n_users = 0
-        """Requests that use them now."""
+        """Requests that use the models now."""
         self._loader = loader
         self._watch = watch
         self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
         by_languages = sorted(translators, key=lambda one: (len(one.languages), one.manifest.name))
-        self._directions = Directions(translators if ordered else by_languages, ordered=ordered)
+        names = [one.manifest.name for one in translators]
+        self._directions: dict[str | None, Directions]
+        self._directions = {
+            name: Directions([one], name, ordered) for name, one in zip(names, translators, strict=True)
+        }
+        if translators:
+            self._directions[None] = Directions(translators if ordered else by_languages, ordered=ordered)
 
-    def __iter__(self) -> Iterator[Translator | Classifier | Embedder]:
+    def __iter__(self) -> Iterator[Model]:
         yield from self.translators
         yield from self.classifiers
         yield from (embedder for embedder in self.embedders if embedder.manifest.task == "embedding")
@@ -78,7 +81,7 @@ class Models:
             loop.start()
 
     def drain(self) -> None:
-        """Take no new requests; those accepted are still answered, and may still ask for attention."""
+        """Take no new requests; accepted requests are still answered, and may still ask for attention."""
         for task, _, pool in self._serving():
             if task != "attention":
                 pool.drain()
@@ -103,8 +106,8 @@ class Models:
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
     def look_at_files(self) -> None:
-        """Notice which files have changed. Answers stay what they were, but a loop or a service that starts anew would
-        not be what runs now."""
+        """Notice which files have changed. Answers do not change with them, but a worker or a service that starts anew
+        would load the changed files."""
         changed = self._watch.changed() if self._watch is not None else {}
         for name in changed.keys() - self._changed.keys():
             logger.error(
@@ -115,35 +118,48 @@ class Models:
             )
         self._changed = changed
 
-    def directions(self, name: str | None) -> Directions:
-        """Those of the translators, or of one.
+    def named(self, name: str) -> Model:
+        """Return the model of this name.
 
         Raises:
-            UnknownModel: no translation model has this name.
+            UnknownModel: no model has this name.
         """
-        named = self._named(name, self.translators, "translate")
-        return self._directions if name is None else Directions(named, name, self._ordered)
+        by_name = {model.manifest.name: model for model in self}
+        if name not in by_name:
+            raise UnknownModel(f"No model is named {name!r}; available: {', '.join(by_name)}")
+        return by_name[name]
+
+    def directions(self, name: str | None) -> Directions:
+        """Return the language pairs of all translators, or of one.
+
+        Raises:
+            UnknownModel: no translation model has this name, or there are none.
+        """
+        if name not in self._directions:
+            raise self._unknown(name, self.translators, "translate")
+        return self._directions[name]
 
     def classifier(self, name: str | None) -> Classifier:
-        """The one model that fits.
+        """Return the one classifier that fits.
 
         Raises:
             UnknownModel: no classification model has this name, or there are none.
-            UnprocessableRequest: there are several; the message names them.
+            ModelRequired: several classifiers fit; the message names them.
         """
         classifiers = self._named(name, self.classifiers, "classify")
         if len(classifiers) > 1 and not self._ordered:
             names = ", ".join(classifier.manifest.name for classifier in classifiers)
-            raise UnprocessableRequest(f"several models could serve, name one: {names}")
+            raise ModelRequired(f"`model` is required; available: {names}")
         return classifiers[0]
 
     def embedder(self, name: str | None, source: str | None) -> Embedder:
-        """The one model that fits; a language chooses among translators. Without one, models that were made for
-        embeddings come before the encoders of others.
+        """Return the one embedder that fits: the encoder of a translator that reads the language `source`. Without a
+        source, models that were made for embeddings come before the encoders of others.
 
         Raises:
             UnknownModel: no model has this name.
-            UnprocessableRequest: none reads the language, or several models could serve; the message names them.
+            InvalidFields: no translator reads the language.
+            ModelRequired: several models fit; the message names them.
         """
         embedders = self._named(name, self.embedders, "embed")
         if source is None:
@@ -152,26 +168,36 @@ class Models:
             readers = ([one for one in embedders if one.languages.named(form)] for form in Wanted.of_sources(source))
             fitting = next(filter(None, readers), [])
         if not fitting:
-            raise UnprocessableRequest(f"no translator here reads {source}; there are {_languages(embedders)}")
+            raise InvalidFields(
+                [
+                    (
+                        ("source",),
+                        f"must be a language that a model reads, not {source}; available: {_languages(embedders)}",
+                    )
+                ]
+            )
         if len(fitting) > 1 and not self._ordered:
-            raise UnprocessableRequest(f"several models could serve, name model or source: {_languages(fitting)}")
+            raise ModelRequired(f"`model` is required; available: {_languages(fitting)}")
         return fitting[0]
 
     def _named(self, name: str | None, models: list[Served], verb: str) -> list[Served]:
-        named = [model for model in models if name in (None, model.manifest.name)]
-        if named:
+        """Raises UnknownModel: no model has this name, or there are none."""
+        if named := [model for model in models if name in (None, model.manifest.name)]:
             return named
+        raise self._unknown(name, models, verb)
+
+    def _unknown(self, name: str | None, models: SequenceOf[Model], verb: str) -> UnknownModel:
         names = ", ".join(model.manifest.name for model in models) or "none"
-        tasks: dict[str, SequenceOf[Translator | Classifier | Embedder]]
+        tasks: dict[str, SequenceOf[Model]]
         tasks = {"translate": self.translators, "classify": self.classifiers, "embed": self.embedders}
         others = [task for task, able in tasks.items() if any(model.manifest.name == name for model in able)]
-        raise UnknownModel(
-            f"no model {f'named {name!r} ' if name is not None else ''}can {verb} here; there are {names}"
+        return UnknownModel(
+            f"No model {f'named {name!r} ' if name is not None else ''}can {verb} here; available: {names}"
             + (f" ({name} can {' and '.join(others)})" if others else "")
         )
 
     def states(self) -> list[ModelState]:
-        """For the gauges: a model once for each task that it serves."""
+        """Tell how each model does in each of its tasks, for the gauges."""
         found: dict[tuple[str, str], ModelState] = {}
         for task, model, pool in self._serving():
             states = pool.states()
@@ -187,123 +213,12 @@ class Models:
             )
         return list(found.values())
 
-    def _serving(self) -> Iterator[tuple[str, Translator | Classifier | Embedder, Pool[Any]]]:
-        """Each task of each model, and its pool."""
+    def _serving(self) -> Iterator[tuple[str, Model, Pool[Any]]]:
+        """Yield each task of each model, and its pool."""
         yield from (("translation", model, pool) for model in self.translators for pool in (model.greedy, model.beam))
         yield from (("classification", model, model.pool) for model in self.classifiers)
         yield from (("embedding", model, model.pool) for model in self.embedders)
         yield from (("attention", model, model.attention_pool) for model in self if model.attention_pool is not None)
-
-
-def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = None) -> Models:
-    """The models that the settings name, not started yet.
-
-    Args:
-        loader: that has been begun.
-
-    Raises:
-        StartRefused: an artifact or the provider is not as it should be.
-    """
-    if settings.loops == 0:
-        return models_here(wanted_artifacts(settings), settings, metrics)
-    loader = loader or Loader(settings)
-    loader.remote.on_loop_end = metrics.loop_ended
-    try:
-        # While it loads:
-        tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
-        canonical("en")  # reads the tables of languages
-        loaded = loader.wait()
-        loaded.announce()
-        return models_of(loaded, settings, metrics, loader, tokenizers)
-    except BaseException:
-        loader.end()
-        raise
-
-
-def models_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Metrics) -> Models:
-    """Models that run in one loop, a thread of this process.
-
-    Raises:
-        StartRefused: an artifact or the provider is not as it should be.
-    """
-    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
-    engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
-    loop = Loop(engines, metrics.count, settings.probe_interval_s)
-    abouts = {model: source.about(model) for model in artifacts}
-    loaded = Loaded(artifacts, abouts, [], read_tokenizer_files(artifacts))
-    loaded.announce()
-    return _models(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files))
-
-
-def models_of(
-    loaded: Loaded,
-    settings: Settings,
-    metrics: Metrics,
-    loader: Loader | None = None,
-    tokenizers: Mapping[str, Tokenizer] | None = None,
-) -> Models:
-    """Models that run in loops which are processes. Nothing is read from disk: files may have changed since.
-
-    Args:
-        loader: of the loops, if they end with these models.
-        tokenizers: by model, if they have been read.
-
-    Raises:
-        ArtifactRefused: a tokenizer is of no kind that is served here.
-    """
-    loops = [RemoteLoop(path, metrics.count) for path in loaded.paths]
-    tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
-    return _models(loaded, loops, settings, metrics, loader, tokenizers)
-
-
-def _tokenizers(artifacts: Mapping[str, Artifact], files: TokenizerFiles) -> dict[str, Tokenizer]:
-    """Raises ArtifactRefused: one is of no kind that is served here."""
-    return {name: _tokenizer(artifact, files[name]) for name, artifact in artifacts.items()}
-
-
-def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
-    manifest = artifact.manifest
-    vocabulary, special = None, set[int]()
-    if VOCABULARY in files:
-        vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
-        special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
-    # Encoders that come with special tokens of their own were trained on texts as they are.
-    as_it_is = manifest.task == "embedding" or manifest.pooling == "first"
-    return Tokenizer(artifact.path(TOKENIZER), files[TOKENIZER], vocabulary, special, as_it_is)
-
-
-def _models(
-    loaded: Loaded,
-    loops: SequenceOf[Loop | RemoteLoop],
-    settings: Settings,
-    metrics: Metrics,
-    loader: Loader | None,
-    tokenizers: Mapping[str, Tokenizer],
-) -> Models:
-    translators, classifiers, embedders = [], [], []
-    for name, artifact in loaded.artifacts.items():
-        manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.abouts[name].provider
-
-        def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
-            task_metrics = metrics.of_task(task)
-            return Pool(f"{name}/{kind}", loops, task_metrics, settings.max_sequences, settings.max_waiting)
-
-        attention = pool("attention", "attention"), settings.max_attention_weights
-        if manifest.task == "translation":
-            greedy, beam = pool("greedy", "translation"), pool("beam", "translation")
-            slots = slots_of(manifest.slots, tokenizer)
-            shown = settings.max_shown_tokens
-            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *attention, shown, slots))
-        elif manifest.task == "classification":
-            classifying = pool("classification", "classification")
-            evidence = settings.max_evidence_tokens
-            classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *attention, evidence))
-        embedding = pool("embedding", "embedding"), settings.max_embedding_numbers
-        of_embedder = attention if manifest.task == "embedding" else ()
-        embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *of_embedder))
-    watch = Watch(loaded.artifacts.values())
-    ordered = bool(settings.models)
-    return Models(translators, classifiers, embedders, loops, loader, watch, ordered, metrics)
 
 
 def _languages(embedders: list[Embedder]) -> str:

@@ -1,27 +1,47 @@
-"""Which translator goes from one language to another, and which two do it together, through a pivot: a language that
-one writes and the other reads."""
+"""Which translator has a direction, or which two have it together through a pivot: a language that the first one
+writes and the second one reads."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice, product
+from typing import NamedTuple
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import TargetRequired, UnsupportedLanguagePair
 from service.schemas.answers import Reachable
 from service.tasks.pivot import Route
 from service.tasks.translation import Translator
-from service.text.languages import ANY, Direction, Wanted, are_same, english_name
+from service.text.languages import ANY, Direction, Wanted, are_same, canonical, english_name
 
+AUTO = "auto"
+"""The source that asks for detection."""
 PIVOT = "en"
-"""Before any other language: most models have it, and most of the texts that they have learned from."""
-FEW = 10
-"""Most directions of one translator, or languages, that a message lists."""
+"""The pivot that is preferred: most models have English, and most of the texts that they have learned from."""
+MAX_LISTED = 10
+"""Directions of one translator, or languages, that a message lists; it counts more than these."""
+MAX_PLANS = 1_000
+"""Plans that are kept ready; they are the same until other models serve."""
+MAX_CODE = 35
+"""Characters of the codes of plans that are kept: no language has a longer one (RFC 5646, section 4.4.1)."""
+
+
+class Plan(NamedTuple):
+    """Who translates from one language into another.
+
+    Attributes:
+        route: empty where the languages are the same, so that nothing is left to translate.
+    """
+
+    source: str
+    target: str
+    route: Route
 
 
 class Directions:
-    """Those of some translators.
+    """Language pairs that some translators support.
 
     Args:
-        translators: of two that have a direction the first is meant.
-        name: of the one that there is, if a request names it: then nothing goes through a pivot.
+        translators: where two have a direction, the first one translates.
+        name: of the only translator, where a request names it: then nothing goes through a pivot.
         ordered: whether the first translator also answers where others have other directions.
     """
 
@@ -29,15 +49,28 @@ class Directions:
         self._translators = translators
         self._name = name
         self._ordered = ordered
+        self._known_plan = lru_cache(MAX_PLANS)(self._plan)
 
-    def sources(self, target: str | None = None, pivot: bool = False) -> list[str]:
-        """The languages that are translated, or those that are translated into the target.
+    def plan(self, source: str | None, target: str | None, pivot: bool) -> Plan | None:
+        """Find the models that translate; None where the language of each text has to be detected first.
 
         Args:
             pivot: whether two models may do it together.
 
         Raises:
-            UnprocessableRequest: nobody translates into the target.
+            UnsupportedLanguagePair, TargetRequired: no direction fits, or several do; the message names them.
+        """
+        is_short = max(len(source or ""), len(target or "")) <= MAX_CODE
+        return (self._known_plan if is_short else self._plan)(source, target, pivot)
+
+    def sources(self, target: str | None = None, pivot: bool = False) -> list[str]:
+        """Return the languages that are translated, or the languages that are translated into the target.
+
+        Args:
+            pivot: whether two models may do it together.
+
+        Raises:
+            UnsupportedLanguagePair: no model translates into the target.
         """
         found: dict[str, None] = {}
         for wanted in Wanted.closest_first(target):
@@ -47,7 +80,7 @@ class Directions:
             if found:
                 break
         else:
-            raise UnprocessableRequest(self._nobody(None, target))
+            raise UnsupportedLanguagePair(self._nobody(None, target))
         if pivot and self._name is None and target is not None:
             direct = found.keys()
             for one in self._translators:
@@ -57,31 +90,28 @@ class Directions:
         return list(found)
 
     def target(self, target: str | None) -> str:
-        """The language into which is translated, by its name.
+        """Return the name of the target language.
 
         Raises:
-            UnprocessableRequest: nobody translates into it, or none is named and there are several.
+            UnsupportedLanguagePair: no model translates into it.
+            TargetRequired: the request names none, and there are several.
         """
         for wanted in Wanted.closest_first(target):
             found = dict.fromkeys(code for one in self._translators for code in one.languages.targets.named(wanted))
             if len(found) > 1 and target is None:
-                raise UnprocessableRequest(f"several could be meant, name target: {some([*found])}")
+                raise TargetRequired(f"`target` is required; available: {some([*found])}")
             if found:
                 return next(iter(found))
-        raise UnprocessableRequest(self._nobody(None, target))
-
-    def has(self, source: str, target: str) -> bool:
-        """Whether one model has the direction."""
-        return self._direct(source, target) is not None
+        raise UnsupportedLanguagePair(self._nobody(None, target))
 
     def route(self, source: str | None, target: str | None, pivot: bool) -> Route:
-        """The first model that has the direction, or two that have it together.
+        """Return the first model that has the direction, or two models that have it together.
 
         Args:
-            pivot: whether two may.
+            pivot: whether two models may.
 
         Raises:
-            UnprocessableRequest: no direction fits, or several do; the message names them.
+            UnsupportedLanguagePair, TargetRequired: no direction fits, or several do; the message names them.
         """
         direct = self._direct(source, target)
         if direct is not None:
@@ -90,12 +120,12 @@ class Directions:
         if self._name is None and source is not None and target is not None and not are_same(source, target):
             through = self._through_pivot(source, target)
         if through is None or not pivot:
-            offer = f"; with pivot it goes through {through[0][1].target}" if through else ""
-            raise UnprocessableRequest(self._nobody(source, target) + offer)
+            offer = f"; with `pivot` it goes through {through[0][1].target}" if through else ""
+            raise UnsupportedLanguagePair(self._nobody(source, target) + offer)
         return through
 
     def reachable(self) -> list[Reachable]:
-        """Every language, with those into which it is translated."""
+        """Return every language, with the languages into which it is translated."""
         sides = [
             (one.languages.sources.by_name.keys(), one.languages.targets.by_name.keys()) for one in self._translators
         ]
@@ -108,8 +138,18 @@ class Directions:
             found.append(Reachable(language=language, name=name, targets=sorted(direct), through_pivot=sorted(through)))
         return sorted(found, key=lambda one: one.language)
 
+    def _plan(self, source: str | None, target: str | None, pivot: bool) -> Plan | None:
+        if source == AUTO or (source is None and target is not None and len(self.sources(target)) > 1):
+            return None
+        if source is not None and target is not None and are_same(source, target):
+            if (direct := self._direct(source, target)) is None:
+                return Plan(canonical(source) or source, canonical(target) or target, [])
+            return Plan(direct[1].source, direct[1].target, [direct])
+        route = self.route(source, target, pivot)
+        return Plan(route[0][1].source, route[-1][1].target, route)
+
     def _direct(self, source: str | None, target: str | None) -> tuple[Translator, Direction] | None:
-        """Raises UnprocessableRequest: several could serve."""
+        """Raises TargetRequired: several directions fit."""
         for wanted in product(Wanted.of_sources(source), Wanted.closest_first(target)):
             fitting = [(one, direction) for one in self._translators for direction in _first(2, one, *wanted)]
             if fitting:
@@ -120,11 +160,11 @@ class Directions:
             fitting = [(one, direction) for one, direction in fitting if one is fitting[0][0]]
         if len({(direction.source, direction.target) for _, direction in fitting}) > 1:
             named = _listed(self._translators, *wanted)
-            raise UnprocessableRequest(f"several could serve, name model, source and target: {named}")
+            raise TargetRequired(f"`target` is required; available: {named}")
         return fitting[0]
 
     def _through_pivot(self, source: str, target: str) -> Route | None:
-        """Through English if it can be, or else through what the first model that can writes."""
+        """Find two models that meet in English, or else in the first language in which two models meet."""
         before = self._met((wanted, ANY) for wanted in Wanted.of_sources(source))
         after = {direction.source for direction in self._met((ANY, wanted) for wanted in Wanted.closest_first(target))}
         found = [direction.target for direction in before if direction.target in after]
@@ -135,7 +175,7 @@ class Directions:
         return None
 
     def _met(self, wishes: Iterator[tuple[Wanted, Wanted]]) -> list[Direction]:
-        """The directions of the first wish that there are any for."""
+        """Return the directions that fit the first wish for which there are any."""
         for source, target in wishes:
             found = [way for one in self._translators for way in one.languages.directions(source, target)]
             if found:
@@ -143,22 +183,22 @@ class Directions:
         return []
 
     def _nobody(self, source: str | None, target: str | None) -> str:
-        nobody = "no model translates" if self._name is None else f"{self._name} does not translate"
+        nobody = "No model translates" if self._name is None else f"Model {self._name} does not translate"
         asked = f"from {source or 'any language'} to {target or 'any language'}"
-        return f"{nobody} {asked}; there are {_listed(self._translators)}"
+        return f"{nobody} {asked}; available: {_listed(self._translators)}"
 
 
 def some(languages: Sequence[str]) -> str:
-    """A few languages by their names, many by their number."""
-    return ", ".join(languages) if len(languages) <= FEW else f"{len(languages)} languages"
+    """Name a few languages, count many."""
+    return ", ".join(languages) if len(languages) <= MAX_LISTED else f"{len(languages)} languages"
 
 
 def _listed(translators: Sequence[Translator], source: Wanted = ANY, target: Wanted = ANY) -> str:
-    """Which directions there are, from and to what is wanted."""
+    """List the directions from the source to the target that are wanted."""
     found = []
     for translator in translators:
-        name, listed = translator.manifest.name, _first(FEW + 1, translator, source, target)
-        if len(listed) <= FEW:
+        name, listed = translator.manifest.name, _first(MAX_LISTED + 1, translator, source, target)
+        if len(listed) <= MAX_LISTED:
             found += [f"{direction.source}-{direction.target} ({name})" for direction in listed]
         else:
             sides = translator.languages.sources.named(source), translator.languages.targets.named(target)

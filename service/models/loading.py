@@ -32,7 +32,7 @@ from service.runner.steps import TranslationGraphs
 from service.runner.translation import MOST_PADDING, TranslationRunner
 from service.runner.weights import Weights, load, read_weights
 from service.tasks.attention import attention_probe, read_attention
-from service.tasks.pooling import Reading, read_logits
+from service.tasks.pooling import WindowLogits, read_logits
 from service.tasks.token_pooling import Embedded, read_states
 from service.workers.on_demand import Engines
 from service.workers.processes import n_loops
@@ -71,7 +71,9 @@ class ArtifactSource:
         settings = self.settings
         name = choose_provider(settings.provider)
         if name == "cuda" and settings.model_memory is not None:
-            raise StartRefused("ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA: ATTEND_PROVIDER=cpu")
+            raise StartRefused(
+                "ATTEND_MODEL_MEMORY needs ATTEND_PROVIDER=cpu: it limits main memory, and models run on CUDA"
+            )
         captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
         threads = (settings.threads or 1) // n_loops(settings, name) or 1
         # A loop computes in one session at a time. Under a budget what a model leaves has to be returned.
@@ -157,7 +159,7 @@ class ArtifactSource:
         assert manifest.pooling is not None, "a classifier's manifest has one"
         session = load(artifact, provider, "classifier.onnx", weights=weights)
         read = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
-        classifying = self._one_pass(read, lambda: Sequence([manifest.special_tokens.unk], Reading()), provider)
+        classifying = self._one_pass(read, lambda: Sequence([manifest.special_tokens.unk], WindowLogits()), provider)
         engines: Engines = {"classification": classifying}
         return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
 

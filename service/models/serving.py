@@ -2,84 +2,80 @@
 
 import asyncio
 import gc
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 from service.base.errors import Draining, Starting, StartRefused
 from service.base.metrics import ModelState
-from service.models.catalog import Models
+from service.models.catalog import Catalog
 
 LOOK_S = 0.02
-"""How often it is checked whether new models have proved themselves, and whether nobody uses the former ones."""
+"""Pause between two looks at whether new models have proved themselves, or whether nobody uses the former ones."""
 
 PROVEN_S = 120.0
-"""In which every model must have done a forward pass."""
-
-Result = TypeVar("Result")
+"""Time in which every model must have done a forward pass."""
 
 
 class Serving:
     """Holds the models of one server; at first there may be none.
 
     Args:
-        probe_interval_s: how often files are looked at.
+        probe_interval_s: seconds between two looks at the files of the models.
     """
 
-    def __init__(self, probe_interval_s: float, models: Models | None = None) -> None:
+    def __init__(self, probe_interval_s: float, catalog: Catalog | None = None) -> None:
         self.draining = False
         self._probe_interval_s = probe_interval_s
         self.awaits_others = False
         """Whether other servers at the same port have no models yet: then this one is not ready either."""
-        self._models = self._not_started = models
-        self._retired: set[Models] = set()
+        self._catalog = self._not_started = catalog
+        self._retired: set[Catalog] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def use(self) -> "_Use":
-        """The models for one request, which stay until it ends: `with serving.use() as models`.
+    @property
+    def catalog(self) -> Catalog:
+        """The models for a request that begins now.
 
         Raises:
-            Unavailable: there are none yet. When the server drains, it is the models that refuse.
+            Starting, Draining: there are no models yet. Where there are models and the server drains, they refuse.
         """
-        if self._models is None and self.draining:
-            raise Draining("the service is draining and takes no new requests", retry_after_s=5)
-        if self._models is None:
-            raise Starting("the service is starting: its models are loading")
-        return _Use(self._models)
+        if self._catalog is None:
+            if self.draining:
+                raise Draining("The service is draining and takes no new requests", retry_after_s=5)
+            raise Starting("The service is starting: its models are loading")
+        return self._catalog
 
     def start(self) -> None:
-        """In the running event loop, from which all requests come."""
+        """Begin, in the running event loop, from which all requests come."""
         if self._not_started is not None:
             self._not_started.start()
             self._not_started = None
         self._begin(self._look_at_files())
 
-    async def replace(self, models: Models) -> "asyncio.Task[None]":
-        """Serve with these from now on.
+    async def replace(self, catalog: Catalog) -> "asyncio.Task[None]":
+        """Serve with these models from now on.
 
         Returns:
-            A task that ends with the former models, when the last request that uses them is answered.
+            A task that ends when the last request that uses the former models is answered.
 
         Raises:
-            StartRefused: they have not proved themselves by a forward pass each, and the former ones stay.
+            StartRefused: a model cannot do a forward pass; the former models stay.
         """
-        models.start()
-        former = self._models
+        catalog.start()
+        former = self._catalog
         if former is not None:
-            await proven(models)
-        self._models = models
+            await proven(catalog)
+        self._catalog = catalog
         if self.draining:
-            models.drain()
+            catalog.drain()
         return self._begin(self._retire(former))
 
     def drain(self) -> None:
-        """Take no new requests; those accepted are still answered."""
+        """Take no new requests; accepted requests are still answered."""
         self.draining = True
-        for models in self._all():
-            models.drain()
+        for catalog in self._all():
+            catalog.drain()
 
     async def stop(self, timeout_s: float) -> None:
         """Answer the accepted requests, within `timeout_s`."""
@@ -87,33 +83,33 @@ class Serving:
         for task in self._tasks:
             task.cancel()
         ends_at = time.monotonic() + timeout_s
-        for models in list(self._all()):
-            await asyncio.to_thread(models.stop, max(0.0, ends_at - time.monotonic()))
+        for catalog in list(self._all()):
+            await asyncio.to_thread(catalog.stop, max(0.0, ends_at - time.monotonic()))
 
     def unready_reason(self) -> str | None:
         """Why this server should get no requests now; None if it should."""
         if self.draining:
             return "draining"
-        if self._models is None or self.awaits_others:
+        if self._catalog is None or self.awaits_others:
             return "starting"
-        return self._models.unready_reason()
+        return self._catalog.unready_reason()
 
     def states(self) -> list[ModelState]:
-        """For the gauges."""
-        return [] if self._models is None else self._models.states()
+        """Tell how each model does, for the gauges."""
+        return [] if self._catalog is None else self._catalog.states()
 
-    def _all(self) -> Iterator[Models]:
+    def _all(self) -> Iterator[Catalog]:
         yield from self._retired
-        if self._models is not None:
-            yield self._models
+        if self._catalog is not None:
+            yield self._catalog
 
-    async def _retire(self, models: Models | None) -> None:
-        if models is not None:
-            self._retired.add(models)
-            while models.n_users:
+    async def _retire(self, catalog: Catalog | None) -> None:
+        if catalog is not None:
+            self._retired.add(catalog)
+            while catalog.n_users:
                 await asyncio.sleep(LOOK_S)
-            await asyncio.to_thread(models.stop, 0.0)
-            self._retired.discard(models)
+            await asyncio.to_thread(catalog.stop, 0.0)
+            self._retired.discard(catalog)
             gc.unfreeze()
         gc.collect()
         gc.freeze()
@@ -121,8 +117,8 @@ class Serving:
     async def _look_at_files(self) -> None:
         while True:
             await asyncio.sleep(self._probe_interval_s)
-            if self._models is not None:
-                await asyncio.to_thread(self._models.look_at_files)
+            if self._catalog is not None:
+                await asyncio.to_thread(self._catalog.look_at_files)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)
@@ -131,53 +127,20 @@ class Serving:
         return task
 
 
-class _Use:
-    def __init__(self, models: Models) -> None:
-        self._models = models
-
-    def __enter__(self) -> Models:
-        self._models.n_users += 1
-        return self._models
-
-    def __exit__(self, *_: object) -> None:
-        self._models.n_users -= 1
-
-
-async def proven(models: Models) -> None:
-    """Wait until each model that has been started has done a forward pass; those that have not are stopped.
+async def proven(catalog: Catalog) -> None:
+    """Wait until each model has done a forward pass; if one cannot, all are stopped.
 
     Raises:
-        StartRefused: one cannot.
+        StartRefused: a model cannot.
     """
     try:
         async with asyncio.timeout(PROVEN_S):
-            while "starting" in (reason := models.unready_reason() or ""):
+            while "starting" in (reason := catalog.unready_reason() or ""):
                 await asyncio.sleep(LOOK_S)
         if reason:
             raise StartRefused(reason)
     except BaseException as error:
-        await asyncio.to_thread(models.stop, 0.0)
+        await asyncio.to_thread(catalog.stop, 0.0)
         if isinstance(error, TimeoutError):
-            raise StartRefused(f"models have not proved themselves in {PROVEN_S:.0f} s: {reason}") from None
+            raise StartRefused(f"Models did no forward pass within {PROVEN_S:.0f} s: {reason}") from None
         raise
-
-
-def in_daemon_thread(call: Callable[[], Result]) -> "asyncio.Future[Result]":
-    """What a function returns that may take long, and for which no end of the process may wait."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Result] = loop.create_future()
-
-    def answer(take: Callable[[Any], None], result: object) -> None:
-        if not future.done():
-            take(result)
-
-    def run() -> None:
-        try:
-            done = partial(answer, future.set_result, call())
-        except BaseException as error:
-            done = partial(answer, future.set_exception, error)
-        with suppress(RuntimeError):  # the event loop has ended
-            loop.call_soon_threadsafe(done)
-
-    threading.Thread(target=run, name="loading", daemon=True).start()
-    return future

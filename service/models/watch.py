@@ -6,10 +6,10 @@ from service.base.artifact import Artifact, Stamp, stamp_of
 
 
 class Watch:
-    """What is served is in memory, and does not change with its files. But whatever is loaded later would be refused.
+    """Compares the files of artifacts with what was read of them.
 
-    Args:
-        artifacts: whose files are watched.
+    Models that serve are in memory and do not change with their files, but a worker that starts later would refuse
+    changed files.
     """
 
     def __init__(self, artifacts: Iterable[Artifact]) -> None:
@@ -18,7 +18,7 @@ class Watch:
         ]
 
     def changed(self) -> dict[str, list[str]]:
-        """By model, the files that are not any more what was read. Reads only files that were written or replaced."""
+        """Return, by model, the files that differ from what was read. Only files that were written since are read."""
         found: dict[str, list[str]] = {}
         for file in self._files:
             if file.has_changed():

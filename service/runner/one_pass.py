@@ -52,10 +52,12 @@ class EmbeddingRunner:
         self._session, self._options = encoder, options
         shapes = {value.name: value.shape for value in encoder.get_outputs()}
         if STATES not in shapes:
-            raise StartRefused(f"{artifact.directory}: its encoder has no {STATES}, which embeddings are made of")
+            raise StartRefused(
+                f"{artifact.directory}: the encoder has no output {STATES}, from which embeddings are made"
+            )
         width, d_states = shapes[STATES][-1], artifact.manifest.dimensions.d_states
         if width != d_states:
-            raise StartRefused(f"{artifact.directory}: {STATES} is {width} wide, and the manifest says {d_states}")
+            raise StartRefused(f"{artifact.directory}: {STATES} is {width} wide; the manifest says {d_states}")
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The last hidden states of each source, (S, E), without padding."""

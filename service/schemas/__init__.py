@@ -1,1 +1,1 @@
-"""What clients send and get: shared by the tasks and HTTP."""
+"""Requests and answers, shared by tasks and HTTP."""

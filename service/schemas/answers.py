@@ -1,4 +1,4 @@
-"""What clients get."""
+"""Answers of the native interface."""
 
 import base64
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class ShownToken(BaseModel):
 
     @classmethod
     def of(cls, token: tuple[str, int, int]) -> "ShownToken":
-        """Of a token, its start and its end."""
+        """Make one from a token, its start and its end."""
         return cls.model_construct(token=token[0], span=token[1:])
 
 
@@ -33,8 +33,8 @@ class AttentionMatrix(BaseModel):
     kind: AttentionKind
     layer: int
     head: int | Literal["mean"]
-    rows: Literal["source", "target"] = Field(description="Who attends: the list of tokens that the rows belong to.")
-    columns: Literal["source", "prefix"] = Field(description="What is attended to.")
+    rows: Literal["source", "target"] = Field(description="The list of tokens that attend, one for each row.")
+    columns: Literal["source", "prefix"] = Field(description="The list of tokens that are attended to.")
     first_row: int = Field(description="Place of the first row's token in its list: a sentence is part of a text.")
     first_column: int
     shape: tuple[int, int]
@@ -42,17 +42,19 @@ class AttentionMatrix(BaseModel):
 
 
 class SourceAttention(BaseModel):
-    """What an encoder attended to."""
+    """Attention matrices of an encoder."""
 
     source: list[ShownToken]
     matrices: list[AttentionMatrix]
 
 
 class Attention(SourceAttention):
-    """What a translation attended to."""
+    """Attention matrices of a translation."""
 
     target: list[ShownToken]
-    prefix: list[ShownToken] = Field(description="What the decoder had read when it wrote each target token.")
+    prefix: list[ShownToken] = Field(
+        description="The token that the decoder had read last when it wrote each target token."
+    )
 
 
 class Links(BaseModel):
@@ -63,7 +65,7 @@ class Links(BaseModel):
 
 
 class Alignment(Links):
-    """The source token that each target token was made of, and the same of words."""
+    """Links from target tokens to the source tokens that they translate, and the same for words."""
 
     words: Links
 
@@ -73,14 +75,14 @@ class TokenEvidence(ShownToken):
 
 
 class Evidence(BaseModel):
-    """What the logits owe to each token."""
+    """Contribution of each token to the logits."""
 
     logits: dict[str, float]
     tokens: list[TokenEvidence]
 
 
 class Segment(BaseModel):
-    """One piece that was translated on its own."""
+    """A part of a text that was translated on its own."""
 
     source: Range
     target: Range
@@ -94,7 +96,7 @@ class Alternative(BaseModel):
     finish_reason: FinishReason = Field(
         description="length: a sentence reached max_target_tokens; repetition: it went round in circles and was ended."
     )
-    target_tokens: int = Field(description="Ends of sequence included.")
+    target_tokens: int = Field(description="Number of tokens, ends of sequence included.")
 
 
 class DetectedLanguage(BaseModel):
@@ -105,7 +107,7 @@ class DetectedLanguage(BaseModel):
 
 
 class Pivot(BaseModel):
-    """A language in between, and the two models that translate into it and from it."""
+    """The language in between, and the two models that translate into it and from it."""
 
     language: str = Field(examples=["en"])
     models: tuple[str, str]
@@ -114,65 +116,67 @@ class Pivot(BaseModel):
 class Translation(Alternative):
     """The best translation of a text."""
 
-    source_tokens: int = Field(description="Ends of sequence included.")
+    source_tokens: int = Field(description="Number of tokens, ends of sequence included.")
     detected: DetectedLanguage | None = Field(
-        default=None, description="The source, where it was detected. A text without words has none."
+        default=None, description="The source language, if it was detected. A text without words has none."
     )
     model: str | None = Field(
-        default=None, description="Which translated, where the source was detected and is not the target."
+        default=None, description="The model, if the source was detected and differs from the target."
     )
-    pivot: Pivot | None = Field(default=None, description="In place of a model, where two translated.")
+    pivot: Pivot | None = Field(default=None, description="In place of `model`, if two models translated.")
     alternatives: list[Alternative] | None = Field(
-        default=None, description="The next best, where they were asked for."
+        default=None, description="The next best translations, if requested."
     )
-    segments: list[Segment] | None = Field(default=None, description="Where the text was translated in several pieces.")
-    attention: Attention | None = Field(default=None, description="Where it was asked for.")
-    alignment: Alignment | None = Field(default=None, description="Where it was asked for.")
+    segments: list[Segment] | None = Field(
+        default=None, description="The parts, if the text was translated in several."
+    )
+    attention: Attention | None = Field(default=None, description="If requested.")
+    alignment: Alignment | None = Field(default=None, description="If requested.")
 
 
 class TranslationUsage(BaseModel):
-    characters: int = Field(description="Of the texts.")
-    source_tokens: int = Field(description="With a pivot those of both models together.")
+    characters: int = Field(description="Characters of all texts.")
+    source_tokens: int = Field(description="With a pivot, those of both models together.")
     target_tokens: int
 
 
 class TranslateResponse(BaseModel):
     model: str | None = Field(
         default=None,
-        description="Which translated. None where sources were detected, the source is the target, or two did.",
+        description="The model. Absent if sources were detected, the source is the target, or two models translated.",
     )
-    pivot: Pivot | None = Field(default=None, description="In place of a model, where two translated.")
-    source: str = Field(description="auto: detected, and told of each text.")
+    pivot: Pivot | None = Field(default=None, description="In place of `model`, if two models translated.")
+    source: str = Field(description="auto: each translation has its detected language.")
     target: str
     translations: list[Translation] = Field(description="One per input text, in order.")
     usage: TranslationUsage
 
 
-class Piece(BaseModel):
-    """A part of a translation, told as soon as it and those before it are done."""
+class StreamedPiece(BaseModel):
+    """A part of a translation, sent as soon as it and those before it are done."""
 
-    index: int = Field(description="Of the text.")
-    piece: str = Field(description="The pieces of a text make its translation.")
+    index: int = Field(description="Number of the text, from 0.")
+    piece: str = Field(description="Text of the piece. Together the pieces of a text are its translation.")
 
 
 class Reachable(BaseModel):
-    """Languages into which one is translated."""
+    """A language, and the languages into which it is translated."""
 
     language: str = Field(examples=["fr"])
-    name: str = Field(description="In English.", examples=["French"])
-    targets: list[str] = Field(description="By one model.")
-    through_pivot: list[str] = Field(description="By two models, through another language.")
+    name: str = Field(description="English name.", examples=["French"])
+    targets: list[str] = Field(description="Targets of one model.")
+    through_pivot: list[str] = Field(description="Targets of two models together, through another language.")
 
 
 class LanguagesResponse(BaseModel):
-    languages: list[Reachable] = Field(description="Those that are translated from or into.")
+    languages: list[Reachable] = Field(description="All languages of the translators.")
 
 
 class Detection(BaseModel):
-    """What the language of a text may be."""
+    """Possible languages of a text."""
 
     languages: list[DetectedLanguage] = Field(
-        description="Of those that translators here read, the most probable first; none where there are no words."
+        description="Languages that translators here read, the most probable first; none for a text without words."
     )
 
 
@@ -185,8 +189,8 @@ class Prediction(BaseModel):
     score: float = Field(description="Probability of the label.")
     scores: dict[str, float] = Field(description="Probability of every label, by falling score.")
     tokens: int
-    attention: SourceAttention | None = Field(default=None, description="Where it was asked for.")
-    evidence: Evidence | None = Field(default=None, description="Where it was asked for.")
+    attention: SourceAttention | None = Field(default=None, description="If requested.")
+    evidence: Evidence | None = Field(default=None, description="If requested.")
 
 
 class ClassificationUsage(BaseModel):
@@ -200,18 +204,18 @@ class ClassifyResponse(BaseModel):
 
 
 class TextEmbedding(BaseModel):
-    """What the model makes of a text, or the mean of what its encoder makes of its tokens."""
+    """Embedding of a text."""
 
     embedding: list[float] | str
-    attention: SourceAttention | None = Field(default=None, description="Where it was asked for.")
+    attention: SourceAttention | None = Field(default=None, description="If requested.")
 
 
 class TokenEmbeddings(BaseModel):
-    """What the encoder makes of each token."""
+    """Embeddings of the tokens of a text."""
 
-    tokens: list[ShownToken] = Field(description="As the model reads them, ends of sequence included.")
+    tokens: list[ShownToken] = Field(description="Tokens that the model reads, ends of sequence included.")
     embeddings: list[list[float]] | str = Field(description="One row for each token.")
-    attention: SourceAttention | None = Field(default=None, description="Where it was asked for.")
+    attention: SourceAttention | None = Field(default=None, description="If requested.")
 
 
 class EmbedUsage(BaseModel):
@@ -221,29 +225,31 @@ class EmbedUsage(BaseModel):
 class EmbedResponse(BaseModel):
     model: str
     embeddings: list[TextEmbedding | TokenEmbeddings] = Field(description="One per input text, in order.")
-    dimensions: int = Field(description="Of one embedding.")
+    dimensions: int = Field(description="Numbers in one embedding.")
     usage: EmbedUsage
 
 
 class ModelCard(BaseModel):
-    """What a model's manifest says to its users, and where it runs."""
+    """Description of a model, from its manifest, and where it runs."""
 
     name: str
     task: Task
-    sources: list[str] = Field(description="Languages that it reads; each is translated into every other of targets.")
+    sources: list[str] = Field(
+        description="Languages that the model reads; it translates each into every other of `targets`."
+    )
     targets: list[str]
     labels: list[str]
     label_activation: Literal["softmax", "sigmoid"] | None = Field(
-        default=None, description="sigmoid: each label is true or not by itself. Of a classifier."
+        default=None, description="Of a classifier. sigmoid: labels do not exclude each other."
     )
-    layers: dict[Literal["encoder", "decoder"], int] = Field(description="Attention layers.")
-    heads: int = Field(description="Attention heads of one layer.")
-    limits: Limits = Field(description="Of one sentence or window; longer texts are split, never cut off.")
+    layers: dict[Literal["encoder", "decoder"], int] = Field(description="Number of attention layers.")
+    heads: int = Field(description="Attention heads in one layer.")
+    limits: Limits = Field(description="Limits of one sentence or window; longer texts are split, never cut off.")
     precision: Literal["fp32", "int8", "fp16"]
     provider: Literal["cpu", "cuda"]
-    decoding: Decoding | None = Field(default=None, description="Of a translation that asks for nothing else.")
+    decoding: Decoding | None = Field(default=None, description="Default options of a translation.")
     embedding: Embedding | None = Field(
-        default=None, description="Of a model that was made for embeddings: how it pools, and its prompts by name."
+        default=None, description="Of a sentence encoder: its pooling, and its prompts by name."
     )
     evaluation: dict[str, dict[str, float]] = Field(description="Test set -> metric -> score.")
 
@@ -272,9 +278,9 @@ class Status(BaseModel):
 
 
 def encoded(numbers: NDArray[np.float32], encoding: Encoding) -> Any:
-    """Nested lists, or little-endian float32, row after row, in base64.
+    """Encode numbers as nested lists, or as base64 of little-endian float32, row after row.
 
-    For numbers around 1 seven decimals are as exact as float32; all its digits would be twice as long.
+    Lists have seven decimals, as exact as float32 for numbers around 1, and half as long as all digits.
     """
     if encoding == "base64":
         return base64.b64encode(numbers.astype("<f4").tobytes()).decode()

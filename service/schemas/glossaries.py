@@ -1,4 +1,4 @@
-"""What clients send and get that keep glossaries."""
+"""Requests and answers of stored glossaries."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,22 +20,22 @@ Code = Annotated[str, Field(min_length=1, max_length=35, examples=["en"])]
 
 
 class DictionaryRequest(Input):
-    """Terms of one language, and what is written for them in another."""
+    """Terms of one language, and their translations into another."""
 
     source: Code = Field(description="Language code.")
     target: Code = Field(description="Language code.")
-    entries: dict[str, str] = Field(description="Terms, and what is written for each.", examples=[{"dog": "clebs"}])
+    entries: dict[str, str] = Field(description="Terms and their translations.", examples=[{"dog": "clebs"}])
 
 
 class GlossaryRequest(Input):
-    name: Name = Field(description="Whatever tells it from others.", examples=["Animals"])
-    dictionaries: list[DictionaryRequest] = Field(default=[], description="One for each pair of languages.")
+    name: Name = Field(description="Name of the glossary, for people.", examples=["Animals"])
+    dictionaries: list[DictionaryRequest] = Field(default=[], description="One dictionary for each language pair.")
 
 
 class GlossaryUpdate(Input):
-    name: Name | None = Field(default=None, description="In place of the former one.")
+    name: Name | None = Field(default=None, description="New name.")
     dictionaries: list[DictionaryRequest] = Field(
-        default=[], description="Entries that are added, each in place of the one of the same term."
+        default=[], description="Entries to add. Each replaces an entry with the same term."
     )
 
 
@@ -43,7 +43,7 @@ class DictionaryCard(BaseModel):
     source: str
     target: str
     entry_count: int
-    entries: dict[str, str] | None = Field(default=None, description="Where one glossary is asked for.")
+    entries: dict[str, str] | None = Field(default=None, description="Present in the answer for a single glossary.")
 
 
 class GlossaryCard(BaseModel):

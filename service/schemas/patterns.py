@@ -1,16 +1,16 @@
-"""Regular expressions of clients: of RE2's kind, which takes linear time whatever it is given."""
+"""Regular expressions of clients, run by RE2, which takes linear time for every pattern and text."""
 
 import re2
 
 MAX_MEMORY = 1 << 20
-"""Bytes for one of them."""
+"""Most memory of one compiled pattern, in bytes."""
 
 
 def compiled(pattern: str) -> "re2._Regexp[str]":
-    """What finds a pattern in texts.
+    """Compile a pattern.
 
     Raises:
-        ValueError: it is no such regular expression, or one that needs too much memory.
+        ValueError: it is not a regular expression of RE2, or needs too much memory.
     """
     options = re2.Options()
     options.log_errors = False
@@ -19,4 +19,4 @@ def compiled(pattern: str) -> "re2._Regexp[str]":
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-        raise ValueError(f"must be a regular expression of RE2: {reason}") from None
+        raise ValueError(f"must be an RE2 regular expression: {reason}") from None

@@ -1,4 +1,4 @@
-"""What clients send."""
+"""Requests of the native interface."""
 
 from typing import Annotated, Literal
 
@@ -18,33 +18,33 @@ def _listed(value: object) -> object:
 def _readable(texts: list[str]) -> list[str]:
     for i, text in enumerate(texts):
         if not text:
-            raise ValueError("must not be empty" if len(texts) == 1 else f"text {i} of {len(texts)} is empty")
-        of_characters(text, "" if len(texts) == 1 else f"text {i} of {len(texts)} ")
+            raise ValueError("must not be empty" if len(texts) == 1 else f"must not have an empty text (number {i})")
+        valid_unicode(text, "" if len(texts) == 1 else f" (text number {i})")
     return texts
 
 
-def of_characters(text: str, which: str = "") -> str:
-    """The same text. Raises ValueError: it has half of a surrogate pair, which JSON can write and UTF-8 cannot."""
+def valid_unicode(text: str, where: str = "") -> str:
+    """Return the text. Raises ValueError: it has half of a surrogate pair, which JSON can write and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{which}has half of a surrogate pair, which is no character") from None
+        raise ValueError(f"must not have half of a surrogate pair{where}") from None
     return text
 
 
-MOST_FIELDS = 100
-"""Most fields of one object that a client sends; no object has nearly so many."""
+MAX_FIELDS = 100
+"""Most fields of one JSON object. No object of the interface has nearly so many."""
 
-Text = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
     list[str],
     Field(min_length=1, fail_fast=True),
     AfterValidator(_readable),
-    BeforeValidator(_listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]),
+    BeforeValidator(_listed, json_schema_input_type=NonEmptyText | Annotated[list[NonEmptyText], Field(min_length=1)]),
 ]
 Number = Annotated[int, Field(ge=0)]
 Encoding = Literal["json", "base64"]
-"""How answers have arrays of numbers."""
+"""Encoding of arrays of numbers in answers."""
 Format = Literal["text", "html", "markdown", "xml"]
 
 
@@ -64,7 +64,7 @@ def _numbered(*words: str) -> BeforeValidator:
         is_list = isinstance(value, list) and value != [] and all(type(i) is int and i >= 0 for i in value)
         if not is_list and not (isinstance(value, str) and value in words):
             named = ", ".join(f'"{word}"' for word in words)
-            raise ValueError(f"must be {named} or a list of numbers from 0 on")
+            raise ValueError(f"must be {named} or a list of numbers from 0")
         return value
 
     return BeforeValidator(check)
@@ -76,23 +76,23 @@ Heads = Annotated[Literal["all", "mean"] | Numbers, _numbered("all", "mean")]
 
 
 class Input(BaseModel):
-    """What a client sends. An object with a hundred thousand mistakes gets one error, not one for each."""
+    """Base of requests. An object with far too many fields gets one error, not one for each field."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def _has_few_fields(cls, value: object) -> object:
-        if isinstance(value, dict) and len(value) > MOST_FIELDS:
-            raise ValueError(f"has {len(value)} fields, there are {len(cls.model_fields)}")
+        if isinstance(value, dict) and len(value) > MAX_FIELDS:
+            raise ValueError(f"must have at most {len(cls.model_fields)} fields, not {len(value)}")
         return value
 
 
 class AttentionSelection(Input):
-    """Which attention matrices to return, and how."""
+    """Selection of attention matrices, and their encoding."""
 
     kinds: Annotated[list[AttentionKind], Field(min_length=1, fail_fast=True)] | None = Field(
-        default=None, description="encoder and decoder are self-attention; all that the model has."
+        default=None, description="encoder and decoder are self-attention. By default all kinds of the model."
     )
     layers: Layers = Field(default="all", description="Numbers from 0, last or all.")
     heads: Heads = Field(default="all", description="Numbers from 0, mean or all.")
@@ -105,7 +105,7 @@ def _selection(value: object) -> object:
     if value is False or value is None:
         return None
     if not isinstance(value, dict):
-        raise ValueError("must be true, false or an object that selects kinds, layers, heads and encoding")
+        raise ValueError("must be true, false or an object with kinds, layers, heads and encoding")
     return value
 
 
@@ -127,27 +127,27 @@ class _Request(Input):
 
 class _AttendingRequest(_Request):
     attention: AttentionWish = Field(
-        default=None, description="Return what was attended to; one further forward pass.", examples=[False]
+        default=None, description="Return attention matrices, which takes one more forward pass.", examples=[False]
     )
 
 
-MOST_KEPT, MOST_PATTERNS, MOST_TERMS = 500, 20, 500
-"""Of one request."""
+MAX_KEPT, MAX_PATTERNS, MAX_TERMS = 500, 20, 500
+"""Limits of one request."""
 Term = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_term)]
 
 
 class KeepPattern(Input):
-    """What a regular expression matches comes out unchanged."""
+    """A regular expression whose matches stay unchanged."""
 
     pattern: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_pattern)] = Field(
-        description="Of RE2, which has no look-around and no back-references.", examples=["[A-Z]{3}-[0-9]+"]
+        description="In RE2's syntax, without look-around and back-references.", examples=["[A-Z]{3}-[0-9]+"]
     )
 
 
 def _few_patterns(keep: list[str | KeepPattern]) -> list[str | KeepPattern]:
     n_patterns = sum(isinstance(one, KeepPattern) for one in keep)
-    if n_patterns > MOST_PATTERNS:
-        raise ValueError(f"has {n_patterns} patterns, the limit is {MOST_PATTERNS}")
+    if n_patterns > MAX_PATTERNS:
+        raise ValueError(f"must have at most {MAX_PATTERNS} patterns, not {n_patterns}")
     return keep
 
 
@@ -157,20 +157,20 @@ Keep = Annotated[
 ]
 
 
-MOST_NAMES = 100
-Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=MOST_NAMES)]
+MAX_NAMES = 100
+Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=MAX_NAMES)]
 
 
 class TagRules(Input):
-    """What becomes of elements of HTML and XML. In names of XML capitals count."""
+    """Rules for elements of HTML and XML. XML names are case-sensitive."""
 
-    keep: Names = Field(default=[], description="Elements that come out unchanged, with all that is in them.")
+    keep: Names = Field(default=[], description="Elements that stay unchanged, with their content.")
     blocks: Names = Field(default=[], description="Elements that end a sentence before and after them.")
-    inline: Names = Field(default=[], description="Elements that are in sentences, around the words that they were.")
+    inline: Names = Field(default=[], description="Elements that are parts of sentences and stay around their words.")
     detect: bool = Field(
         default=True,
-        description="Of other elements of XML: those are inline that have text beside them, or beside an element "
-        "around them. false: all are.",
+        description="Whether other elements of XML are inline only if text is beside them, or beside an element around "
+        "them. false: all are inline.",
     )
 
 
@@ -178,21 +178,24 @@ NO_RULES = TagRules()
 
 
 class TranslationOptions(Input):
-    """How texts are translated, wherever they come from."""
+    """Options of a translation, of texts and of documents."""
 
     source: str | None = Field(
         default=None,
         min_length=1,
-        description="Language code. auto: detected for each text, as where none is given and several are translated "
-        "into the target.",
+        description="Language code. auto: detected for each text. Without it, the source is detected if several "
+        "languages are translated into the target.",
         examples=["en", "auto"],
     )
     target: str | None = Field(
-        default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["fr"]
+        default=None,
+        min_length=1,
+        description="Language code; required if several targets are possible.",
+        examples=["fr"],
     )
     pivot: bool = Field(
         default=True,
-        description="Whether two models may do it together, through a third language, where none has the direction.",
+        description="Whether two models may translate through a third language, if no model has the direction.",
     )
     beam_size: int | None = Field(
         default=None, ge=1, le=MAX_BEAM_SIZE, description="Width of the search; the model's own by default."
@@ -207,44 +210,45 @@ class TranslationOptions(Input):
         default=None,
         ge=0,
         le=1000,
-        description="A hypothesis is given up that is so many nats less probable than the best, or than the last one "
-        "that is asked for; the model's own by default.",
+        description="A hypothesis is dropped when it is so many nats less probable than the best one, or than the last "
+        "requested alternative; the model's own by default.",
     )
     max_target_tokens: int | None = Field(
         default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
     )
-    split_sentences: bool = Field(default=True, description="False: each text is one sentence.")
-    keep: Annotated[list[Keep], Field(max_length=MOST_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
+    split_sentences: bool = Field(default=True, description="false: each text is one sentence.")
+    keep: Annotated[list[Keep], Field(max_length=MAX_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
         default=[],
-        description="What comes out unchanged: strings, as whole words, and regular expressions.",
+        description="Strings (whole words) and regular expressions that stay unchanged.",
         examples=[["Attend", {"pattern": "[A-Z]{3}-[0-9]+"}]],
     )
-    glossary: Annotated[dict[Term, Term], Field(max_length=MOST_TERMS, fail_fast=True)] = Field(
+    glossary: Annotated[dict[Term, Term], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
         default={},
-        description="Terms of the source, as whole words, and what is written for them.",
+        description="Terms of the source (whole words) and their translations.",
         examples=[{"dog": "clebs"}],
     )
     glossary_id: str | None = Field(
         default=None,
         min_length=1,
-        description="A glossary from /glossaries, for languages that it has, or several with commas between them. "
-        "Terms of glossary come before its own.",
+        description="Id of a stored glossary from /glossaries, or several ids separated by commas. Terms of `glossary` "
+        "come first.",
     )
 
 
 class TranslateRequest(_AttendingRequest, TranslationOptions):
     format: Format = Field(
         default="text",
-        description="html, xml, markdown: tags and marks stay, and inline ones go where the aligned words went; code "
-        "is not translated.",
+        description="html, xml, markdown: tags and marks stay, inline ones move with the aligned words, and code is "
+        "not translated.",
     )
-    tags: TagRules | None = Field(
-        default=None, description="What becomes of elements, where the format is html or xml."
-    )
+    tags: TagRules | None = Field(default=None, description="Rules for elements, if `format` is html or xml.")
     alternatives: int = Field(
-        default=0, ge=0, lt=MAX_BEAM_SIZE, description="Further translations of each text; fewer than beam_size."
+        default=0,
+        ge=0,
+        lt=MAX_BEAM_SIZE,
+        description="Number of further translations of each text; less than `beam_size`.",
     )
-    alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
+    alignment: bool = Field(default=False, description="Return the alignment of words and tokens.")
 
 
 class DetectRequest(_Request):
@@ -254,25 +258,25 @@ class DetectRequest(_Request):
 class ClassifyRequest(_AttendingRequest):
     evidence: bool = Field(
         default=False,
-        description="Return what each label's logit loses without each token.",
+        description="Return how much each label's logit loses without each token.",
     )
 
 
 class EmbedRequest(_AttendingRequest):
     source: str | None = Field(
-        default=None, min_length=1, description="Language code, which chooses among translators.", examples=["en"]
+        default=None, min_length=1, description="Language code; chooses among translators.", examples=["en"]
     )
     prompt: str | None = Field(
-        default=None, min_length=1, description="Name of a text that the model has to put in front of each text."
+        default=None, min_length=1, description="Name of one of the model's prompts, which goes in front of each text."
     )
     pooling: Literal["mean", "none"] | None = Field(
         default=None,
         description="mean: one embedding for each text, over all its tokens. none: one for each token. By default the "
-        "model's own way to one embedding; translators and classifiers have the mean.",
+        "model's own pooling; for translators and classifiers the mean.",
     )
     normalize: bool | None = Field(
         default=None,
-        description="Scale each to length 1, so that a product is a cosine. By default as the model does; translators "
-        "and classifiers do.",
+        description="Scale each embedding to length 1, so that a product is a cosine. By default as the model does; "
+        "translators and classifiers do.",
     )
     encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")

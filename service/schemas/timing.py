@@ -1,4 +1,4 @@
-"""Where a request's time went, as the Server-Timing header tells it."""
+"""The times of a request's parts, for the Server-Timing header."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from service.base.contract import Answer
 
 @dataclass
 class Timing:
-    """Seconds; zero where the request never came to that part."""
+    """Seconds of each part; zero for a part that the request did not reach."""
 
     queue_s: float = 0.0
     tokenize_s: float = 0.0
@@ -21,23 +21,23 @@ class Timing:
 
     @contextmanager
     def tokenizing(self) -> Iterator[None]:
-        """Counts the time inside as tokenization, from text to ids or back."""
+        """Count the time inside as tokenization, from text to ids or back."""
         began = perf_counter()
         yield
         self.tokenize_s += perf_counter() - began
 
     def ran(self, answer: Answer[Any]) -> None:
-        """Count what an engine measured; a request may have more work for it, one after the other."""
+        """Add the times of an engine. A request may use it several times, one after the other."""
         self.queue_s += answer.queue_s
         self.encode_s += answer.encode_s
         self.decode_s += answer.decode_s
 
     def attended(self, answer: Answer[Any]) -> None:
-        """Count what an attention engine measured, its queue included."""
+        """Add the times of an attention engine, its queue included."""
         self.attention_s += answer.queue_s + answer.encode_s
 
     def header(self) -> str:
-        """https://www.w3.org/TR/server-timing/, milliseconds."""
+        """Return the header, in milliseconds (https://www.w3.org/TR/server-timing/)."""
         attention = f", attention;dur={self.attention_s * 1000:.2f}" if self.attention_s else ""
         return (
             f"queue;dur={self.queue_s * 1000:.2f}, tokenize;dur={self.tokenize_s * 1000:.2f}, "

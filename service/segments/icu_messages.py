@@ -19,7 +19,7 @@ _BEGINS = re.compile(r"\s*(?:$|\n|[^\w\s]*[^\W\d_a-zß-öø-ÿа-яё])")
 
 
 def icu_messages(text: str) -> Iterator[tuple[Span, Reads]]:
-    """What is kept of the messages of a text, in order.
+    """Yield what is kept of the messages of a text, in order.
 
     A message inside a sentence is a word of it, and kept whole, and so is one that cannot be read.
     """
@@ -48,7 +48,7 @@ def has_icu_messages(text: str) -> bool:
 
 
 def _closed(text: str, start: int) -> int:
-    """The end of what stands in the braces that begin here; that of the text, if they do not close."""
+    """Return the end of the braces that begin here; the end of the text, if they do not close."""
     depth = 0
     for match in re.compile(r"[{}]").finditer(text, start):
         depth += 1 if match.group() == "{" else -1
@@ -58,7 +58,7 @@ def _closed(text: str, start: int) -> int:
 
 
 def _syntax(message: str) -> list[tuple[Span, Reads]] | None:
-    """What of a message is no text of a branch; None if that cannot be told."""
+    """Return what of a message is no text of a branch; None if that cannot be told."""
     tokens: list[dict[str, str]] = []
     try:
         parsed = _PARSER.parse(message, tokens)
@@ -84,7 +84,7 @@ def _syntax(message: str) -> list[tuple[Span, Reads]] | None:
 
 
 def _plain_arguments(parsed: list[Any]) -> Iterator[Span]:
-    """{name} and {d, date, short}: words of the branch that they are in."""
+    """Yield {name} and {d, date, short}: they are words of the branch that they are in."""
     for node in parsed:
         if isinstance(node, dict) and "options" in node:
             for branch in node["options"].values():

@@ -1,6 +1,6 @@
 """Which spans of a text must come out of its translation byte for byte: URLs, {name}, %s, signs that cannot be written.
 
-What is found here is carried through the model by stand_ins.py and put back by restoration.py.
+Slots carry what is found here through the model (placeholders.py), and restoration.py puts it back.
 """
 
 import re
@@ -52,7 +52,7 @@ class Kept:
 
 
 def everything(_: str) -> bool:
-    """What a vocabulary writes that has all characters."""
+    """Tell that a vocabulary has the characters of any text."""
     return True
 
 
@@ -63,7 +63,7 @@ def kept_spans(
     writes: Writes = everything,
     terms: Sequence[Kept] = (),
 ) -> list[Kept]:
-    """The spans of a text, in order; none touches another.
+    """Return the spans of a text, in order; none touches another.
 
     Args:
         keep: what is kept in any case.
@@ -89,7 +89,7 @@ def kept_spans(
 
 
 def _found(text: str, taken: list[Kept]) -> list[Kept]:
-    """What is taken, and what the letters of a text tell to keep."""
+    """Add what the letters of a text tell to keep to what is taken."""
     taken = _with_free(taken, (Kept(*one) for one in icu_messages(text)))
     found = _with_free(taken, _of_kinds(_lines(text, taken)))
     if len(breaks := _breaks(found)) > len(_breaks(taken)):  # lines begin behind them
@@ -99,7 +99,7 @@ def _found(text: str, taken: list[Kept]) -> list[Kept]:
 
 
 def _around(terms: list[Kept], found: Iterable[Kept]) -> Iterator[Kept]:
-    """What is longer than all terms that it overlaps, and has them inside: a name in an address is no name."""
+    """Yield spans that have terms inside and are longer than these: a name in an address is no name."""
     spans = [term.span for term in terms]
     for kept in found:
         inside = spans[slice(*overlapping(spans, kept.span))]
@@ -113,7 +113,7 @@ def _around(terms: list[Kept], found: Iterable[Kept]) -> Iterator[Kept]:
 
 
 def _tags_at_end(text: str) -> set[int]:
-    """Places of the characters of tags that no word of their line follows."""
+    """Return the positions of tags (#tag) that no word of their line follows."""
     places, end = set[int](), -1
     for line in text.split("\n"):
         end += 1 + len(line)
@@ -123,7 +123,7 @@ def _tags_at_end(text: str) -> set[int]:
 
 
 def apostrophes(text: str) -> Iterator[tuple[Span, str]]:
-    """Apostrophes that are written as in program text, Don\\'t, and what they are read as."""
+    """Yield apostrophes that are written as in program text, Don\\'t, and what they are read as."""
     return ((Span(*match.span()), "'") for match in _ESCAPED_APOSTROPHE.finditer(text))
 
 
@@ -132,12 +132,12 @@ def _breaks(taken: list[Kept]) -> list[Kept]:
 
 
 def _lines(text: str, taken: list[Kept]) -> str:
-    """The text with ends of lines in the place of breaks: what is found reaches from no line into the next."""
+    """Return the text with ends of lines in the place of breaks: what is found reaches from no line into the next."""
     return _without(text, [kept.span for kept in _breaks(taken)])
 
 
 def _without(text: str, spans: Sequence[Span]) -> str:
-    """The text, as long as before, with the ends of lines in the place of spans."""
+    """Return the text, as long as before, with the ends of lines in the place of spans."""
     return edited(text, [(span, "\n" * (span.end - span.start)) for span in spans])[0] if spans else text
 
 
@@ -157,7 +157,7 @@ def _of_kinds(text: str) -> Iterator[Kept]:
 
 
 def _parameters(text: str) -> Iterator[Kept]:
-    """$1 and $2, if all that stands behind such signs is numbered from 1 on: else they are prices."""
+    """Yield $1 and $2, if the numbers behind such signs count from 1 on: else they are prices."""
     found = [*_AMOUNT.finditer(text)] if "$1" in text else []
     numbers = {match[1] for match in found}
     if len(numbers) > 1 and numbers == {str(number + 1) for number in range(len(numbers))}:
@@ -165,7 +165,7 @@ def _parameters(text: str) -> Iterator[Kept]:
 
 
 def _marks(text: str) -> list[Span]:
-    """What stands before an entry of a list, "1.2.3 Overview", or of a column, and so outside the sentence."""
+    """Return what stands before an entry of a list, "1.2.3 Overview", or of a column: it is outside the sentence."""
     return [Span(cell.start, cell.begins) for cell in cells(text) if cell.start < cell.begins]
 
 
@@ -175,7 +175,7 @@ def _is_inside(span: Span, marks: Sequence[Span]) -> bool:
 
 
 def _with_free(taken: list[Kept], found: Iterable[Kept]) -> list[Kept]:
-    """What is found joins what is taken, unless something there overlaps it; of two the first."""
+    """Add what is found to what is taken, unless they overlap; of two found spans that overlap, the first."""
     spans = [kept.span for kept in taken]
     added, end = [], 0
     for kept in sorted(found, key=lambda kept: kept.span.start):
@@ -187,7 +187,7 @@ def _with_free(taken: list[Kept], found: Iterable[Kept]) -> list[Kept]:
 
 
 def _joined(text: str, spans: Iterable[Kept]) -> list[Kept]:
-    """Spans with the signs before them and the unit behind them, and those that touch as one."""
+    """Extend spans by the signs before them and the unit behind them, and join those that touch."""
     joined: list[Kept] = []
     for kept in spans:
         span, last = kept.span, joined[-1] if joined else None

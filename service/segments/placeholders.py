@@ -14,7 +14,7 @@ from service.text.scripts import LETTER, is_unspaced
 from service.text.spans import Edits, Span, edited, overlapping
 
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
-"""Or a date: nothing that is counted."""
+"""A year or a date, which counts nothing."""
 _NUMBER = re.compile(
     rf"%(?:\(.*\)|<.*>|\d+\$|\[\d+\])?{FLAGS}[hlz]*(?:[diufgx]|[en](?!\w))"
     r"|[$%#]?\{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}]",
@@ -45,10 +45,10 @@ class Protected:
     text: str
     placeholders: tuple[Placeholder, ...]
     edits: Edits
-    """From the original to the protected text."""
+    """The edits from the original to the protected text."""
 
     def between_breaks(self) -> Iterator[Span]:
-        """The protected text in pieces: an escape such as \\n, or the syntax of an ICU message, ends each."""
+        """Yield the pieces of the protected text: an escape such as \\n, or the syntax of an ICU message, ends each."""
         start = 0
         for placeholder in self.placeholders:
             if placeholder.reads == "break":
@@ -57,10 +57,10 @@ class Protected:
         yield Span(start, len(self.text))
 
     def parted(self, sentences: Iterable[Span], ends: Collection[int]) -> Iterator[Span]:
-        """Sentences of the protected text, which end, too, where one of the original does right behind a placeholder.
+        """Cut sentences of the protected text where one of the original ends right behind a placeholder.
 
         Args:
-            ends: where sentences of the original end, and marks before them.
+            ends: the positions where sentences of the original, and marks before them, end.
         """
         behind = [
             one.place.end
@@ -81,8 +81,8 @@ class Protected:
         return any(map(str.isalpha, self.text[start : span.end]))
 
     def original_position(self, position: int) -> int:
-        """Where in the original text a position between two sentences of the protected text is; what is shown as
-        nothing there is behind it."""
+        """Map a position between two sentences of the protected text to the original; what is shown as nothing there
+        is behind it."""
         old, new = self.edits.old, self.edits.new
         n = bisect_left(new, position, key=lambda span: span.start)
         if n < len(new) and new[n].start == position:
@@ -90,7 +90,7 @@ class Protected:
         return position + (old[n - 1].end - new[n - 1].end if n else 0)
 
     def part(self, start: int, end: int) -> tuple["Protected", int]:
-        """What is between two such positions, and how many placeholders are before it. The end of the text is one."""
+        """Return the part between two such positions, or up to the end, and the number of placeholders before it."""
         is_last = end == len(self.text)
         original = Span(
             self.original_position(start) if start else 0,
@@ -122,7 +122,7 @@ class Protected:
 
 
 StandIn = Callable[[int, bool], str]
-"""A word for the placeholder of this place in order, which may be a number; "" where the model is shown nothing."""
+"""Returns the word for the placeholder of this number, which may count something; "" to show the model nothing."""
 
 
 def protect(
@@ -174,7 +174,7 @@ def protect(
 
 
 def _set_apart(text: str, span: Span, word: str, starts_line: bool) -> str:
-    """With spaces where something touches it that a tokenizer would take together with it."""
+    """Put spaces beside a stand-in where something touches it that a tokenizer would take together with it."""
     before, after = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
     space_before = not (starts_line or before.isspace() or is_unspaced(before))
     return f"{' ' * bool(space_before)}{word}{' ' * (after.isalnum() and not is_unspaced(after))}"
@@ -186,7 +186,7 @@ def _trimmed(text: str, span: Span) -> Span:
 
 
 def _with_space(text: str, span: Span) -> Span:
-    """What is shown as nothing, with the space before it, or after it at the start of a line.
+    """Extend a span that is shown as nothing by the space before it, or after it at the start of a line.
 
     The space before it stays where it is the only one between two words.
     """
@@ -206,7 +206,7 @@ def starts_line(text: str, position: int) -> bool:
 
 
 def is_letter(character: str) -> bool:
-    """Or a digit, of a script that puts spaces between words."""
+    """Whether it is a letter or digit of a script that puts spaces between words."""
     return _LETTER_BEFORE.match(character) is not None
 
 

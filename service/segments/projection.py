@@ -17,18 +17,18 @@ BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("「", "」"))
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the source, perhaps empty, and the number of the part that it is in."""
+    """A part of the source, which may be empty, and the number of the part that it is in."""
 
     span: Span
     parent: int | None
     is_apart: bool = False
-    """Whether an empty part is parted from the word before it: at the end of a sentence it stays there."""
+    """Whether an empty part is set apart from the word before it: at the end of a sentence it stays there."""
 
 
 def project(
     parts: Sequence[Part], source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies
 ) -> list[Span]:
-    """Where each part goes. Nesting is kept, and parts of the same parent do not overlap.
+    """Return the place of each part. Nesting is kept, and parts of the same parent do not overlap.
 
     Args:
         parts: each after its parent, parts of the same parent in order.
@@ -49,11 +49,11 @@ def project(
 
 
 class _Projection:
-    """Of one text onto its translation."""
+    """The projection of one text onto its translation."""
 
     def __init__(self, source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies) -> None:
         trims = [_trim(text, frozenset(copy[side] for copy in copies)) for side, text in enumerate((source, target))]
-        sentences = [sentence.trimmed(*trims) for sentence in aligned_words]
+        sentences = [one.trimmed(*trims) for one in aligned_words if one.source and one.target]
         self._source, self._target, self._copies = source, target, copies
         self._sentences = sorted((s for s in sentences if s.source), key=lambda sentence: sentence.source[0].start)
         self._source_words = sorted({word for s in sentences for word in s.source}, key=lambda word: word.pair)
@@ -62,7 +62,7 @@ class _Projection:
         self._rows = [[place[word] for word in sentence.target] for sentence in self._sentences]
 
     def siblings(self, parts: list[Part], within: Span, into: Span) -> list[Span]:
-        """Places of the parts of one parent, of which the source is `within` and the place is `into`."""
+        """Return the places of the parts of one parent, whose source is `within` and whose place is `into`."""
         spans = [part.span for part in parts]
         gap = 1 if len(spans) == 1 else 0  # an image may be behind the space
         exact = [self._exactly(span, within, into, gap) for span in spans]
@@ -82,7 +82,7 @@ class _Projection:
         return [places[i] for i in range(len(spans))]
 
     def _exactly(self, span: Span, within: Span, into: Span, gap: int) -> Span | None:
-        """The place of a part that is all of its parent but for so much space, or that is in a copied span."""
+        """Return the place of a part that is all of its parent but for so much space, or that is in a copied span."""
         if self._is_all_of(span, within, gap):
             start = into.start + (within.start < span.start and self._target[into.start : into.end].startswith(" "))
             end = into.end - (span.end < within.end and self._target[start : into.end].endswith(" "))
@@ -122,9 +122,9 @@ class _Projection:
         return first < last
 
     def _attention(self, span: Span, words: range) -> dict[int, float]:
-        """How much these target words attend to a part, for all of them in sentences that have some of the part.
+        """Map target words to how much they attend to a part, in every sentence that has some of the part.
 
-        What covers a sentence covers all of its translation.
+        A part that covers a sentence covers all of its translation.
         """
         first = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.source[-1].end)
         attention: dict[int, float] = {}
@@ -138,7 +138,7 @@ class _Projection:
         return {word: mass for word, mass in attention.items() if word in words}
 
     def _runs(self, spans: dict[int, Span], within: Span, into: Span, taken: set[int]) -> dict[int, range]:
-        """A run of target words for each part for which there is one."""
+        """Find a run of target words for each part, where there is one."""
         words = self._words_in(into)
         attention = {i: self._attention(span, words) for i, span in spans.items()}
         owners: dict[int, int | None] = dict.fromkeys(taken)
@@ -169,7 +169,7 @@ class _Projection:
         return range(first, max(first, bisect_right(self._target_words, into.end, key=lambda word: word.end)))
 
     def _with_punctuation(self, spans: list[Span], runs: dict[int, range], into: Span) -> dict[int, Span]:
-        """Runs as spans, each with as much of the punctuation around it as its part has inside."""
+        """Return runs as spans, each with as much of the punctuation around it as its part has inside."""
         grown, left = {}, into.start
         for i, run in sorted(runs.items(), key=lambda item: item[1][0]):
             start, end = self._target_words[run[0]].start, self._target_words[run[-1]].end
@@ -185,7 +185,7 @@ class _Projection:
         return grown
 
     def _with_brackets(self, span: Span, within: Span) -> Span:
-        """With the other one of a pair of brackets, if it is next."""
+        """Extend a span by the missing bracket of a pair, if it is next."""
         inside, start, end = span.of(self._target), span.start, span.end
         for opening, closing in BRACKETS:
             surplus = inside.count(opening) - inside.count(closing)
@@ -196,13 +196,13 @@ class _Projection:
         return Span(start, end)
 
     def _gap(self, word: int, into: Span) -> Span:
-        """What is between a target word and the one before it."""
+        """Return the span between a target word and the one before it."""
         start = self._target_words[word - 1].end if word > 0 else 0
         end = self._target_words[word].start if word < len(self._target_words) else len(self._target)
         return Span(max(start, into.start), min(end, into.end))
 
     def _without_words(self, part: Part, within: Span, into: Span, occupied: list[Span]) -> Span:
-        """The place of a part that has no words: a point, or its punctuation where the translation has the same."""
+        """Return the place of a part without words: a point, or its punctuation where the translation has the same."""
         span = part.span
         point, after = self._point(span.start, within, into, part.is_apart)
         gap = self._gap(bisect_left(self._target_words, point, key=lambda word: word.start), into)
@@ -254,7 +254,7 @@ class _Projection:
 
 
 def _trim(text: str, whole: frozenset[Span]) -> Callable[[Span], Span | None]:
-    """Without the punctuation around words, except for those that are to be whole."""
+    """Return a function that trims the punctuation around a word, unless the word must stay whole."""
     return lambda word: word if word in whole else core(text, word)
 
 

@@ -1,4 +1,4 @@
-"""Placeholders back into a translation: each exactly once.
+"""Puts placeholders back into a translation, each exactly once.
 
 One whose slot came out takes the place of the slot's token. For one without, the original goes before the word that is
 aligned to it, or in the place of the word that is its translation.
@@ -31,7 +31,7 @@ class Restored:
 
     text: str
     edits: Edits
-    """From the translation as the model wrote it to this one."""
+    """The edits from the translation as the model wrote it to this one."""
     copies: Copies
     """Spans of the original text that are in this text as they were, or as a glossary says, in the order of the
     original, and where."""
@@ -64,13 +64,11 @@ def restore(
         before: what comes before a piece of a text.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
-    if not protected.edits.old:
-        return Restored(translated, Edits((), ()), [], lambda: sentences)
     return _Restoration(protected, translated, slots, sentences, before).restored()
 
 
 def untranslated(protected: Protected) -> Restored:
-    """The original, as a translation of the protected text, with the glossary's terms in it."""
+    """Return the original, with the glossary's terms in it, as a translation of the protected text."""
     original = protected.original
     changes = [(one.span, one.written) for one in protected.placeholders if one.written != one.span.of(original)]
     text, moves = edited(original, changes)
@@ -122,7 +120,7 @@ class _Restoration:
         return Restored(text, moves, copies, partial(self._words, moves, copies))
 
     def _sentence(self, placeholder: Placeholder) -> int | None:
-        """The one that has the stand-in among its words."""
+        """Return the number of the sentence that has the stand-in among its words."""
         n = bisect_right(self._sentences, placeholder.place.start, key=lambda sentence: sentence.source[-1].end)
         if n == len(self._sentences):
             return None
@@ -145,7 +143,7 @@ class _Restoration:
         words = self._target_words(i)
         for row in np.argsort(-attention, kind="stable").tolist():
             word = words[row]
-            if word is None or attention[row] < LITTLE:
+            if word is None or attention[row] < MIN_ATTENTION:
                 continue
             first, after = overlapping(self._taken, word)
             if first == after and attention[row] > 0.5:
@@ -190,7 +188,7 @@ class _Restoration:
         return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
 
     def _opened(self, word: Span) -> int | None:
-        """Where a word of punctuation has opened what it opens; None if it opens nothing."""
+        """Return the position behind the opening punctuation of a word; None if it opens nothing."""
         marks = [*takewhile(opens, word.of(self._translated))]
         return word.start + len(marks) if marks else None
 
@@ -217,7 +215,7 @@ class _Restoration:
         return _Edit(Span(point, point), text, i)
 
     def _between(self, position: int) -> int:
-        """Where in the translation a position between two sentences is: what is between them is the same in both."""
+        """Map a position between two sentences to the translation: what is between them is the same in both."""
         n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end)
         end = self._sentences[n].target[0].start if n < len(self._sentences) else len(self._translated)
         if n == 0:
@@ -230,7 +228,7 @@ class _Restoration:
         return [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
 
     def _in_place(self, slot: Span, i: int) -> _Edit:
-        """Without the spaces that the model was shown, or made, between it and what touches it in the source."""
+        """Replace a slot, and the spaces beside it where the source has none."""
         start, end = slot.pair
         before, after = self._around(start, end)
         touches_before, touches_after = self._touches(i)
@@ -259,7 +257,7 @@ class _Restoration:
         return self._inserted(point, i, space_before=not is_first, space_after=after.isalnum())
 
     def _inserted(self, point: int, i: int, space_before: bool, space_after: bool) -> _Edit:
-        """With spaces, but for beside Japanese; two placeholders at one point are set apart when all are there."""
+        """Insert a placeholder between spaces, but not beside Japanese; `_spaced` parts two at one point."""
         before, after = self._around(point, point)
         if is_unspaced(before) or (point in self._put_at and is_unspaced(after)):
             space_before = False
@@ -268,7 +266,7 @@ class _Restoration:
         return _Edit(Span(point, point), self._written[i].join(spaces), i)
 
     def _spaced(self, edits: list[_Edit]) -> list[_Edit]:
-        """With a space between placeholders that would touch because one was put there: "{a}{b}" is read as one."""
+        """Put a space between placeholders that would touch because one was put there: "{a}{b}" is read as one."""
 
         def touch(left: _Edit, right: _Edit) -> bool:
             is_put = left.span.start == left.span.end or right.span.start == right.span.end
@@ -281,12 +279,12 @@ class _Restoration:
         return [*edits[:1], *followers]
 
     def _unquoted(self, edit: _Edit) -> _Edit:
-        """In an ICU message an apostrophe before a brace would quote it, unless it is doubled."""
+        """Double an apostrophe before a brace, which it would quote in an ICU message."""
         before, _ = self._around(edit.span.start, edit.span.end)
         return replace(edit, text=f"'{edit.text}") if before == "'" and edit.text[:1] in ("{", "}", "#") else edit
 
     def _is_shown(self, edit: _Edit) -> bool:
-        """Whether it is of a placeholder that the model was shown a stand-in for."""
+        """Whether the model was shown a stand-in for the placeholder."""
         return self._protected.placeholders[edit.placeholder].stand_in != ""
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
@@ -294,7 +292,7 @@ class _Restoration:
         return before, self._translated[end : end + 1]
 
     def _words(self, moves: Edits, copies: list[tuple[Span, Span]]) -> list[AlignedWords]:
-        """With each placeholder as a word, which is aligned to itself alone."""
+        """Align the words of the original and of this text; a placeholder is a word that is aligned to itself alone."""
         homes = [self._home(i) for i in range(len(copies))]
         copied = sorted((place for _, place in copies), key=lambda place: place.pair)
         words = []
@@ -324,7 +322,7 @@ class _Restoration:
         return words + [AlignedWords([span], [place], np.ones((1, 1))) for span, place in alone]
 
     def _home(self, i: int) -> int | None:
-        """The sentence that a placeholder is in."""
+        """Return the number of the sentence that a placeholder is in."""
         placeholder = self._protected.placeholders[i]
         if placeholder.stand_in:
             return self._sentence_of[i]
@@ -333,19 +331,19 @@ class _Restoration:
         return n if n < len(self._sentences) and self._sentences[n].source[0].start < position else None
 
     def _source_word(self, word: Span) -> Span:
-        """A word of the protected text in the original; all of a placeholder, if its stand-in is in the word."""
+        """Map a word of the protected text to the original; to all of a placeholder, if its stand-in is in the word."""
         first, last = overlapping(self._places, word)
         return self._protected.placeholders[first].span if first < last else self._protected.edits.before(word)
 
 
 OPENING = "([{«“¿¡"
 
-LITTLE = 0.2
-"""Attention that says nothing of where a word belongs."""
+MIN_ATTENTION = 0.2
+"""Less attention says nothing of where a word belongs."""
 
 
 def _apart(edits: list[_Edit]) -> list[_Edit]:
-    """Without overlaps: two that are removed may share the space between them."""
+    """Trim edits that overlap: two placeholders may share the space between them."""
     apart: list[_Edit] = []
     end = 0
     for edit in edits:

@@ -15,18 +15,18 @@ _MARK = re.compile(
     """,
     re.VERBOSE,
 )
-_MOST_WORDS = 8
-"""Of what is a label, and no sentence with a sign in it."""
+_MAX_WORDS = 8
+"""The limit of words in a label; a longer line is a sentence with a sign in it."""
 
 
 def shortcuts(text: str) -> Iterator[Span]:
-    """The marks of lines that have one, in order: a line with two signs is no label."""
+    """Yield the marks of lines that have one, in order: a line with two signs is no label."""
     if "&" not in text and "_" not in text:
         return
     start = 0
     for line in text.splitlines(keepends=True):
         marks = [*_MARK.finditer(line)]
-        if len(marks) == 1 and line.count(sign_of(marks[0].group())) == 1 and len(line.split()) <= _MOST_WORDS:
+        if len(marks) == 1 and line.count(sign_of(marks[0].group())) == 1 and len(line.split()) <= _MAX_WORDS:
             group = "inside" if marks[0]["inside"] else 0
             yield Span(start + marks[0].start(group), start + marks[0].end(group))
         start += len(line)
@@ -37,7 +37,7 @@ def sign_of(mark: str) -> str:
 
 
 def place_of(translation: str, letters: list[int], key: str) -> int | None:
-    """Where a mark goes: before a word that begins with the key, or else any letter that is the key, or else the first.
+    """Return the place of a mark: before a word that begins with the key, else a letter that is the key, else any.
 
     Args:
         letters: numbers of the characters of the translation that may have it.

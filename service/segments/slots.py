@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from service.text.tokenization import Tokenizer
 
-MOST_SLOTS = 6
-"""Of one sentence. What else must come out unchanged goes where alignment says."""
+MAX_SLOTS = 6
+"""The limit of slots in a sentence. What else must come out unchanged goes where alignment says."""
 
-MOST_TRIES = 3
-"""Slots that are tried for one span: a word may be no single token beside what is around it."""
+MAX_TRIES = 3
+"""The limit of slots that are tried for one span: a word may be no single token beside what is around it."""
 
 
 class Slot(NamedTuple):
@@ -28,17 +28,17 @@ class Slot(NamedTuple):
 
 
 def slots_of(pairs: Iterable[tuple[int, int]], tokenizer: Tokenizer) -> tuple[Slot, ...]:
-    """Those of a model, the surest first."""
+    """Return the slots of a model, the surest first."""
     return tuple(Slot(tokenizer.decode([[source]])[0].strip(), source, target) for source, target in pairs)
 
 
 @dataclass
 class SlotsOfText:
-    """Which slot each kept span of a text has, by its number; none where what is around it lets none be.
+    """The slot of each kept span of a text, by the number of the span; none where the text around it allows none.
 
     Args:
-        slots: of the model.
-        text: whose own words stand for nothing.
+        slots: the slots of the model.
+        text: the text, whose own words can be no slots.
     """
 
     slots: Sequence[Slot]
@@ -48,7 +48,7 @@ class SlotsOfText:
     _n_given: Counter[bool] = field(default_factory=Counter)
 
     def word(self, span: int, is_number: bool) -> str:
-        """What stands for a span; "" if it has no slot."""
+        """Return the word that stands for a span; "" if the span has no slot."""
         if span not in self._chosen:
             self._chosen[span] = self._next(is_number)
         slot = self._chosen[span]
@@ -58,18 +58,18 @@ class SlotsOfText:
         return self._chosen.get(span)
 
     def try_others(self, spans: Mapping[int, bool]) -> None:
-        """The slots of these spans, which may be numbers, are not what the model reads."""
+        """Give other slots to these spans, which may be numbers: the model reads theirs otherwise."""
         for span, is_number in spans.items():
             self._tries[span] = self._tries.get(span, 0) + 1
-            self._chosen[span] = self._next(is_number) if self._tries[span] < MOST_TRIES else None
+            self._chosen[span] = self._next(is_number) if self._tries[span] < MAX_TRIES else None
 
     def give_up(self, spans: Iterable[int]) -> None:
-        """These spans have no slots."""
+        """Leave these spans without slots."""
         self._chosen.update(dict.fromkeys(spans))
 
     @cached_property
     def _pools(self) -> dict[bool, list[Slot]]:
-        """For numbers, and for all else."""
+        """The slots for numbers (True), and for all else."""
         text = self.text.casefold()
         usable = [slot for slot in self.slots if slot.word.casefold() not in text]
         names = [slot for slot in usable if not slot.word.isdigit()]

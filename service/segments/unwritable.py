@@ -30,7 +30,7 @@ _WORD = re.compile(rf"(?:{LETTER}|[\u0300-\u036f\u2070-\u209c])+")  # H₂O is o
 
 
 def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
-    """Words, signs and emoji that have to be kept. Words in letters of other scripts are found in scripts.py."""
+    """Yield words, signs and emoji that have to be kept. Words in letters of other scripts are found in scripts.py."""
     if text.isascii() and OPERATORS.isdisjoint(text):
         return
     for match in _EMOJI.finditer(text):
@@ -57,7 +57,7 @@ def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
 
 
 def _with_numbers(signs: str) -> re.Pattern[str]:
-    """Signs with the numbers beside them and with their unit.
+    """Match signs with the numbers beside them and with their unit.
 
     Of an operator all of it, -> or !=, but no :> or =); with the variable before it, as in x > 5, which a model drops.
     """

@@ -12,9 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
 from service import __version__
+from service.base.data_directory import DEFAULT
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.dialects import enabled
+from service.glossaries.store import Glossaries
 from service.http.access import Access
 from service.http.dialect import Dialects
 from service.http.documents import DOCUMENT_PATH, document_routes
@@ -26,6 +28,8 @@ from service.http.problems import Problem, not_routed, openapi_of
 from service.http.root_path import RootPath
 from service.http.routes import Reload, model_routes, operations_routes
 from service.http.stores import Stores
+from service.jobs.worker import DocumentJobs
+from service.models.models import Models
 from service.models.serving import Serving
 from service.pages.api_docs import api_docs_routes
 from service.pages.playground import playground_routes
@@ -42,8 +46,8 @@ def create_app(
     """An application whose lifespan starts the models, and ends when they have answered what they accepted.
 
     Args:
-        reload: loads the models anew, and replaces those that serve.
-        rates: where requests are counted for several servers, if so.
+        reload: loads the models anew, and replaces the models that serve.
+        rates: the socket where requests are counted for several servers; None where this is the only one.
     """
 
     @asynccontextmanager
@@ -56,15 +60,18 @@ def create_app(
         await stores.stop()
         await serving.stop(settings.drain_timeout_s)
 
-    stores = Stores.of(settings, serving)
+    data = settings.data or DEFAULT
+    glossaries = Glossaries(data)
+    models = Models(serving, settings, glossaries)
+    stores = Stores(glossaries, DocumentJobs(models, settings, data))
     access = Access(settings, keys, rates)
-    of_models = model_routes(serving, settings, access.guards(), reload, stores)
+    of_models = model_routes(models, access.guards(), reload)
     of_glossaries = glossary_routes(stores.glossaries, access.guards())
     of_documents = document_routes(stores.documents, settings, access.guards())
     docs = api_docs_routes(lambda: app.openapi())
-    native = of_models, of_glossaries, of_documents, operations_routes(serving, metrics), playground_routes(), docs
+    native = of_models, of_glossaries, of_documents, operations_routes(models, metrics), playground_routes(), docs
     dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
-    of_dialects = [router for dialect in dialects for router in dialect.routers(serving, settings, access)]
+    of_dialects = [router for dialect in dialects for router in dialect.routers(models, settings, access)]
     app = FastAPI(
         title="attend",
         version=__version__,
@@ -89,7 +96,7 @@ def create_app(
         metrics=metrics,
         serving=serving,
         dialects=dialects,
-        at_once={
+        direct_handlers={
             route.path: route.get_route_handler()
             for router in (of_models, of_glossaries, of_documents, *of_dialects)
             for route in router.routes

@@ -1,4 +1,4 @@
-"""How many connections the limit of file descriptors leaves."""
+"""The limit of connections that the limit of file descriptors allows."""
 
 import logging
 import sys
@@ -8,27 +8,30 @@ if sys.platform != "win32":
 
 logger = logging.getLogger(__name__)
 
-RESERVED = 64
-"""Descriptors for what is no connection: files, the log, sockets of the loops."""
+RESERVED_DESCRIPTORS = 64
+"""Descriptors for files, the log and the sockets of workers."""
 
-MOST = 10_000
-"""Connections where descriptors are no limit. A sweep over so many takes some hundredths of a second."""
+DEFAULT_MAX_CONNECTIONS = 10_000
+"""A sweep over this many connections takes some hundredths of a second."""
 
 
-def most_connections(wanted: int | None) -> int:
-    """As many as are wanted, or as descriptors are left for; their soft limit is raised to the hard one."""
-    descriptors = _descriptors()
-    most = MOST if wanted is None else wanted
+def max_connections(wanted: int | None) -> int:
+    """Return the limit of connections: the wanted one, or less if there are too few descriptors.
+
+    The soft limit of descriptors is raised to the hard one.
+    """
+    descriptors = _max_descriptors()
+    limit = DEFAULT_MAX_CONNECTIONS if wanted is None else wanted
     if descriptors is None:
-        return most
-    left = max(descriptors - RESERVED, descriptors // 2)
+        return limit
+    left = max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2)
     if wanted is not None and wanted > left:
         logger.warning("the limit of %d descriptors leaves %d connections, not %d", descriptors, left, wanted)
-    return min(left, most)
+    return min(left, limit)
 
 
-def _descriptors() -> int | None:
-    """None where there is no limit."""
+def _max_descriptors() -> int | None:
+    """Return the limit of descriptors, or None if there is none."""
     if sys.platform == "win32":
         return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

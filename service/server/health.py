@@ -1,6 +1,6 @@
-"""`python -m service.server.health` asks the service that runs with the same settings whether it is ready.
+"""`python -m service.server.health` asks the service with the same settings whether it is ready.
 
-Containers ask this: no proxy is used, and the port and the address are the configured ones.
+It is the health check of containers: it uses the configured host and port, and no proxy.
 """
 
 import http.client
@@ -11,27 +11,28 @@ from service.base.configuration import read_settings
 from service.base.errors import StartRefused
 
 TIMEOUT_S = 4
-ANY_ADDRESS = {"0.0.0.0": ["127.0.0.1"], "::": ["::1"], "*": ["127.0.0.1", "::1"]}  # noqa: S104  asked at, not listened on
+LOOPBACK = {"0.0.0.0": ["127.0.0.1"], "::": ["::1"], "*": ["127.0.0.1", "::1"]}  # noqa: S104  not bound here
+"""Addresses to ask where the service listens on all."""
 
 
 def main() -> None:
-    """Exits with one sentence if the service is not ready."""
+    """Exit with one sentence if the service is not ready."""
     try:
         settings = read_settings()
-        status, said = _answer(ANY_ADDRESS.get(settings.host, [settings.host]), settings.port)
+        status, body = _ask(LOOPBACK.get(settings.host, [settings.host]), settings.port)
     except (StartRefused, ConnectionError) as error:
         sys.exit(str(error))
     if status != http.HTTPStatus.OK:
-        sys.exit(f"not ready: {said}")
+        sys.exit(f"not ready: {body}")
 
 
-def _answer(hosts: Sequence[str], port: int) -> tuple[int, str]:
-    """Of the first that answers.
+def _ask(hosts: Sequence[str], port: int) -> tuple[int, str]:
+    """Return the status and the body of the first host that answers.
 
     Raises:
-        ConnectionError: none does.
+        ConnectionError: no host answers.
     """
-    silent = []
+    failures = []
     for host in hosts:
         connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
         try:
@@ -39,8 +40,8 @@ def _answer(hosts: Sequence[str], port: int) -> tuple[int, str]:
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
         except (OSError, http.client.HTTPException) as error:
-            silent.append(f"{host} does not answer on port {port}: {error}")
-    raise ConnectionError("; ".join(silent))
+            failures.append(f"{host} does not answer on port {port}: {error}")
+    raise ConnectionError("; ".join(failures))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the service listens."""
+"""The sockets on which the service listens."""
 
 import errno
 import logging
@@ -9,59 +9,61 @@ from service.base.errors import StartRefused
 logger = logging.getLogger(__name__)
 
 EVERYWHERE = "*"
-"""As a host: every address of this machine, of IPv4 and of IPv6. One socket of IPv6 for both would tell the addresses
-of IPv4 clients in another form, which proxies and limits would not know."""
+"""The host that means every IPv4 and IPv6 address of this machine. Each family has a socket: one IPv6 socket for both
+would show IPv4 clients in another form (::ffff:10.0.0.1), which proxies and limits would not know."""
 
 BACKLOG = 2048
-"""Connections that wait to be accepted, such as while the service still imports its libraries."""
+"""Connections that may wait to be accepted, for example while the service imports its libraries."""
 
 
 def listen(host: str, port: int, shared: bool = False) -> list[socket.socket]:
-    """Sockets at every address that a host has.
+    """Return a socket for every address of a host.
 
     Args:
-        shared: among several processes (SO_REUSEPORT), of which each listens for itself: what is returned does not
-            listen yet.
+        shared: whether several processes share the port (SO_REUSEPORT). Each then listens on sockets of its own; the
+            returned ones only hold the port.
 
     Raises:
-        StartRefused: somebody else listens there, or there is no such address.
+        StartRefused: another program listens there, or there is no such address.
     """
     sockets: list[socket.socket] = []
     for family, address in _addresses(host, port):
         try:
             if shared and port and not sockets:
-                _bound(family, address, port, shared=False).close()  # a port that is shared would not tell
+                _bound(family, address, port, shared=False).close()  # binding a shared port would not fail
             bound = _bound(family, address, port, shared)
             if not shared:
                 bound.listen(BACKLOG)
         except OSError as error:
-            raise StartRefused(f"cannot listen on {_shown(address)}:{port}: {error.strerror}") from error
+            raise StartRefused(f"Cannot listen on {_url_host(address)}:{port}: {error.strerror}") from error
         sockets.append(bound)
         port = bound.getsockname()[1]
     if host == EVERYWHERE and len(sockets) == 1:
-        logger.info("there is no IPv6 here")
+        logger.info("this machine has no IPv6")
     return sockets
 
 
 def share(host: str, port: int) -> list[socket.socket]:
-    """Sockets of one of several processes, at a port which another one holds for all of them."""
+    """Return the sockets of one of several processes that share a port; another process holds the port."""
     return [_bound(family, address, port, shared=True) for family, address in _addresses(host, port)]
 
 
 def address_of(bound: socket.socket) -> str:
-    """As in an URL."""
+    """Return the address of a socket as a URL has it."""
     host, port, *_ = bound.getsockname()
-    return f"{_shown(host)}:{port}"
+    return f"{_url_host(host)}:{port}"
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, str]]:
     if host == EVERYWHERE:
         of_ipv6 = [(socket.AF_INET6, "::")] if _has_ipv6() else []
-        return [(socket.AF_INET, "0.0.0.0"), *of_ipv6]  # noqa: S104  what it asks for
+        return [(socket.AF_INET, "0.0.0.0"), *of_ipv6]  # noqa: S104  this host asks for it
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise StartRefused(f"ATTEND_HOST is {host!r}, which is no address of this machine: {error.strerror}") from error
+        raise StartRefused(
+            f"ATTEND_HOST is {host!r}, which is not an address of this machine: {error.strerror}"
+        ) from error
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
 
 
@@ -74,7 +76,7 @@ def _has_ipv6() -> bool:
 
 
 def _bound(family: int, address: str, port: int, shared: bool) -> socket.socket:
-    """Raises OSError: it cannot be."""
+    """Raises OSError: the address cannot be bound."""
     bound = socket.socket(family)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -89,5 +91,5 @@ def _bound(family: int, address: str, port: int, shared: bool) -> socket.socket:
     return bound
 
 
-def _shown(address: str) -> str:
+def _url_host(address: str) -> str:
     return f"[{address}]" if ":" in address else address

@@ -1,4 +1,4 @@
-"""What was sent and not yet taken."""
+"""How much of what a process has sent still waits for the other end."""
 
 import asyncio
 import sys
@@ -8,18 +8,17 @@ if sys.platform != "win32":
     import termios
 
 
-def untaken_bytes(transport: asyncio.WriteTransport) -> int:
-    """Bytes that the other end has not taken: those in this process, and those in the system's buffer where the system
-    tells. Of a Unix socket the latter include what the system needs for itself."""
-    return transport.get_write_buffer_size() + _held_by_system(transport)
+def send_queue_bytes(transport: asyncio.WriteTransport) -> int:
+    """Return how many bytes the other end has not received yet: those in this process, and on Linux those in the
+    system's buffer. For a Unix socket the latter include the system's own overhead."""
+    return transport.get_write_buffer_size() + _system_queue_bytes(transport)
 
 
-def _held_by_system(transport: asyncio.WriteTransport) -> int:
-    """0 where the system does not tell."""
+def _system_queue_bytes(transport: asyncio.WriteTransport) -> int:
     if sys.platform != "linux":
         return 0
     counted = bytearray(4)
     descriptor = transport.get_extra_info("socket").fileno()
-    if descriptor >= 0:  # not closed just now
+    if descriptor >= 0:  # the socket may just have been closed
         fcntl.ioctl(descriptor, termios.TIOCOUTQ, counted)
     return int.from_bytes(counted, sys.byteorder)

@@ -1,4 +1,5 @@
-"""A server's life: it listens, loads models or gets them, serves until told to stop, and answers what it accepted."""
+"""The life of a server: it listens, loads models or gets them, serves until a signal comes, and answers what it
+accepted."""
 
 import asyncio
 import logging
@@ -8,9 +9,9 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
 
 import uvicorn
 
@@ -18,55 +19,36 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
+from service.models.assembly import load_catalog
+from service.models.origin import LoadingOrigin, Origin
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.connections import Connections
-from service.server.descriptors import most_connections
-from service.server.own_models import OwnModels
+from service.server.descriptors import max_connections
 from service.workers.loader import Loader
 
 logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 75
-"""How long an idle connection stays open. Clients and proxies usually keep one for a minute; the server keeps it
-longer, because a request that comes while the server closes the connection gets an error and no answer."""
+"""Seconds that an idle connection stays open. Clients and proxies usually keep one for a minute. The server keeps it
+longer, because a request that comes while the server closes its connection gets no answer."""
 
 LOOK_S = 0.05
-"""How often the server checks whether all requests are answered, so that it may stop."""
-
-
-class Origin(Protocol):
-    """Where a server has its models from."""
-
-    async def may_listen(self) -> None:
-        """Wait until the server may be asked."""
-
-    async def run(self) -> None:
-        """Give the server its models.
-
-        Raises:
-            StartRefused: they cannot be loaded.
-        """
-
-    async def reload(self) -> None:
-        """Load the models anew, and replace those that serve.
-
-        Raises:
-            ReloadRefused: they cannot be, or are being loaded.
-        """
+"""Pause between two checks whether all requests are answered, so that the server may stop."""
 
 
 def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
     """Be the only server, until a signal comes.
 
     Args:
-        loader: that has been begun; None where models run in this process.
+        loader: the process that loads the models already; None where models run in this process.
 
     Raises:
         StartRefused: a model is not as it should be.
     """
     metrics, serving = Metrics(), Serving(settings.probe_interval_s)
-    run(settings, sockets, keys, metrics, serving, OwnModels(settings, metrics, serving, loader))
+    origin = LoadingOrigin(partial(load_catalog, settings, metrics), serving.replace, loader)
+    run(settings, sockets, keys, metrics, serving, origin)
 
 
 def run(
@@ -81,12 +63,12 @@ def run(
     """Serve until a signal comes; then answer what was accepted.
 
     Args:
-        rates: where requests are counted for several servers, if so.
+        rates: the socket where requests are counted for several servers; None where this is the only one.
 
     Raises:
         StartRefused: a model is not as it should be.
     """
-    limit = most_connections(settings.max_connections)
+    limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
     connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
     config = uvicorn.Config(
@@ -108,12 +90,12 @@ def run(
 
 
 class Server(uvicorn.Server):
-    """Drains the models as soon as a signal asks the server to stop. While answers still go out the server listens, so
+    """Drains the models as soon as a signal asks the server to stop. While answers still go out, the server listens, so
     that health checks and new clients are told that it is draining.
 
     Args:
-        drain_timeout_s: after this, requests in an engine fail, and a second later all others are cancelled.
-        drain_delay_s: for so long it listens even if all requests are answered.
+        drain_timeout_s: seconds after which requests in an engine fail; a second later all others are cancelled.
+        drain_delay_s: seconds for which it listens even if all requests are answered.
     """
 
     def __init__(
@@ -127,7 +109,7 @@ class Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self.failure: BaseException | None = None
-        """What ended the server, if it was no signal."""
+        """The error that ended the server; None where a signal did."""
         self._serving = serving
         self._origin = origin
         self._keys = keys
@@ -174,7 +156,8 @@ class Server(uvicorn.Server):
         task.add_done_callback(self._tasks.discard)
 
     async def _listen_while_answering(self) -> None:
-        """What is left of the drain timeout is for clients that read their answers slowly."""
+        """Listen until the accepted requests are answered, and leave the rest of the drain timeout to clients that read
+        slowly."""
         accepted = set(self.server_state.tasks)
         logger.info("draining: %d requests are still to be answered", len(accepted))
         began = time.monotonic()

@@ -1,4 +1,5 @@
-"""The first steps of the process: they import little, so that it can be stopped at once, and models load meanwhile."""
+"""The first steps of the process. They import little, so that the process can be stopped immediately, and models load
+while the rest is imported."""
 
 import logging
 import signal
@@ -18,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 def main() -> None:
     """Serve until a signal comes; exit with one sentence if the service cannot start as configured."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # by default the first process of a container hears neither
+    for number in (signal.SIGINT, signal.SIGTERM):  # by default the first process of a container ignores both
         signal.signal(number, _exit)
-    if sys.platform != "win32" and not (sys.stdin and sys.stdin.isatty()):  # else the terminal has gone
+    if sys.platform != "win32" and not (sys.stdin and sys.stdin.isatty()):  # in a terminal, SIGHUP means it has gone
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         settings = read_settings()
@@ -60,5 +61,5 @@ class _Stopped(SystemExit):
 
 
 def _exit(number: int, _: object) -> None:
-    """Called while models load, and once a server has drained: uvicorn then raises the signal again."""
+    """Stop the process, while models load or once a server has drained: uvicorn then raises the signal again."""
     raise _Stopped(number)

@@ -1,12 +1,12 @@
-"""Several server processes on one port, before the same loops.
+"""Several server processes on one port, which share the same workers.
 
-    supervisor    begins the servers and replaces those that die or hang; counts the rates of clients for all
+    supervisor    starts the servers, replaces a server that dies or hangs, counts the rates of clients for all
       server      HTTP
       server
-      loader      and its loops
+      loader      and its workers
 
-A server that dies costs its own connections alone. Each listens on its own socket, and the system deals out connections
-(SO_REUSEPORT): sockets that processes share would give most of them to whoever wakes first.
+A server that dies costs its own connections alone. Each server listens on its own socket, and the system distributes
+connections (SO_REUSEPORT): on a shared socket, most of them would go to the process that wakes first.
 """
 
 import asyncio
@@ -24,14 +24,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from service.base.errors import StartRefused
+from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics, release
 from service.base.settings import Settings
 from service.http.access import RateLimiter
 from service.http.rates import Rates
-from service.models.catalog import models_of
-from service.models.serving import in_daemon_thread, proven
-from service.server.send_buffer import untaken_bytes
+from service.models.assembly import catalog_of
+from service.models.origin import LoadingOrigin, in_daemon_thread
+from service.models.serving import proven
+from service.server.send_buffer import send_queue_bytes
 from service.workers.loader import Loaded, Loader
 from service.workers.loader_process import HUNG_S, LOADING_S
 from service.workers.remote_loader import RATES_SOCKET, new_directory
@@ -40,24 +41,25 @@ from service.workers.wire import READ_BYTES, Unpacker, packed
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.05
-"""How often the supervisor looks after its servers."""
+"""Pause between two looks at the servers."""
 
 BEAT_S = 1.0
-"""How often servers are told something, so that it can be seen whether they read it."""
+"""Pause between two messages to each server, by which the supervisor sees whether the server reads."""
 
 END_S = 5.0
-"""In which a server ends that has drained, or is killed."""
+"""Time in which a server that has drained must end; then it is killed."""
 
 SHORT_LIFE_S = 5.0
-"""A server that dies younger than this is replaced after as long."""
+"""Time from the start of a server before which it is not replaced, so that one that cannot start is not started all the
+time."""
 
 
 def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
     """Serve until a signal comes.
 
     Args:
-        sockets: which hold the port; they do not listen.
-        loader: that has been begun.
+        sockets: sockets that hold the port; they do not listen.
+        loader: the process that loads the models already.
 
     Raises:
         StartRefused: a model is not as it should be.
@@ -71,11 +73,11 @@ def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, 
 
 
 class Supervisor:
-    """Begins servers, and gives them the models.
+    """Starts servers, and gives them the models.
 
     Args:
-        directory: a folder of this service alone.
-        loader: that has been begun.
+        directory: a folder that no other service uses.
+        loader: the process that loads the models already.
     """
 
     def __init__(self, settings: Settings, directory: Path, port: int, loader: Loader, n_servers: int) -> None:
@@ -91,13 +93,13 @@ class Supervisor:
         self._loader = loader
         self._loaded: Loaded | None = None
         self._generation = 0
-        self._is_loading = True
+        self._origin = LoadingOrigin(self._load, self._take, loader)
         self._servers: list[_Server] = []
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Replace servers that die, until a signal comes; then let all answer what they have accepted.
+        """Replace servers that die, until a signal comes; then let all servers answer what they have accepted.
 
         Raises:
             StartRefused: a model is not as it should be.
@@ -105,10 +107,10 @@ class Supervisor:
         self._event_loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
+        self._servers = [await self._begin() for _ in range(self._n_servers)]
+        loading = self._do(self._origin.run())
         if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
-        self._servers = [await self._begin() for _ in range(self._n_servers)]
-        loading = self._do(self._load_first())
         self._do(self._end_what_hangs(loading))
         try:
             while not self._stopping.is_set():
@@ -142,11 +144,11 @@ class Supervisor:
                     server.begun_at = time.monotonic()  # it is tried again as if this one had been begun
 
     async def _end_what_hangs(self, loading: "asyncio.Task[None]") -> None:
-        """Kill servers that read nothing: others take their place. Silence is counted in looks, not by the clock: a
-        server is not to blame when the whole service was paused.
+        """Kill servers that read nothing; they are replaced. Silence is counted in looks, not by the clock: a server is
+        not to blame when the whole machine was paused.
 
         Args:
-            loading: of the first models, before which nobody may be told that all are ready.
+            loading: loads the first models; before it is done, no server may be told that all are ready.
         """
         while True:
             await asyncio.sleep(BEAT_S)
@@ -158,15 +160,15 @@ class Supervisor:
                     server.tell("all are ready")
 
     async def _begin(self, joins: bool = False) -> "_Server":
-        """A server.
+        """Start a server.
 
         Args:
-            joins: others that serve already.
+            joins: whether other servers serve already.
         """
         ours, theirs = socket.socketpair()
-        # The supervisor says when to stop: a terminal interrupts the whole group.
+        # A terminal interrupts the whole group of processes; the supervisor says when to stop.
         ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-        begin = "import sys; from service.server.given_models import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
+        begin = "import sys; from service.server.supervised import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
         process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
             [
                 sys.executable,
@@ -195,60 +197,68 @@ class Supervisor:
             taken.set()
 
     async def _reload_for(self, server: "_Server", number: int) -> None:
-        server.tell("reloaded", number, await self._reload())
+        refusal = None
+        try:
+            await self._origin.reload()
+        except ReloadRefused as error:
+            refusal = str(error)
+        server.tell("reloaded", number, refusal)
 
     def _hang_up(self) -> None:
         for server in self._servers:
             server.tell("reread keys")
         self._do(self._reload())
 
-    async def _load_first(self) -> None:
-        for taken in self._give(await in_daemon_thread(self._loader.wait), self._loader):
-            await taken.wait()
-        for server in self._servers:
-            server.tell("all are ready")
-        self._is_loading = False
+    async def _reload(self) -> None:
+        with suppress(ReloadRefused):  # the log has it
+            await self._origin.reload()
 
-    async def _reload(self) -> str | None:
-        """Load the models anew.
-
-        Returns:
-            Why the models stay as they are, if they do.
-        """
-        if self._is_loading:
-            logger.warning("models are being loaded already")
-            return "models are being loaded already"
-        self._is_loading = True
-        logger.info("loading the models anew")
+    def _load(self, loader: Loader | None) -> tuple[Loader, Loaded]:
+        """Raises StartRefused: a model cannot be loaded. The loader has ended then."""
+        loader = loader or Loader(self._settings)
         try:
-            loader = await in_daemon_thread(partial(Loader, self._settings))
+            return loader, loader.wait()
+        except BaseException:
+            loader.end()
+            raise
+
+    async def _take(self, loaded_by: tuple[Loader, Loaded]) -> None:
+        """Give the models to all servers. All must have taken the first models before any is told that all are ready.
+
+        Raises:
+            StartRefused: a model cannot do a forward pass.
+        """
+        loader, loaded = loaded_by
+        is_first = self._loaded is None
+        if not is_first:
             try:
-                loaded = await in_daemon_thread(loader.wait)
                 await self._prove(loaded)
             except BaseException:
                 await asyncio.to_thread(loader.end)
                 raise
-        except StartRefused as error:
-            logger.error("the models stay as they are: %s", error)
-            return f"the models stay as they are: {error}"
-        except Exception:
-            logger.exception("the models stay as they are")
-            return "the models stay as they are: an unexpected error, which the log has"
-        finally:
-            self._is_loading = False
         former, self._loader = self._loader, loader
-        self._do(self._end(former, self._give(loaded, loader)))
-        return None
+        taken = self._give(loaded, loader)
+        if not is_first:
+            self._do(self._end(former, taken))
+            return
+        for event in taken:
+            await event.wait()
+        for server in self._servers:
+            server.tell("all are ready")
 
     async def _prove(self, loaded: Loaded) -> None:
         """Raises StartRefused: a model cannot do a forward pass."""
-        models = await in_daemon_thread(partial(models_of, loaded, self._settings, Metrics()))
-        models.start()
-        await proven(models)
-        await asyncio.to_thread(models.stop, 0.0)
+        catalog = await in_daemon_thread(partial(catalog_of, loaded, self._settings, Metrics()))
+        catalog.start()
+        await proven(catalog)
+        await asyncio.to_thread(catalog.stop, 0.0)
 
     def _give(self, loaded: Loaded, loader: Loader) -> list[asyncio.Event]:
-        """Let all servers take these models; what tells that they have no use for the former ones any more."""
+        """Let all servers take these models.
+
+        Returns:
+            Events, each of which is set when a server does not use the former models any more.
+        """
         loaded.announce()
         self._generation += 1
         self._loaded = loaded
@@ -256,7 +266,7 @@ class Supervisor:
         return [server.take(self._generation, loaded) for server in self._servers]
 
     def _tell_of_loop(self, how: str) -> None:
-        """A loop has ended: one server counts it. Called from a thread of the loader's."""
+        """Let one server count a worker that has ended. Called in a thread of the loader."""
 
         def tell() -> None:
             alive = (server for server in self._servers if server.process.poll() is None)
@@ -279,7 +289,7 @@ class Supervisor:
 
 
 class _Server:
-    """A process, and what it was told and tells (see given_models)."""
+    """A server process, as its supervisor sees it; supervised.py lists the messages."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter
@@ -287,7 +297,7 @@ class _Server:
         self.process = process
         self.begun_at = time.monotonic()
         self.taken: dict[int, asyncio.Event] = {}
-        """By the number of a set of models, when it has no use for those before."""
+        """By the number of a set of models: set when the server does not use the former models any more."""
         self._incoming = incoming
         self._outgoing = outgoing
         self._has_gone = False
@@ -301,21 +311,21 @@ class _Server:
         return self.taken[generation]
 
     def tell(self, *message: Any) -> None:
-        """A server that has gone hears nothing."""
+        """Send a message, unless the server has gone."""
         if not self._has_gone:
             self._outgoing.write(packed(*message))
 
     def hangs(self) -> bool:
-        """Whether it has read nothing of what it was told for too long; asked every BEAT_S.
+        """Tell whether the server has read nothing for too long; called every BEAT_S.
 
-        One that has taken no models yet may still import its libraries.
+        A server that has taken no models yet may still be importing its libraries.
         """
-        self._silent_s = self._silent_s + BEAT_S if untaken_bytes(self._outgoing.transport) else 0.0
+        self._silent_s = self._silent_s + BEAT_S if send_queue_bytes(self._outgoing.transport) else 0.0
         has_begun = any(taken.is_set() for taken in self.taken.values())
         return self._silent_s >= (HUNG_S if has_begun else LOADING_S)
 
     def end(self, ends_at: float) -> None:
-        """Wait for its end, and kill it if it has not ended by then."""
+        """Wait for the end of the process, and kill it at `ends_at`."""
         try:
             self.process.wait(max(0.0, ends_at - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -324,7 +334,7 @@ class _Server:
             self.process.wait()
 
     async def messages(self) -> AsyncIterator[tuple[Any, ...]]:
-        """Until it has gone."""
+        """Yield the messages of the server, until it has gone."""
         unpacker = Unpacker()
         with suppress(OSError):
             while received := await self._incoming.read(READ_BYTES):

@@ -1,4 +1,4 @@
-"""Alignment, read from cross-attention: which source token and word each target token and word was made of.
+"""Alignment from cross-attention: links each target token and word to the source token and word that it translates.
 
 Legend: T target tokens, S source tokens, W words.
 """
@@ -22,11 +22,11 @@ _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _IN_WORD = rf"{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*"
 _ELIDED = "[b-df-hj-np-tv-xz]|(?:jus|lors|puis|quoi)?qu|(?:[ac]|[dn]e|da|su|be|que)?ll|un|gl|ch|dov|com|cos|anch|quest"
-"""Short words of French and Italian that lose their last letter before a vowel; in other words an apostrophe parts
-nothing."""
+"""Short words of French and Italian that lose their last letter before a vowel. Other apostrophes do not separate
+words."""
 _WORDS = pre_tokenizers.Split(
     Regex(
-        r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # kanji and hiragana one by one: no spaces are written
+        r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # kanji and hiragana singly, as Japanese has no spaces
         rf"|(?i:{_ELIDED})['’](?={_LETTER})(?!(?i:[tsmd]|re|ve|ll)(?!{_LETTER}))"  # noqa: RUF001
         rf"|{_IN_WORD}(?:['’]{_IN_WORD})*"  # noqa: RUF001
         r"|\p{N}+(?:[.,]\p{N}+)*|[^\s\p{L}\p{N}]+"
@@ -37,29 +37,33 @@ _WORDS = pre_tokenizers.Split(
 
 @dataclass(frozen=True)
 class AlignedSentence:
-    """Tokens of a sentence and of its translation, with spans in the whole texts, and what aligns them."""
+    """Tokens of a sentence and of its translation, with spans in the whole texts, and the weights between them."""
 
     source: list[Token]
     target: list[Token]
     weights: Weights
-    """(T, S), each row sums to 1."""
+    """(T, S); each row sums to 1."""
 
     def moved(self, source: int, target: int) -> "AlignedSentence":
-        """The same in texts that have so many more characters before it."""
+        """Return the sentence with all spans moved by so many characters."""
         return AlignedSentence(
             [token.moved(source) for token in self.source], [token.moved(target) for token in self.target], self.weights
         )
 
 
 def aligning(cross: Weights, choice: AlignmentChoice) -> Weights:
-    """(T, S): of a sentence's cross-attention (layers, heads, T, S), what its model's manifest chooses."""
+    """Return the alignment weights (T, S): the mean of the layers and heads that the manifest chooses.
+
+    Args:
+        cross: cross-attention of a sentence, (layers, heads, T, S).
+    """
     weights: Weights = cross[choice.layer, list(choice.heads)].mean(axis=0)
     return np.concatenate([weights[1:], weights[-1:]]) if choice.next_row else weights
 
 
 def after_prefix(weights: Weights, n_prefix: int) -> Weights:
-    """(T, S): without attention to the first tokens of the source, which name a language and are translated to nothing.
-    Each row still sums to 1."""
+    """Return the weights (T, S) without attention to the first source tokens, which name a language and have no
+    translation. Each row still sums to 1."""
     if not n_prefix:
         return weights
     rest = weights.copy()
@@ -69,33 +73,33 @@ def after_prefix(weights: Weights, n_prefix: int) -> Weights:
 
 
 def split_words(text: str) -> list[Token]:
-    """Words, numbers and runs of punctuation of a text, without what is between them."""
+    """Return the words, numbers and runs of punctuation of a text, without the space between them."""
     pieces = _WORDS.pre_tokenize_str(text)
     return [Token(piece, start, end) for piece, (start, end) in pieces if not piece.isspace()]
 
 
 @dataclass(frozen=True)
 class View:
-    """A text as the model has it, and as the user has it: they differ where something stands for something else."""
+    """A text of the model and the user's text: they differ where the model reads a placeholder."""
 
     text: str
     shown: str
     to_shown: Callable[[Span], Span]
-    """Where a span of the model's text is in the user's."""
+    """Maps a span of the model's text to the user's text."""
 
     def token(self, token: Token) -> ShownToken:
-        """A token of the model."""
+        """Return a token of the model, with its place in the user's text."""
         span = self.to_shown(token.span)
         return ShownToken.model_construct(token=token.token, span=span.pair)
 
     def word(self, word: Token) -> ShownToken:
-        """A word, as the user has it."""
+        """Return a word as it is in the user's text."""
         span = self.to_shown(word.span)
         return ShownToken.model_construct(token=span.of(self.shown), span=span.pair)
 
 
 def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Alignment:
-    """Token and word links of a text that was translated sentence by sentence."""
+    """Return the token and word links of a text that was translated sentence by sentence."""
     by_tokens, by_words = [], []
     for sentence in sentences:
         source_words, target_words = words_of(sentence.source, source.text), words_of(sentence.target, target.text)
@@ -111,7 +115,7 @@ def _joined(
     show_source: Callable[[Token], ShownToken],
     show_target: Callable[[Token], ShownToken],
 ) -> Links:
-    """The links of all sentences of a text; tokens are numbered through the whole text."""
+    """Return the links of all sentences of a text, with token numbers of the whole text."""
     sources: list[ShownToken] = []
     targets: list[ShownToken] = []
     links: list[tuple[int, int]] = []
@@ -130,13 +134,13 @@ def _links(sources: list[ShownToken], targets: list[ShownToken], links: list[tup
 
 
 def composed(first: Alignment, second: Alignment) -> Alignment:
-    """That of a translation's translation: from the first one's source to the second one's target."""
+    """Return the alignment from the source of the first translation to the target of the second, its translation."""
     words = _composed(first.words, second.words)
     return Alignment.model_construct(**dict(_composed(first, second)), words=words)
 
 
 def _composed(first: Links, second: Links) -> Links:
-    """Wherever links meet in the text between them, which the two may cut into other tokens."""
+    """Join links that meet in the text in between, which both sides may split into different tokens."""
     sources: dict[int, list[int]] = {}
     for s, middle in _numbers(first):
         sources.setdefault(middle, []).append(s)
@@ -154,7 +158,7 @@ def _numbers(links: Links) -> list[tuple[int, int]]:
 
 
 def _overlapping(tokens: list[ShownToken], token: ShownToken) -> range:
-    """Numbers of the tokens, which are in order, that have a character of another one."""
+    """Return the numbers of the tokens, given in order, that overlap another token."""
     start, end = token.span
     first = bisect_left(tokens, start + 1, key=lambda one: one.span[1])
     last = bisect_left(tokens, end, key=lambda one: one.span[0])
@@ -162,9 +166,12 @@ def _overlapping(tokens: list[ShownToken], token: ShownToken) -> range:
 
 
 def words_of(tokens: list[Token], text: str) -> list[Token]:
-    """The words of a sentence that has these tokens of a text.
+    """Return the words of a sentence.
 
-    Where a script has no spaces, every letter is a word, and letters that share a token are one word.
+    In scripts without spaces every letter is a word, except that letters of one token are one word.
+
+    Args:
+        tokens: tokens of the sentence, with spans in the text.
     """
     start, end = tokens[0].start, tokens[-1].end
     inside = {position for token in tokens for position in range(token.start + 1, token.end)}
@@ -178,9 +185,9 @@ def words_of(tokens: list[Token], text: str) -> list[Token]:
 
 
 def word_weights(sentence: AlignedSentence, source_words: list[Token], target_words: list[Token]) -> Weights:
-    """(W target, W source): how much of each target word is attention to each source word; a row sums to 1 at most.
+    """Return how much each target word attends to each source word, (W target, W source); rows sum to at most 1.
 
-    A source word has what its tokens have together; a target word is the mean of its tokens.
+    A source word has the sum of its tokens, a target word the mean.
     """
     in_source, in_target = _membership(sentence.source, source_words), _membership(sentence.target, target_words)
     counts = np.maximum(in_target.sum(axis=0), np.float32(1))
@@ -189,12 +196,12 @@ def word_weights(sentence: AlignedSentence, source_words: list[Token], target_wo
 
 
 def _word_links(weights: Weights) -> list[tuple[int, int]]:
-    """Source and target of each link. A word that attends most to the end of the source has none."""
+    """Return source and target word of each link. A word that attends most to the end of the source has no link."""
     return [(int(row.argmax()), t) for t, row in enumerate(weights) if row.any() and row.max() > 1 - row.sum()]
 
 
 def _membership(tokens: list[Token], of_text: list[Token]) -> Weights:
-    """(tokens, words), 1 where a token is in a word: white space and the end of sequence are in none."""
+    """Return (tokens, words), 1 where a token is in a word. White space and the end of sequence are in none."""
     starts = [word.start for word in of_text]
     members = np.zeros((len(tokens), len(of_text)), np.float32)
     for t, token in enumerate(tokens):
@@ -205,7 +212,7 @@ def _membership(tokens: list[Token], of_text: list[Token]) -> Weights:
 
 
 def _token_links(sentence: AlignedSentence) -> list[tuple[int, int]]:
-    """Source and target of each link. A token that attends most to the end of the source has none."""
+    """Return source and target token of each link. A token that attends most to the end of the source has no link."""
     best = sentence.weights.argmax(axis=1).tolist()
     links = [(s, t, sentence.source[s], sentence.target[t]) for t, s in enumerate(best)]
     return [(s, t) for s, t, source, target in links if source.start < source.end and target.start < target.end]

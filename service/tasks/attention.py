@@ -1,7 +1,7 @@
-"""Attention matrices: one more forward pass over a finished answer, for requests that ask for them.
+"""Attention matrices, from one more forward pass over a finished answer.
 
-Decoding keeps no matrices. This pass reads source and target at once, with the same weights, and gives all matrices; it
-has a queue of its own, so that decoding never waits for it.
+Decoding keeps no matrices. This pass reads source and target together, with the same weights, and returns all matrices.
+It has its own queue, so that decoding never waits for it.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from service.base.artifact import AlignmentChoice, Manifest
 from service.base.contract import Attend, AttentionKind, AttentionKinds, Matrices
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidFields, LimitExceeded
 from service.engine.scheduler import Sequence
 from service.schemas.answers import AttentionMatrix, ShownToken, SourceAttention, encoded
 from service.schemas.requests import AttentionSelection
@@ -30,10 +30,10 @@ COLUMNS: dict[AttentionKind, Literal["source", "prefix"]] = {
 
 @dataclass
 class Seen:
-    """What one pass is asked for, and its result; nothing else of the pass is kept."""
+    """The request for one pass, and the selected part of its result."""
 
     read_ids: list[int]
-    """What the decoder reads, from <s> on; empty without a decoder."""
+    """Tokens that the decoder reads, beginning with <s>; empty without a decoder."""
     selection: "Selection | None" = None
     alignment: AlignmentChoice | None = None
     matrices: Matrices = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Seen:
         return selected | {"cross"} if self.alignment else selected
 
     def keep(self, found: Matrices) -> None:
-        """Keep what was asked for of all matrices of a pass."""
+        """Copy the requested part of a pass's matrices."""
         if self.selection is not None:
             self.matrices = {kind: self.selection.of_kind(kind, found[kind]) for kind in self.selection.kinds}
         if self.alignment is not None:
@@ -55,7 +55,7 @@ class Seen:
 
 
 def read_attention(attend: Attend, sequences: list[Sequence[Seen]]) -> None:
-    """What an attention engine runs."""
+    """Run a batch of an attention engine."""
     sources = [sequence.source_ids for sequence in sequences]
     targets = [sequence.output.read_ids for sequence in sequences]
     kinds: AttentionKinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
@@ -64,7 +64,7 @@ def read_attention(attend: Attend, sequences: list[Sequence[Seen]]) -> None:
 
 
 def attention_probe(manifest: Manifest) -> Sequence[Seen]:
-    """The shortest sequence of a model."""
+    """Return the shortest sequence that the model can read."""
     tokens, selection = manifest.special_tokens, Selection(("encoder",), {"encoder": [0]}, "mean", "json")
     if manifest.task != "translation":
         return Sequence([tokens.unk], Seen([], selection))
@@ -73,7 +73,7 @@ def attention_probe(manifest: Manifest) -> Sequence[Seen]:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which matrices a request wants, checked against its model."""
+    """The matrices that a request selects, checked against its model."""
 
     kinds: tuple[AttentionKind, ...]
     layers: dict[AttentionKind, list[int]]
@@ -82,7 +82,7 @@ class Selection:
 
     @classmethod
     def of(cls, asked: AttentionSelection, manifest: Manifest) -> "Selection":
-        """Raises UnprocessableRequest: the model has no such kind, layer or head."""
+        """Check a selection. Raises InvalidFields: the model has no such kind, layer or head."""
         dimensions = manifest.dimensions
         depth: dict[AttentionKind, int] = {"encoder": dimensions.n_encoder_layers}
         if manifest.task == "translation":
@@ -90,31 +90,32 @@ class Selection:
         kinds = asked.kinds or sorted(depth)
         for kind in kinds:
             if kind not in depth:
-                raise UnprocessableRequest(
-                    f"attention: {manifest.name} has no {kind} attention, it has {', '.join(depth)}"
-                )
-        layers = {kind: _chosen("layer", asked.layers, depth[kind], f"{kind} attention") for kind in kinds}
+                allowed = " or ".join(depth)
+                raise InvalidFields([(("attention", "kinds"), f"must be {allowed} for {manifest.name}, not {kind}")])
+        layers = {
+            kind: _chosen("layers", asked.layers, depth[kind], f"{kind} attention of {manifest.name}") for kind in kinds
+        }
         heads = asked.heads
         if heads != "mean":
-            heads = _chosen("head", heads, dimensions.n_heads, "its attention")
+            heads = _chosen("heads", heads, dimensions.n_heads, manifest.name)
         return cls(tuple(dict.fromkeys(kinds)), layers, heads, asked.encoding)
 
     def n_weights(self, n_source: int, n_target: int) -> int:
-        """How many numbers the matrices of one sentence have."""
+        """Return how many numbers the matrices of one sentence have."""
         sizes = {"source": n_source, "target": n_target, "prefix": n_target}
         n_heads = 1 if self.heads == "mean" else len(self.heads)
         return sum(n_heads * len(self.layers[kind]) * sizes[ROWS[kind]] * sizes[COLUMNS[kind]] for kind in self.kinds)
 
     def of_kind(self, kind: AttentionKind, found: NDArray[np.float32]) -> NDArray[np.float32]:
-        """A copy of what is selected of all (layers, heads, rows, columns)."""
+        """Return a copy of the selected layers and heads of (layers, heads, rows, columns)."""
         chosen = found[self.layers[kind]]
         return chosen.mean(axis=1, keepdims=True) if self.heads == "mean" else chosen[:, self.heads]
 
     def of_sentence(self, matrices: Matrices, first_source: int, first_target: int) -> list[AttentionMatrix]:
-        """The selected matrices of one sentence.
+        """Return the selected matrices of one sentence.
 
         Args:
-            first_source, first_target: where its tokens begin among those of the text.
+            first_source, first_target: numbers of its first tokens in the token lists of the text.
         """
         first = {"source": first_source, "target": first_target, "prefix": first_target}
         selected = []
@@ -123,7 +124,7 @@ class Selection:
             for (i, layer), (j, head) in product(enumerate(self.layers[kind]), enumerate(heads)):
                 weights = matrices[kind][i, j]
                 selected.append(
-                    AttentionMatrix.model_construct(  # thousands of our own numbers need no check
+                    AttentionMatrix.model_construct(  # our own numbers, thousands of them, need no validation
                         kind=kind,
                         layer=layer,
                         head=head,
@@ -139,7 +140,11 @@ class Selection:
 
 
 def of_windows(tokens: list[ShownToken], windows: list[Sequence[Seen]], selection: Selection) -> SourceAttention:
-    """What the windows of a text attended to, given the tokens of all of them."""
+    """Return the attention in all windows of a text.
+
+    Args:
+        tokens: tokens of all windows together.
+    """
     matrices, first = [], 0
     for window in windows:
         matrices += selection.of_sentence(window.output.matrices, first, 0)
@@ -147,36 +152,32 @@ def of_windows(tokens: list[ShownToken], windows: list[Sequence[Seen]], selectio
     return SourceAttention.model_construct(source=tokens, matrices=matrices)
 
 
-def _chosen(what: str, asked: Literal["all", "last"] | list[int], count: int, where: str) -> list[int]:
+def _chosen(field: str, asked: Literal["all", "last"] | list[int], count: int, where: str) -> list[int]:
     if asked == "all":
         return list(range(count))
     if asked == "last":
         return [count - 1]
     for number in asked:
         if number >= count:
-            raise UnprocessableRequest(
-                f"attention: {what} {number} of {where} does not exist, there are {count}, from 0 on"
-            )
+            raise InvalidFields([(("attention", field), f"must be less than {count} for {where}, not {number}")])
     return list(dict.fromkeys(asked))
 
 
 def refuse_beyond(limit: int, n_weights: int) -> None:
-    """Raises UnprocessableRequest: these are more numbers than one answer may have."""
+    """Raise LimitExceeded if the matrices have more numbers than one answer may have."""
     if n_weights > limit:
-        raise UnprocessableRequest(
-            f"attention: the matrices asked for have {n_weights:,} numbers, the limit is {limit:,}; select fewer by "
-            'kinds, layers and heads ("heads": "mean"), or send shorter texts'
+        raise LimitExceeded(
+            f"`attention` has {n_weights:,} numbers; the limit is {limit:,}: select fewer `kinds`, `layers` or "
+            "`heads`, or send shorter texts"
         )
 
 
 def refuse_beyond_shown(limit: int, n_tokens: int) -> None:
-    """Raises UnprocessableRequest: these are more tokens than one answer may list."""
+    """Raise LimitExceeded if there are more tokens than one answer may align."""
     if n_tokens > limit:
-        raise UnprocessableRequest(
-            f"alignment: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter ones"
-        )
+        raise LimitExceeded(f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts")
 
 
 def prefix_of(target: list[Token]) -> list[Token]:
-    """What the decoder had read when it wrote each of a sentence's target tokens."""
+    """Return, for each target token of a sentence, the token that the decoder had read last."""
     return [Token("<s>", target[0].start, target[0].start), *target[:-1]]

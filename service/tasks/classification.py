@@ -1,7 +1,7 @@
-"""Classification: the windows of texts go through the engine, and their logits are pooled.
+"""Classification: an engine computes the logits of each window of a text, which are then pooled.
 
-Evidence is what an answer loses without each of its tokens (Li et al. 2016, "Understanding Neural Networks through
-Representation Erasure"): one more reading for each, in the same batches as everybody's.
+Evidence is how much the logits lose without each token (Li et al. 2016, "Understanding Neural Networks through
+Representation Erasure"). It takes one more pass for each token, in the same batches as other requests.
 """
 
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.artifact import Manifest
-from service.base.errors import UnprocessableRequest
+from service.base.errors import EmptyText, LimitExceeded
 from service.engine.scheduler import Sequence
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
-from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond
-from service.tasks.pooling import Reading, pooled, probabilities
+from service.tasks.context import Context
+from service.tasks.pooling import WindowLogits, pooled, probabilities
 from service.tasks.windows import shown_in_windows, windows
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 from service.text.tokens import Token
@@ -27,17 +27,17 @@ from service.workers.pool import Pool
 
 @dataclass(frozen=True)
 class _Window:
-    """A part of a text that one pass reads."""
+    """A part of a text that fits into one pass."""
 
-    reading: Sequence[Reading]
+    reading: Sequence[WindowLogits]
     own: range
-    """The places of its tokens that are no special ones."""
+    """Places of the tokens that are not special ones."""
     seen: Sequence[Seen] | None
-    without: list[Sequence[Reading]] = field(default_factory=list)
-    """The same without each of its own tokens, where there is to be evidence."""
+    without: list[Sequence[WindowLogits]] = field(default_factory=list)
+    """The window without each of its own tokens; empty unless evidence is requested."""
 
     @property
-    def readings(self) -> list[Sequence[Reading]]:
+    def readings(self) -> list[Sequence[WindowLogits]]:
         return [self.reading, *(one for one in self.without if one.source_ids)]
 
 
@@ -49,35 +49,38 @@ class _Text:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """One classification model, as requests see it.
+    """Classifies texts with one model.
 
     Args:
-        max_attention_weights: most numbers in the attention matrices of one answer.
-        max_evidence_tokens: most tokens that are read for the evidence of one answer.
+        max_attention_weights: the most numbers in the attention matrices of one answer.
+        max_evidence_tokens: the most tokens that are read for the evidence of one answer.
     """
 
     manifest: Manifest
     provider: Literal["cpu", "cuda"]
     tokenizer: Tokenizer
-    pool: Pool[Reading]
+    pool: Pool[WindowLogits]
     attention_pool: Pool[Seen]
     max_attention_weights: int
     max_evidence_tokens: int
 
-    async def classify(self, request: ClassifyRequest, timeout_s: float, timing: Timing) -> list[Prediction]:
-        """One prediction per text, in order.
+    async def classify(self, request: ClassifyRequest, context: Context) -> list[Prediction]:
+        """Return one prediction for each text, in order.
 
         Raises:
-            UnprocessableRequest: a text is white space only, the attention asked for does not exist, or it or the evidence is
-                too much.
-            RequestError: what the engines raise.
+            EmptyText: a text has nothing to read.
+            InvalidFields: the model does not have the requested attention.
+            LimitExceeded: attention or evidence would have too many numbers.
+            RequestError: an engine failed or is not available.
         """
-        deadline = self.pool.clock() + timeout_s
+        deadline, timing = context.deadline, context.timing
         refuse_white_space(request.text, "classify")
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            texts = await beside_each(request.text, lambda text: self._text(text, selection), n_characters, timeout_s)
+            texts = await beside_each(
+                request.text, lambda text: self._text(text, selection), n_characters, context.left_s
+            )
         windows = [window for text in texts for window in text.windows]
         self._refuse_too_many(windows, request.evidence, selection)
         if request.evidence:
@@ -91,19 +94,19 @@ class Classifier:
                 texts,
                 lambda text: self._prediction(text, request.evidence, selection),
                 n_characters,
-                deadline - self.pool.clock(),
+                context.left_s,
             )
 
     def _text(self, text: str, selection: Selection | None) -> _Text:
         [token_ids] = self.tokenizer.encode([text])
         if len(token_ids) <= sum(self.tokenizer.n_around):
-            raise UnprocessableRequest("a text has no tokens, there is nothing to classify")
+            raise EmptyText("A text has no tokens to classify")
         n_before, n_after = self.tokenizer.n_around
         return _Text(
             text,
             [
                 _Window(
-                    Sequence(ids, Reading()),
+                    Sequence(ids, WindowLogits()),
                     range(n_before, len(ids) - n_after),
                     Sequence(ids, Seen([], selection)) if selection is not None else None,
                 )
@@ -115,9 +118,9 @@ class Classifier:
         lengths = [len(window.reading.source_ids) for window in windows]
         n_read = sum(len(window.own) * (length - 1) for window, length in zip(windows, lengths, strict=True))
         if evidence and n_read > self.max_evidence_tokens:
-            raise UnprocessableRequest(
-                f"evidence: to read the texts without each of their tokens is to read {n_read:,} tokens, the limit is "
-                f"{self.max_evidence_tokens:,}; send shorter texts"
+            raise LimitExceeded(
+                f"`evidence` needs to read {n_read:,} tokens, each text once without each of its tokens; "
+                f"the limit is {self.max_evidence_tokens:,}: send shorter texts"
             )
         if selection is not None:
             refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 0) for length in lengths))
@@ -134,7 +137,7 @@ class Classifier:
         prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=n_read)
         if not evidence and selection is None:
             return prediction
-        tokens = self.tokenizer.read(text.text)
+        tokens = self.tokenizer.source_tokens(text.text)
         n_before, n_after = self.tokenizer.n_around
         if evidence:
             prediction.evidence = self._evidence(tokens[n_before : len(tokens) - n_after], text.windows)
@@ -164,18 +167,18 @@ class Classifier:
             ],
         )
 
-    def _logits(self, readings: list[Sequence[Reading]]) -> NDArray[np.float64]:
-        """Of all windows together (C); where no token is left, no label is likelier than another."""
+    def _logits(self, readings: list[Sequence[WindowLogits]]) -> NDArray[np.float64]:
+        """Return the logits (C) of all windows together; zeros if no token is left."""
         pooling = self.manifest.pooling
         assert pooling is not None, "a classifier's manifest has one"
         read = [reading for reading in readings if reading.source_ids]
         if not read:
             return np.zeros(len(self.manifest.labels))
-        n_special = sum(self.tokenizer.n_around) if pooling == "first" else 0  # which are no part of a mean there
+        n_special = sum(self.tokenizer.n_around) if pooling == "first" else 0  # not part of the mean then
         lengths = [max(1, len(reading.source_ids) - n_special) for reading in read]
         return pooled([reading.output for reading in read], lengths, pooling)
 
 
-def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[Reading]]:
-    """The same tokens without that in each of the places."""
-    return [Sequence([*ids[:i], *ids[i + 1 :]], Reading(), patient=True) for i in places]
+def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[WindowLogits]]:
+    """Return, for each place, the tokens without the one there."""
+    return [Sequence([*ids[:i], *ids[i + 1 :]], WindowLogits(), patient=True) for i in places]

@@ -1,68 +1,191 @@
-"""Finished sentences become answers: texts again, with what else the request asked for."""
+"""Finished sentences become texts again, and answers: what was kept is put back, and tags go around their words."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 import numpy as np
 
 from service.base.contract import FinishReason
-from service.markup.plain import Plain
+from service.markup.passages import Document
 from service.schemas.answers import Alternative, Attention, Segment, Translation
-from service.segments.restoration import restore
-from service.tasks.alignment import AlignedSentence, View, aligned, split_words
+from service.segments.restoration import Restored, restore, untranslated
+from service.tasks.alignment import (
+    AlignedSentence,
+    View,
+    after_prefix,
+    aligned,
+    split_words,
+    word_weights,
+    words_of,
+)
 from service.tasks.attention import Selection, prefix_of
-from service.tasks.manuscript import Manuscript, Paragraph, Sentence
-from service.tasks.rendering import joined, renderings, shown, slot_places
+from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.spans import Span
+from service.text.sentences import FIRST, Before, join, with_wide_marks
+from service.text.spans import NO_EDITS, Edits, Span, chained, overlapping
 from service.text.tokenization import Tokenizer
 
+NO_WEIGHTS = np.zeros((0, 0), np.float32)
 WORST_LAST = get_args(FinishReason)
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """The translation of a paragraph."""
+
+    paragraph: Paragraph
+    written: str
+    """The paragraph's sentences as the model wrote them, and what is between them."""
+    targets: list[Span]
+    """The places of the sentences in `written`."""
+    sentences: list[AlignedSentence]
+    """The sentences that were attended to."""
+    restored: Restored
+    """The translation with what was kept."""
+
+
+def renderings(
+    manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before = FIRST, rank: int = 0
+) -> Iterator[Rendering]:
+    """Yield the translation of each paragraph.
+
+    Args:
+        before: what comes before the text, where it is a piece of a plain one.
+        rank: which hypothesis of each sentence, from the best one on.
+    """
+    for paragraph in manuscript.paragraphs:
+        protected, sentences = paragraph.protected, paragraph.sentences
+        decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
+        spans = [sentence.span for sentence in sentences]
+        translated = [
+            with_wide_marks(target, span.of(protected.text), direction.target_subtag)
+            for span, target in zip(spans, decoded, strict=True)
+        ]
+        written, targets = join(
+            protected.text, spans, translated, direction.source_subtag, direction.target_subtag, before
+        )
+        attended = []
+        if rank == 0 and any(sentence.seen is not None for sentence in sentences):
+            attended = _aligned_sentences(paragraph, targets, tokenizer, direction.source_prefix)
+        words: list[AlignedWords] = []
+        if rank > 0:
+            words = _words_in_order(paragraph, written, targets)
+        elif paragraph.needs_alignment:  # only then do all sentences that were attended to have weights
+            words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
+        if not sentences:
+            restored = untranslated(protected)
+        elif protected.edits.old:
+            restored = restore(protected, written, _slot_places(paragraph, targets, tokenizer, rank), words, before)
+        else:
+            restored = Restored(written, NO_EDITS, (), partial(list, words))
+        yield Rendering(paragraph, written, targets, attended, restored)
+        if manuscript.document.is_plain:
+            before = Before(protected.text[-1:], written[-1:])
+
+
+def rendered(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
+    """Return the translation of a piece of a text, and what comes before the next piece."""
+    found = [*renderings(manuscript, tokenizer, direction, before)]
+    text = manuscript.document.render(one.restored for one in found)
+    if not manuscript.document.is_plain:
+        return text, FIRST
+    return text, Before(found[-1].paragraph.protected.text[-1:], found[-1].written[-1:])
+
+
+def translated(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction) -> Document:
+    """Return the translation of a text, to be translated again: its sentences and its kept spans are known."""
+    passages = []
+    for one in renderings(manuscript, tokenizer, direction):
+        named, restored = one.paragraph.named, one.restored
+        keep = [there for here, there in restored.copies if len(set(overlapping(named, here))) == 2]
+        sentences = [restored.edits.after(target) for target in one.targets]
+        passages.append(one.paragraph.passage.translated(restored, keep, sentences))
+    return manuscript.document.translated(passages)
 
 
 def composed(
     manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, selection: Selection | None, alignment: bool
 ) -> Translation:
-    """The answer to one text, all sentences of which are finished.
+    """Return the answer to one text, all sentences of which are finished.
 
     Args:
-        selection: of attention matrices to return, if any.
-        alignment: whether to return it.
+        selection: the attention matrices to return, if any.
+        alignment: whether to return the alignment.
     """
-    sentences, reading = manuscript.sentences, manuscript.reading
+    sentences = manuscript.sentences
+    found = [*renderings(manuscript, tokenizer, direction)]
+    best = _alternative(sentences, 0, manuscript.document.render(one.restored for one in found))
     source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
-    if not isinstance(reading, Plain):
-        restored = [one.restored for one in renderings(manuscript, tokenizer, direction)]
-        whole = _alternative(sentences, 0, reading.render(restored))
-        return Translation(**vars(whole), source_tokens=source_tokens)
-    (paragraph,) = manuscript.paragraphs
-    protected, found = paragraph.protected, shown(manuscript, tokenizer, direction)
-    best = _alternative(sentences, 0, found.text)
     translation = Translation(**vars(best), source_tokens=source_tokens)
-    sent, taken_out = reading.text, reading.edits
-    source = View(protected.text, sent, lambda span: taken_out.before(protected.edits.before(span)))
-    target = View(found.joined, found.text, lambda span: found.put_in.after(found.restored.after(span)))
-    if len(sentences) > 1:
-        translation.segments = [
-            Segment(
-                source=_with_marks_around(source.to_shown(sentence.span), taken_out.old, sent).pair,
-                target=_with_marks_around(target.to_shown(place), found.put_in.new, found.text).pair,
-            )
-            for sentence, place in zip(sentences, found.targets, strict=True)
-        ]
+    if not manuscript.document.is_plain:
+        return translation
     if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
         translation.alternatives = _alternatives(manuscript, best, tokenizer, direction)
-    if selection is not None:
-        translation.attention = _attention(sentences, found.sentences, source, target, selection)
-    if alignment:
-        translation.alignment = aligned(found.sentences, source, target)
+    if len(sentences) > 1 or selection is not None or alignment:
+        _show_parts(translation, sentences, found, selection, alignment)
     return translation
 
 
+def _show_parts(
+    translation: Translation,
+    sentences: list[Sentence],
+    found: list[Rendering],
+    selection: Selection | None,
+    alignment: bool,
+) -> None:
+    """Add to the translation of a plain text where its sentences are, and its attention and alignment."""
+    pairs: list[tuple[Span, Span]] = []
+    attended: list[AlignedSentence] = []
+    n_source = n_target = 0
+    for one in found:
+        for sentence, place in zip(one.paragraph.sentences, one.targets, strict=True):
+            pairs.append((sentence.span.moved(n_source), place.moved(n_target)))
+        attended += [sentence.moved(n_source, n_target) for sentence in one.sentences]
+        n_source, n_target = n_source + len(one.paragraph.protected.text), n_target + len(one.written)
+    protected = [(one.paragraph.protected, one.paragraph.passage) for one in found]
+    source, source_marks = _view(
+        [(one.text, Edits(one.edits.new, one.edits.old), passage.text, *passage.shown()) for one, passage in protected]
+    )
+    target, target_marks = _view(
+        [
+            (one.written, one.restored.edits, one.restored.text, *one.paragraph.passage.shown(one.restored))
+            for one in found
+        ]
+    )
+    if len(sentences) > 1:
+        translation.segments = [
+            Segment(
+                source=_with_marks_around(source.to_shown(here), source_marks, source.shown).pair,
+                target=_with_marks_around(target.to_shown(there), target_marks, target.shown).pair,
+            )
+            for here, there in pairs
+        ]
+    if selection is not None:
+        translation.attention = _attention(sentences, attended, source, target, selection)
+    if alignment:
+        translation.alignment = aligned(attended, source, target)
+
+
+def _view(pieces: list[tuple[str, Edits, str, str, Edits]]) -> tuple[View, SequenceOf[Span]]:
+    """Return a text as the model and as the user has it, and the places of its marks.
+
+    Args:
+        pieces: for each piece the model's text, the edits that put kept spans into it, the text with them, the text
+            with its marks too, and the edits that put the marks in.
+    """
+    kept = chained((edits, len(text), len(bare)) for text, edits, bare, _, _ in pieces)
+    marks = chained((edits, len(bare), len(shown)) for _, _, bare, shown, edits in pieces)
+    text, shown = "".join(piece[0] for piece in pieces), "".join(piece[3] for piece in pieces)
+    return View(text, shown, lambda span: marks.after(kept.after(span))), marks.new
+
+
 def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Span:
-    """With the marks that touch it, unless more than white space is on their other side."""
+    """Extend a sentence over the marks that touch it, unless more than white space is on their other side."""
     start, end = sentence.pair
     first = bisect_right(marks, start, key=lambda mark: mark.end) - 1
     while first >= 0 and marks[first].end == start:
@@ -79,32 +202,14 @@ def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Sp
 def _alternatives(
     manuscript: Manuscript, best: Alternative, tokenizer: Tokenizer, direction: Direction
 ) -> list[Alternative] | None:
-    """The second best hypotheses of all sentences, and so on, each text once."""
-    (paragraph,) = manuscript.paragraphs
+    """Return the texts of the second best hypotheses of all sentences, and so on, each text once."""
     by_text = {best.text: best}
-    n_best = max([len(sentence.sequence.output.best()) for sentence in paragraph.sentences])
+    n_best = max([len(sentence.sequence.output.best()) for sentence in manuscript.sentences])
     for rank in range(1, n_best):
-        translated, targets = joined(paragraph, rank, tokenizer, direction)
-        in_order = _aligned_in_order(paragraph, translated, targets)
-        slots = slot_places(paragraph, targets, tokenizer, rank)
-        text = manuscript.reading.render([restore(paragraph.protected, translated, slots, in_order)])
-        by_text.setdefault(text, _alternative(paragraph.sentences, rank, text))
+        found = renderings(manuscript, tokenizer, direction, rank=rank)
+        text = manuscript.document.render(one.restored for one in found)
+        by_text.setdefault(text, _alternative(manuscript.sentences, rank, text))
     return list(by_text.values())[1:] or None
-
-
-def _aligned_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:
-    """Words aligned in their order, for a translation whose attention is not known."""
-    sentences = []
-    for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
-        source, target = (
-            [word.moved(span.start).span for word in split_words(span.of(text))]
-            for span, text in ((sentence.span, paragraph.protected.text), (target_span, translated))
-        )
-        weights = np.zeros((len(target), len(source)), np.float32)
-        for t in range(len(target) if source else 0):
-            weights[t, t * len(source) // len(target)] = 1
-        sentences.append(AlignedWords(source, target, weights))
-    return sentences
 
 
 def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative:
@@ -120,8 +225,69 @@ def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative
 
 
 def worst(reasons: SequenceOf[FinishReason]) -> FinishReason:
-    """Of why sentences, or the translations that one was made of, ended; `eos` where there are none."""
+    """The worst reason why sentences, or the translations that one was made of, ended; `eos` where there are none."""
     return max(reasons, key=WORST_LAST.index, default="eos")
+
+
+def _aligned_sentences(
+    paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, prefix: SequenceOf[int]
+) -> list[AlignedSentence]:
+    """Return the tokens of the sentences that were attended to, with their places in the paragraph."""
+    sentences = []
+    for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
+        if sentence.seen is None:
+            continue
+        source = tokenizer.source_tokens(sentence.span.of(paragraph.protected.text), prefix)
+        target = tokenizer.target_tokens(sentence.hypothesis().token_ids)
+        weights = sentence.seen.output.weights
+        sentences.append(
+            AlignedSentence(
+                [token.moved(sentence.span.start) for token in source],
+                [token.moved(target_span.start) for token in target],
+                after_prefix(weights, len(prefix)) if weights is not None else NO_WEIGHTS,
+            )
+        )
+    return sentences
+
+
+def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:
+    """Return the words of a sentence, by which tags and placeholders find their places."""
+    source, target = words_of(sentence.source, text), words_of(sentence.target, translated)
+    weights = word_weights(sentence, source, target)
+    return AlignedWords([word.span for word in source], [word.span for word in target], weights)
+
+
+def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:
+    """Align words in their order, for a translation whose attention is not known."""
+    sentences = []
+    for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
+        source, target = (
+            [word.moved(span.start).span for word in split_words(span.of(text))]
+            for span, text in ((sentence.span, paragraph.protected.text), (target_span, translated))
+        )
+        weights = np.zeros((len(target), len(source)), np.float32)
+        for t in range(len(target) if source else 0):
+            weights[t, t * len(source) // len(target)] = 1
+        sentences.append(AlignedWords(source, target, weights))
+    return sentences
+
+
+def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
+    """Map the number of each placeholder whose stand-in came out to its place in the translation."""
+    places = {}
+    for sentence, target in zip(paragraph.sentences, targets, strict=True):
+        token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
+        found = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
+        tokens = tokenizer.target_tokens(token_ids) if found else []
+        for number, slot in found:
+            places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
+    spans = [sentence.span for sentence in paragraph.sentences]
+    for number, one in enumerate(paragraph.protected.placeholders):
+        first, last = overlapping(spans, one.place)
+        if one.stand_in and first == last:  # what is between two sentences is the same in both texts
+            moved = targets[first - 1].end - spans[first - 1].end if first else 0
+            places[number] = Span(one.place.start + moved, one.place.end + moved)
+    return places
 
 
 def _attention(

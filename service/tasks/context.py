@@ -1,21 +1,27 @@
-"""What everything that is done for one request has in common, in however many models and parts."""
+"""What every step that serves one request shares, in however many models and parts."""
 
+import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from service.schemas.timing import Timing
 from service.workers.admission import Admission
 
 
-@dataclass(frozen=True)
+@dataclass
 class Context:
-    """Of one request."""
+    """The timing and the deadline of one request.
 
-    deadline: float
-    """On the clock of time.monotonic, as those of engines are."""
-    timing: Timing
-    admission: Admission
+    Attributes:
+        deadline: on the clock of time.monotonic, as the deadlines of engines are.
+        admission: through which all engines count this request as one; None where one engine does all the work.
+    """
+
+    timing: Timing = field(default_factory=Timing)
+    deadline: float = math.inf
+    admission: Admission | None = None
 
     @property
     def left_s(self) -> float:
+        """Seconds until the deadline."""
         return self.deadline - time.monotonic()

@@ -1,4 +1,4 @@
-"""Detection: in which of the languages that are served texts are."""
+"""Detects the languages of texts among those that are served."""
 
 from collections.abc import Collection, Iterator
 from functools import partial
@@ -8,25 +8,25 @@ from service.segments.kept_spans import kept_spans
 from service.tasks.reading import parse
 from service.text.identification import Identified, identified, is_loaded
 from service.text.spans import edited
-from service.text.tokenization import SHORT, beside_each
+from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, beside_each
 
-LOOKED_AT = 1_000
-"""Characters of a text that are enough: a thousand take a quarter of a millisecond, and tell what all would."""
-OF_A_TEXT = 400
-"""A short text takes as long as so many characters take to be tokenized."""
+MAX_READ_CHARACTERS = 1_000
+"""Only so many characters are read, in a quarter of a millisecond; more would not change the result."""
+COST_CHARACTERS = 400
+"""The detection of one text takes as long as the tokenization of so many characters."""
 
 
 async def detected(
     texts: list[str], form: Format, served: Collection[str], timeout_s: float, rules: TagRules | None = None
 ) -> list[list[Identified]]:
-    """Of each text the languages that it may be in, the most probable first; none where all of it would come out of a
-    translation as it is.
+    """Return the possible languages of each text, the most probable first; none for a text that has nothing to
+    translate.
 
     Raises:
-        DeadlinePassed: it took longer than `timeout_s`.
+        DeadlinePassed: detection took longer than `timeout_s`.
     """
-    n_characters = sum(map(len, texts)) + OF_A_TEXT * len(texts)
-    to_thread = 0 if is_loaded() else SHORT
+    n_characters = sum(map(len, texts)) + COST_CHARACTERS * len(texts)
+    to_thread = 0 if is_loaded() else MAX_CHARACTERS_WITHOUT_THREAD
     look = partial(_detected, form=form, rules=rules, served=served)
     return await beside_each(texts, look, n_characters + to_thread, timeout_s)
 
@@ -37,16 +37,16 @@ def _detected(text: str, form: Format, rules: TagRules | None, served: Collectio
         spoken, _ = edited(piece, [(kept.span, " ") for kept in kept_spans(piece)])
         if any(map(str.isalpha, spoken)):
             words += f"{spoken}\n"
-        if len(words) >= LOOKED_AT:
+        if len(words) >= MAX_READ_CHARACTERS:
             break
-    return identified(words[:LOOKED_AT], served) if words else []
+    return identified(words[:MAX_READ_CHARACTERS], served) if words else []
 
 
 def _pieces(text: str, form: Format, rules: TagRules | None) -> Iterator[str]:
-    """What there is to translate, in pieces that are quickly searched."""
+    """Yield the parts of a text that are translated, each short enough to be searched quickly."""
     for one in [text] if form == "text" else _passages(text, form, rules):
-        for start in range(0, len(one), LOOKED_AT):
-            yield one[start : start + LOOKED_AT]
+        for start in range(0, len(one), MAX_READ_CHARACTERS):
+            yield one[start : start + MAX_READ_CHARACTERS]
 
 
 def _passages(text: str, form: Format, rules: TagRules | None) -> Iterator[str]:

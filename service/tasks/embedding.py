@@ -1,8 +1,8 @@
-"""Embeddings: what a model makes of a text, or its encoder of each token.
+"""Embeddings of texts, or of each of their tokens.
 
-An engine of its own runs the encoder alone, so that neither a translation nor a label waits for it. A translator reads
-sentences, as it was trained to; other models read texts. The embedding of what is read in several parts, sentences or
-windows of a text that is too long, is the mean of theirs by their pooled tokens.
+They have an engine of their own, which runs only the encoder, so that translations and labels do not wait for them. A
+translator reads sentences, as in training; other models read whole texts. If a text is read in several parts, sentences
+or windows, its embedding is the mean of theirs, weighted by their numbers of pooled tokens.
 
 Legend: S tokens of a window, E width of the encoder, D width of an embedding.
 """
@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from service.base.artifact import Manifest, TokenPooling
-from service.base.errors import UnprocessableRequest
+from service.base.errors import EmptyText, InvalidFields, LimitExceeded, SourceRequired, UnsupportedOption
 from service.engine.scheduler import Sequence
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
-from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond
+from service.tasks.context import Context
 from service.tasks.token_pooling import Embedded, Vectors
 from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, Wanted, subtag
@@ -33,12 +33,12 @@ from service.workers.pool import Pool
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a request wants of its model.
+    """The options of a request, with the model's defaults filled in.
 
     Attributes:
-        pooling: vectors to be joined; none for the state of each token.
-        projected: whether what is pooled goes through dense layers.
-        n_prompt: tokens of the prompt.
+        pooling: kinds of pooling, whose vectors are joined; empty: one vector for each token.
+        projected: whether the pooled vector goes through the model's dense layers.
+        n_prompt: number of tokens of the prompt.
     """
 
     pooling: tuple[TokenPooling, ...]
@@ -52,12 +52,12 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A sentence, or a whole text where the model reads texts, and the windows in which it is read.
+    """A sentence, or a whole text if the model reads texts, and its windows.
 
     Attributes:
-        start: where it begins in the text; before it where it has a prompt.
-        prefix: tokens that stand before it.
-        n_before, n_after: tokens at its ends that each window has at its own.
+        start: its first character in the text; negative if a prompt comes before the text.
+        prefix: tokens in front of it.
+        n_before, n_after: numbers of tokens at its ends that every window repeats at its own ends.
     """
 
     start: int
@@ -71,12 +71,12 @@ class _Stretch:
 
 @dataclass(frozen=True, eq=False)
 class Embedder:
-    """The encoder of one model, as requests see it.
+    """Makes embeddings with the encoder of one model.
 
     Args:
-        max_numbers: most numbers in the embeddings of one answer.
-        attention_pool: of a model that does nothing else.
-        max_attention_weights: most numbers in the attention matrices of one answer.
+        max_numbers: the most numbers in the embeddings of one answer.
+        attention_pool: runs attention passes; None for models of other tasks, whose own routes do that.
+        max_attention_weights: the most numbers in the attention matrices of one answer.
     """
 
     manifest: Manifest
@@ -89,33 +89,33 @@ class Embedder:
 
     @cached_property
     def languages(self) -> Side:
-        """Those that a translator reads; other models know none by name."""
+        """Source languages of a translator; other models have no named languages."""
         return Side(self.manifest.sources)
 
     @property
     def dimensions(self) -> int:
-        """Of the embedding of a text, where a request says nothing of pooling."""
+        """Numbers in the embedding of a text with the model's own pooling."""
         own = self.manifest.embedding
         return own.dimensions if own is not None else self.manifest.dimensions.d_states
 
     async def embed(
-        self, request: EmbedRequest, timeout_s: float, timing: Timing
+        self, request: EmbedRequest, context: Context
     ) -> tuple[list[TextEmbedding | TokenEmbeddings], int, int]:
-        """One embedding, or one for each token, per text, in order; how many dimensions each has, and how many tokens
-        were read.
+        """Return the embeddings of the texts in order, their number of dimensions, and the number of tokens read.
 
         Raises:
-            UnprocessableRequest: a text is white space only, the model has no such prompt or attention, or the answer would
-                have too many numbers.
-            RequestError: what the engines raise.
+            EmptyText: a text has nothing to read.
+            InvalidFields, UnsupportedOption: the model does not have the requested prompt or attention.
+            LimitExceeded: the answer would have too many numbers.
+            RequestError: an engine failed or is not available.
         """
-        deadline = self.pool.clock() + timeout_s
+        deadline, timing = context.deadline, context.timing
         refuse_white_space(request.text, "embed")
         asked = self._asked(request)
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
             texts = await beside_each(
-                request.text, lambda text: self._stretches(text, request.source, asked), n_characters, timeout_s
+                request.text, lambda text: self._stretches(text, request.source, asked), n_characters, context.left_s
             )
         read = [window for text in texts for stretch in text for window in stretch.windows]
         seen = [window for text in texts for stretch in text for window in stretch.seen]
@@ -128,9 +128,8 @@ class Embedder:
         if self.attention_pool is not None and seen:
             timing.attended(await self.attention_pool.run(seen, deadline))
         with timing.tokenizing():
-            remaining_s = deadline - self.pool.clock()
             shaped = await beside_each(
-                texts, lambda text: self._shaped(text, asked, request.encoding), n_characters, remaining_s
+                texts, lambda text: self._shaped(text, asked, request.encoding), n_characters, context.left_s
             )
             return shaped, asked.dimensions, n_tokens
 
@@ -145,7 +144,7 @@ class Embedder:
         if request.attention is not None:
             if self.attention_pool is None:
                 route = "/translate" if self.manifest.task == "translation" else "/classify"
-                raise UnprocessableRequest(f"attention: {route} tells that of {self.manifest.name}")
+                raise UnsupportedOption(f"`attention` of {self.manifest.name} is available at {route}")
             selection = Selection.of(request.attention, self.manifest)
         if own is not None and request.pooling is None:
             by_default = Embedded.by_default(self.manifest)
@@ -156,33 +155,33 @@ class Embedder:
         return _Asked(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
 
     def _prompt(self, name: str | None) -> str:
-        """The text of a prompt, or of the model's own default.
+        """Return the text of a prompt; without a name, that of the model's default prompt.
 
         Raises:
-            UnprocessableRequest: it has none of this name.
+            InvalidFields: the model has no prompt of this name.
         """
         own = self.manifest.embedding
         prompts = own.prompts if own is not None else {}
         if name is None:
             return prompts[own.default_prompt] if own is not None and own.default_prompt is not None else ""
         if name not in prompts:
-            raise UnprocessableRequest(
-                f"prompt: {self.manifest.name} has no {name!r}, it has {', '.join(prompts) or 'no prompts'}"
-            )
+            available = ", ".join(prompts) or "none"
+            message = f"must be a prompt of {self.manifest.name}, not {name!r}; available: {available}"
+            raise InvalidFields([(("prompt",), message)])
         return prompts[name]
 
     def _stretches(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
         is_translator = self.manifest.task == "translation"
         stretches = self._sentences(text, source, asked) if is_translator else self._whole(text, asked)
         if not stretches:
-            raise UnprocessableRequest(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
+            raise EmptyText(f"A text has no tokens to embed: {text[:20]!r}")
         return stretches
 
     def _sentences(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
-        """Of a text that a translator reads."""
+        """Return the sentences of a text for a translator."""
         language, prefix = self._source(source)
         limit, nothing = self.manifest.limits.max_source_tokens, [*prefix, self.manifest.special_tokens.eos]
-        spans = sentence_spans(text, language) or [Span(0, len(text))]  # of marks alone
+        spans = sentence_spans(text, language) or [Span(0, len(text))]  # if the text has only punctuation
         return [
             self._stretch(span.start, span.of(text), token_ids, asked, prefix=prefix)
             for span, token_ids in self.tokenizer.encode_spans(text, spans, limit, prefix)
@@ -190,10 +189,12 @@ class Embedder:
         ]
 
     def _whole(self, text: str, asked: _Asked) -> list[_Stretch]:
-        """A text with its prompt; nothing if it has no tokens."""
+        """Return a text with its prompt as one stretch; none if the text has no tokens."""
         n_before, n_after = self.tokenizer.n_around
         [token_ids] = self.tokenizer.encode([asked.prompt + text])
-        if len(token_ids) <= n_before + asked.n_prompt + n_after:  # its only token may be one with the prompt's last
+        if (
+            len(token_ids) <= n_before + asked.n_prompt + n_after
+        ):  # the only token of the text may be merged with the last of the prompt
             [of_text] = self.tokenizer.encode([text])
             if len(of_text) <= n_before + n_after:
                 return []
@@ -218,24 +219,24 @@ class Embedder:
         return _Stretch(start, text, prefix, n_before, n_after, read, seen)
 
     def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:
-        """The language in which a translator reads texts, and the tokens that tell it so.
+        """Return the source language of a translator, and the tokens that tell it the language.
 
         Raises:
-            UnprocessableRequest: it must be told which of its languages it is.
+            SourceRequired: the tokens depend on the language, and the request does not name it.
         """
         names = next(filter(None, map(self.languages.named, Wanted.of_sources(code))))
         prefix, *others = {self.languages.by_name[name].source_prefix for name in names}
         if others:
-            raise UnprocessableRequest(f"{self.manifest.name} reads {len(names)} languages, name source")
+            raise SourceRequired(f"`source` is required: {self.manifest.name} reads {len(names)} languages")
         return subtag(code or names[0]), prefix
 
     def _refuse_too_many(self, n_vectors: int, asked: _Asked) -> None:
         numbers = n_vectors * asked.dimensions
         if numbers > self.max_numbers:
-            way_out = "send fewer texts" if asked.pooling else 'send shorter texts, or ask for "pooling": "mean"'
-            raise UnprocessableRequest(
-                f"{n_vectors:,} embeddings of {asked.dimensions} dimensions have {numbers:,} numbers, "
-                f"the limit is {self.max_numbers:,}; {way_out}"
+            way_out = "send fewer texts" if asked.pooling else "send shorter texts, or set `pooling` to mean"
+            raise LimitExceeded(
+                f"{n_vectors:,} embeddings of {asked.dimensions} dimensions have {numbers:,} numbers; "
+                f"the limit is {self.max_numbers:,}: {way_out}"
             )
 
     def _shaped(self, text: list[_Stretch], asked: _Asked, encoding: Encoding) -> TextEmbedding | TokenEmbeddings:
@@ -254,14 +255,14 @@ class Embedder:
         return TextEmbedding.model_construct(embedding=_numbers(mean, asked.normalize, encoding), attention=attention)
 
     def _tokens(self, stretch: _Stretch) -> Iterator[Token]:
-        """As they are read, in the text that was sent."""
-        tokens = [token.moved(stretch.start) for token in self.tokenizer.read(stretch.text, stretch.prefix)]
+        """Yield the tokens that the model reads, with their places in the client's text."""
+        tokens = [token.moved(stretch.start) for token in self.tokenizer.source_tokens(stretch.text, stretch.prefix)]
         limit = self.manifest.limits.max_source_tokens
         return shown_in_windows(tokens, limit, stretch.n_before, stretch.n_after)
 
 
 def _numbers(vectors: Vectors, normalize: bool, encoding: Encoding) -> Any:
-    """Vectors (..., D), each at length 1 if that is asked for; one that is 0 stays so."""
+    """Encode vectors (..., D), scaled to length 1 if requested. A zero vector stays zero."""
     if normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         vectors = vectors / np.where(lengths > 0, lengths, 1)

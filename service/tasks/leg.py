@@ -4,38 +4,39 @@ Each text is read into a manuscript, the sentences of all go through the engine,
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from service.base.artifact import Manifest
+from service.base.errors import InvalidFields, UnsupportedOption
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.glossaries.terms import NO_TERMS, Terms, TermTable
+from service.glossaries.terms import Terms, TermTable
+from service.markup.passages import Document
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
-from service.tasks.composition import composed
+from service.tasks.composition import composed, rendered, translated
 from service.tasks.context import Context
-from service.tasks.manuscript import Manuscript, Reading, Sentence
-from service.tasks.reading import Reader, read
-from service.tasks.rendering import rendered, translated
+from service.tasks.reading import Manuscript, NewSearch, Reader, Sentence, read
 from service.tasks.rewinding import is_better, joined, rewound
 from service.tasks.translation import Translator
 from service.text.languages import Direction
 from service.text.sentences import FIRST
-from service.text.tokenization import Tokenizer, beside_each
+from service.text.tokenization import beside_each
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Hear = Callable[[int, str], None]
-"""Takes the next piece of the translation of the text of this number; "" ends it."""
+"""Takes the number of a text and the next piece of its translation; "" ends the translation."""
 
-FIRST_AT_ONCE, MOST_AT_ONCE = 2, 32
-"""Pieces of one request that are translated at once where it hears of each. The first are soon there, as little is
-translated beside them; with each that is there so many may be twice as many, until they fill a batch. Others have room
-beside that."""
+FIRST_PIECES, MAX_PIECES = 2, 32
+"""How many pieces of a stream are translated side by side. The first are soon there, as little is translated beside
+them; each piece that is there doubles the number, until they fill a batch. Other requests have room beside that."""
 
 
 class Leg:
@@ -45,8 +46,7 @@ class Leg:
         stored: terms beside those of the request.
 
     Raises:
-        UnprocessableRequest: max_target_tokens is above the model's limit, there are more alternatives than the beam holds, or
-            the attention asked for does not exist.
+        InvalidFields, UnsupportedOption: the model or the format does not have what the request asks for.
     """
 
     def __init__(
@@ -63,25 +63,27 @@ class Leg:
         self._request = request
         self._context = context
         self._stored = stored
-        self._new_search = translator.new_search(request, direction)
+        self._new_search = _new_search(request, direction, translator.manifest)
         self._pool = translator.greedy if self._new_search().beam_size == 1 else translator.beam
         self._selection = Selection.of(request.attention, translator.manifest) if request.attention else None
         self._n_characters = sum(map(len, request.text))
 
-    async def read(self, readings: list[Reading] | None = None) -> None:
+    async def read(self, documents: list[Document] | None = None) -> None:
         """Make manuscripts of the texts.
 
         Args:
-            readings: in place of the request's texts.
+            documents: the texts to read in place of the request's.
 
         Raises:
-            UnprocessableRequest: there is too much of something.
+            LimitExceeded: the texts have too much of something.
             DeadlinePassed: it took too long.
         """
         request, translator = self._request, self._translator
-        patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
-        words = [one for one in request.keep if isinstance(one, str)]
-        terms = Terms(words, patterns, request.glossary, self._stored) if readings is None else NO_TERMS
+        terms = None
+        if documents is None and (request.keep or request.glossary or self._stored):
+            patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
+            words = [one for one in request.keep if isinstance(one, str)]
+            terms = Terms(words, patterns, request.glossary, self._stored)
         reader = Reader(
             translator.tokenizer,
             translator.slots,
@@ -93,14 +95,15 @@ class Leg:
         )
         n_sentences = 0
 
-        def manuscript(text: str | Reading) -> Manuscript:
+        def manuscript(text: str | Document) -> Manuscript:
             nonlocal n_sentences
             written = reader.manuscript(read(text, request, terms) if isinstance(text, str) else text)
             n_sentences += len(written.sentences)
             self._pool.refuse_beyond_limit(n_sentences)  # before the other texts are read
             return written
 
-        self.manuscripts = await self._beside_each(readings or request.text, manuscript)
+        texts: Iterable[str | Document] = documents or request.text
+        self.manuscripts = await self._beside_each(texts, manuscript)
         lengths = [len(sentence.sequence.source_ids) for one in self.manuscripts for sentence in one.sentences]
         if request.alignment:
             refuse_beyond_shown(translator.max_shown_tokens, sum(lengths))
@@ -117,37 +120,42 @@ class Leg:
         Raises:
             RequestError: what the engines raise.
         """
-        await (self._run(self.manuscripts) if hear is None else self._run_in_pieces(hear))
+        if hear is None:
+            await self._run(self.manuscripts)
+        else:
+            await self._run_in_pieces(hear)
 
     async def composed(self) -> list[Translation]:
         """One translation for each text, in order. Raises DeadlinePassed."""
         compose = partial(
             composed,
-            tokenizer=self._tokenizer,
+            tokenizer=self._translator.tokenizer,
             direction=self._direction,
             selection=self._selection,
             alignment=self._request.alignment,
         )
         return await self._beside_each(self.manuscripts, compose)
 
-    async def translated(self) -> list[Reading]:
+    async def translated(self) -> list[Document]:
         """The translations as texts for another leg. Raises DeadlinePassed."""
-        translate = partial(translated, tokenizer=self._tokenizer, direction=self._direction)
+        translate = partial(translated, tokenizer=self._translator.tokenizer, direction=self._direction)
         return await self._beside_each(self.manuscripts, translate)
 
-    @property
-    def _tokenizer(self) -> Tokenizer:
-        return self._translator.tokenizer
-
     async def _beside_each(self, items: Iterable[Item], work: Callable[[Item], Result]) -> list[Result]:
-        with self._context.timing.tokenizing():
-            return await beside_each(items, work, self._n_characters, self._context.left_s)
+        context = self._context
+        with context.timing.tokenizing():
+            return await beside_each(items, work, self._n_characters, context.deadline - time.monotonic())
 
     async def _run(self, manuscripts: list[Manuscript]) -> None:
         sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]
         await self._search(sequences)
-        await self._rewind(manuscripts)
-        await self._attend(manuscripts)
+        lacking = [s for manuscript in manuscripts for s in manuscript.sentences if s.slots and not s.has_all_slots]
+        if lacking:
+            await self._rewind(lacking)
+        passes = self._attention_passes(manuscripts)
+        if passes:
+            pool, context = self._translator.attention_pool, self._context
+            context.timing.attended(await pool.run(passes, context.deadline, context.admission))
 
     async def _search(self, sequences: list[Sequence[Search]]) -> None:
         context = self._context
@@ -156,36 +164,31 @@ class Leg:
     async def _run_in_pieces(self, hear: Hear) -> None:
         pieces = ((i, piece) for i, manuscript in enumerate(self.manuscripts) for piece in manuscript.pieces())
         running: deque[tuple[int, Manuscript, asyncio.Task[None]]] = deque()
-        sentences = (sentence for manuscript in self.manuscripts for sentence in manuscript.sentences)
-        last, before, at_once = 0, FIRST, FIRST_AT_ONCE
+        last, before, n_pieces, tokenizer = 0, FIRST, FIRST_PIECES, self._translator.tokenizer
         try:
             while True:
-                for i, piece in islice(pieces, at_once - len(running)):
+                for i, piece in islice(pieces, n_pieces - len(running)):
                     running.append((i, piece, asyncio.create_task(self._run([piece]))))
                 if not running:
                     break
                 i, piece, task = running[0]
                 await task
                 running.popleft()
-                at_once = min(2 * at_once, MOST_AT_ONCE)
+                n_pieces = min(2 * n_pieces, MAX_PIECES)
                 if i != last:
                     hear(last, "")
                     last, before = i, FIRST
-                rendering = partial(rendered, tokenizer=self._tokenizer, direction=self._direction, before=before)
+                rendering = partial(rendered, tokenizer=tokenizer, direction=self._direction, before=before)
                 ((text, before),) = await self._beside_each([piece], rendering)
                 if text:
                     hear(i, text)
-                for done, sentence in zip(piece.sentences, sentences, strict=False):
-                    sentence.rewound, sentence.seen = done.rewound, done.seen
         finally:
             for _, _, task in running:
                 task.cancel()
         hear(last, "")
-        await self._attend(self.manuscripts)
 
-    async def _rewind(self, manuscripts: list[Manuscript]) -> None:
+    async def _rewind(self, lacking: list[Sentence]) -> None:
         """Search again for sentences in which slots are missing, as long as that finds more of them."""
-        lacking = [s for manuscript in manuscripts for s in manuscript.sentences if s.slots and not s.has_all_slots]
         while lacking:
             tried: list[tuple[Sentence, Sequence[Search]]] = []
             for sentence in lacking:
@@ -201,29 +204,58 @@ class Leg:
                     sentence.rewound = later
                     lacking += [sentence] if not sentence.has_all_slots else []
 
-    async def _attend(self, manuscripts: list[Manuscript]) -> None:
-        """See what the decoder attended to in the best translation of each sentence that needs it."""
-        passes = self._attention_passes(manuscripts)
-        if passes:
-            attended = await self._translator.attention_pool.run(
-                passes, self._context.deadline, self._context.admission
-            )
-            self._context.timing.attended(attended)
-
     def _attention_passes(self, manuscripts: list[Manuscript]) -> list[Sequence[Seen]]:
-        """Each reads what the decoder read."""
+        """Passes that tell what the decoder attended to in the best translation of each sentence that needs it."""
         manifest, selection = self._translator.manifest, self._selection
-        bos = manifest.special_tokens.bos
         n_weights, passes = 0, []
-        for manuscript in manuscripts:
-            is_aligned = self._request.alignment or manuscript.needs_alignment
+        for paragraph in (paragraph for manuscript in manuscripts for paragraph in manuscript.paragraphs):
+            is_aligned = self._request.alignment or paragraph.needs_alignment
             choice = manifest.alignment if is_aligned else None
-            for sentence in manuscript.sentences if selection or choice else []:
-                if sentence.seen is None:
-                    source_ids, target_ids = sentence.sequence.source_ids, sentence.hypothesis().token_ids
-                    n_weights += selection.n_weights(len(source_ids), len(target_ids)) if selection else 0
-                    seen = Seen([bos, *target_ids[:-1]], selection, choice)
-                    sentence.seen = Sequence(source_ids, seen, n_target=len(target_ids))
-                    passes.append(sentence.seen)
-        refuse_beyond(self._translator.max_attention_weights, n_weights)
+            for sentence in paragraph.sentences if selection or choice else []:
+                source_ids, target_ids = sentence.sequence.source_ids, sentence.hypothesis().token_ids
+                n_weights += selection.n_weights(len(source_ids), len(target_ids)) if selection else 0
+                seen = Seen([manifest.special_tokens.bos, *target_ids[:-1]], selection, choice)
+                sentence.seen = Sequence(source_ids, seen, n_target=len(target_ids))
+                passes.append(sentence.seen)
+        if selection is not None:
+            refuse_beyond(self._translator.max_attention_weights, n_weights)
         return passes
+
+
+def _new_search(request: TranslateRequest, direction: Direction, manifest: Manifest) -> NewSearch:
+    """Return how every sentence of a request is searched.
+
+    Raises:
+        InvalidFields: max_target_tokens is outside of the model's limits, or alternatives is not below the beam's.
+        UnsupportedOption: the format does not have what the request asks for.
+    """
+    if request.format != "text" and (request.attention or request.alignment or request.alternatives):
+        raise UnsupportedOption(f"`attention`, `alignment` and `alternatives` need `format` text, not {request.format}")
+    if request.tags is not None and request.format not in ("html", "xml"):
+        raise UnsupportedOption(f"`tags` needs `format` html or xml, not {request.format}")
+    decoding = manifest.decoding
+    assert decoding is not None, "a translator's manifest has one"
+    limit = manifest.limits.max_target_tokens
+    max_target_tokens = request.max_target_tokens or limit
+    if max_target_tokens > limit:
+        message = f"must be at most {limit} for {manifest.name}, not {max_target_tokens}"
+        raise InvalidFields([(("max_target_tokens",), message)])
+    n_first = len(direction.target_prefix)
+    if max_target_tokens <= n_first:
+        message = f"must be at least {n_first + 1} for this model ({n_first} of them name the language)"
+        raise InvalidFields([(("max_target_tokens",), message)])
+    beam_size = request.beam_size or decoding.beam_size
+    if request.alternatives >= beam_size:
+        raise InvalidFields([(("alternatives",), f"must be less than `beam_size` ({beam_size})")])
+    length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
+    beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
+    return partial(
+        Search,
+        max_target_tokens,
+        beam_size,
+        length_penalty,
+        1 + request.alternatives,
+        beam_threshold,
+        decoding.stop,
+        direction.target_prefix,
+    )

@@ -6,7 +6,7 @@ are where the first model's alignment has put them.
 
 from bisect import bisect_left
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import UnsupportedOption
 from service.glossaries.terms import TermTable
 from service.schemas.answers import Segment, Translation
 from service.schemas.requests import TranslateRequest
@@ -40,8 +40,8 @@ async def translate(
     *earlier, (translator, direction) = route
     if earlier and request.attention:
         names = " and ".join(one.manifest.name for one, _ in route)
-        raise UnprocessableRequest(
-            f"attention is of one model, and this translation is made by two, {names}, through {direction.source}"
+        raise UnsupportedOption(
+            f"`attention` needs one model; this translation takes two ({names}, through {direction.source})"
         )
     last = Leg(translator, direction, request, context, stored)
     first = None

@@ -1,56 +1,173 @@
-"""Texts become manuscripts: what is kept is out of the way, and sentences are cut and tokenized."""
+"""Texts on their way into a model: what is kept is out of the way, and sentences are cut and tokenized."""
 
 from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
 
-from service.base.errors import UnprocessableRequest
-from service.engine.beam_search import Search
+from service.base.errors import LimitExceeded
+from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
-from service.glossaries.terms import NO_TERMS, Terms
-from service.markup import document, markdown, plain, xml
-from service.markup.passages import Passage
+from service.glossaries.terms import Terms
+from service.markup import html, markdown, plain, xml
+from service.markup.passages import Document, Passage
 from service.schemas.requests import NO_RULES, Format, TagRules, TranslateRequest
+from service.segments.icu_messages import has_icu_messages
 from service.segments.kept_spans import apostrophes, kept_spans
 from service.segments.placeholders import Protected, protect
-from service.segments.slots import MOST_SLOTS, Slot, SlotsOfText
-from service.tasks.manuscript import Manuscript, Paragraph, Reading, Sentence
+from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
+from service.tasks.attention import Seen
 from service.text.languages import Direction
 from service.text.sentences import ends_of, sentence_spans, stripped
-from service.text.spans import Span, joined, overlapping
+from service.text.spans import NO_EDITS, Span, joined, overlapping
 from service.text.tokenization import Tokenizer
 
 NewSearch = Callable[[], Search]
-MOST_INLINE = 500
-"""Most tags, placeholders and symbols of one passage of a document: each is compared with the words around it."""
+MAX_INLINE = 500
+"""The limit of tags, placeholders and symbols in a passage of a document: each is compared with the words around it."""
 
 
-def read(text: str, request: TranslateRequest, terms: Terms = NO_TERMS) -> Reading:
-    """A text as its format is read.
+def read(text: str, request: TranslateRequest, terms: Terms | None = None) -> Document:
+    """Read a text of the request as its format.
 
     Raises:
-        UnprocessableRequest: patterns of the terms match too often.
+        LimitExceeded: patterns of the terms match too often.
     """
-    if request.format == "text":
-        return plain.read(text, (term.span for term in terms.found(text)))
-    return parse(text, request.format, request.tags)
+    if request.format != "text":
+        return parse(text, request.format, request.tags)
+    if not plain.HINT.search(text):
+        return Document([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
+    return plain.parse(text, (term.span for term in terms.found(text)) if terms else ())
 
 
-def parse(text: str, form: Format, rules: TagRules | None = None) -> document.Document:
-    """A text of any format that has tags or marks."""
+def parse(text: str, form: Format, rules: TagRules | None = None) -> Document:
+    """Read a text of any format that has tags or marks."""
     if form == "xml":
         return xml.parse(text, rules or NO_RULES)
-    return markdown.parse(text) if form == "markdown" else document.parse(text, rules or NO_RULES)
+    return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES)
+
+
+@dataclass
+class Sentence:
+    """A sentence of a paragraph, or a part of one that is short enough for the model, on its way through the model."""
+
+    span: Span
+    """Its place in the protected text of its paragraph."""
+    sequence: Sequence[Search]
+    slots: list[tuple[int, Slot]] = field(default_factory=list)
+    """The slots that stand for placeholders, each with the number of its placeholder in the paragraph."""
+    rewound: Hypothesis | None = None
+    """The hypothesis that replaces the best one, where that one lacked some of the slots."""
+    seen: Sequence[Seen] | None = None
+
+    def hypothesis(self, rank: int = 0) -> Hypothesis:
+        """The best hypothesis; for another rank the next ones, or the last of them."""
+        if rank == 0 and self.rewound is not None:
+            return self.rewound
+        hypotheses = self.sequence.output.best()
+        return hypotheses[min(rank, len(hypotheses) - 1)]
+
+    @property
+    def has_all_slots(self) -> bool:
+        token_ids = self.hypothesis().token_ids
+        return all(slot.target_id in token_ids for _, slot in self.slots)
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A passage, and its sentences."""
+
+    passage: Passage
+    protected: Protected
+    sentences: list[Sentence]
+    named: list[Span] = field(default_factory=list)
+    """Spans of the passage's text that the request, or the format, keeps."""
+
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether it has tags, or a placeholder that has no slot in the translation of its sentence."""
+        placeholders = self.protected.placeholders
+        if self.passage.elements or not placeholders:
+            return bool(self.passage.elements)
+        with_slots = {number for sentence in self.sentences for number, _ in sentence.slots}
+        spans = [sentence.span for sentence in self.sentences]
+        return not all(one.has_all_slots for one in self.sentences) or any(
+            number not in with_slots and (not one.stand_in or len(set(overlapping(spans, one.place))) == 2)
+            for number, one in enumerate(placeholders)
+        )
+
+    def pieces(self) -> Iterator["Paragraph"]:
+        """Cut the paragraph of a plain text into pieces, in order, that are translated and sent one by one."""
+        protected, sentences = self.protected, self.sentences
+        start = first = original_start = 0
+        for n in (*self._last_of_pieces(), len(sentences) - 1):
+            end = sentences[n].span.end if n + 1 < len(sentences) else len(protected.text)
+            part, n_before = protected.part(start, end)
+            original_end = original_start + len(part.original)
+            for sentence in sentences[first : n + 1]:
+                sentence.span = sentence.span.moved(-start)
+                sentence.slots = [(number - n_before, slot) for number, slot in sentence.slots]
+            here, there = (
+                bisect_left(self.named, position, key=lambda span: span.start)
+                for position in (original_start, original_end)
+            )
+            named = [span.moved(-original_start) for span in self.named[here:there]]
+            passage = self.passage.part(original_start, part.original)
+            yield Paragraph(passage, part, sentences[first : n + 1], named)
+            start, first, original_start = end, n + 1, original_end
+
+    def _last_of_pieces(self) -> list[int]:
+        """The numbers of the sentences behind which nothing goes on: no kept span, mark or message."""
+        protected = self.protected
+        if has_icu_messages(protected.original):
+            return []
+        places = [one.place for one in protected.placeholders]
+        shortcuts = {one.place.start for one in protected.placeholders if one.reads == "shortcut"}
+        outermost = [element.span for element in self.passage.elements if element.parent is None]
+        numbers = []
+        for n, sentence in enumerate(self.sentences[:-1]):
+            end = sentence.span.end
+            position = protected.original_position(end)
+            first, last = overlapping(places, Span(end, end))
+            ends_line = protected.original[position : position + 1] in ("\n", "\r")  # which parts even what touches it
+            element = bisect_left(outermost, position + ends_line, key=lambda span: span.end)
+            touches = element < len(outermost) and outermost[element].start <= position
+            if first == last and end not in shortcuts and not touches:
+                numbers.append(n)
+        return numbers
+
+
+@dataclass(frozen=True)
+class Manuscript:
+    """One text of a request, with a paragraph for each of its passages."""
+
+    document: Document
+    paragraphs: list[Paragraph]
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        return [sentence for paragraph in self.paragraphs for sentence in paragraph.sentences]
+
+    def pieces(self) -> Iterator["Manuscript"]:
+        """The same text in pieces, in order, of one paragraph each."""
+        parts: list[str | Passage] = []
+        remaining = iter(self.paragraphs)
+        for part in self.document.parts:
+            parts.append(part)
+            if isinstance(part, Passage):
+                yield Manuscript(replace(self.document, parts=parts), [next(remaining)])
+                parts = []
+        if parts:
+            yield Manuscript(replace(self.document, parts=parts), [])
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads the texts of one request for one model.
+    """Makes manuscripts of the texts of one request for one model.
 
     Args:
-        limit: tokens of one sentence.
-        new_search: how every sentence is searched.
-        terms: what the request names.
+        limit: the number of tokens that a sentence has at most.
+        new_search: makes the search of each sentence.
+        terms: what the request keeps or has translated its own way, if anything.
     """
 
     tokenizer: Tokenizer
@@ -59,37 +176,43 @@ class Reader:
     direction: Direction
     new_search: NewSearch
     split_sentences: bool
-    terms: Terms
+    terms: Terms | None = None
 
-    def manuscript(self, reading: Reading) -> Manuscript:
-        """Raises UnprocessableRequest: a passage has too much that is kept, or one character is too many tokens."""
+    def manuscript(self, text: Document) -> Manuscript:
+        """Raises LimitExceeded: a passage has too much that is kept, or one character is too many tokens."""
         paragraphs = []
-        for passage in reading.passages:
+        for passage in text.passages:
             paragraphs.append(self._paragraph(passage))
             inline = len(passage.elements) + len(paragraphs[-1].protected.placeholders)
-            if inline > MOST_INLINE and isinstance(reading, document.Document):
-                raise UnprocessableRequest(
-                    f"a passage of the text has {inline} inline tags, placeholders and symbols, "
-                    f"the limit is {MOST_INLINE}"
+            if inline > MAX_INLINE and not text.is_plain:
+                raise LimitExceeded(
+                    f"A passage of the text has {inline} inline tags, placeholders and symbols; "
+                    f"the limit is {MAX_INLINE}"
                 )
-        return Manuscript(reading, paragraphs)
+        if text.is_plain and len(paragraphs[0].sentences) > 1:
+            paragraphs = [*paragraphs[0].pieces()]
+            text = replace(text, parts=[one.passage for one in paragraphs])
+        return Manuscript(text, paragraphs)
 
     def _paragraph(self, passage: Passage) -> Paragraph:
-        """With other slots as often as the model would read some otherwise than as their tokens."""
+        """Read a passage, with other slots as often as the model would read some otherwise than as their tokens."""
         text = passage.text
-        terms = self.terms.found(text)
+        terms = self.terms.found(text) if self.terms else []
         kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.writes, terms)
+        if not kept and "\\'" not in text:
+            protected = Protected(text, text, (), NO_EDITS)
+            return Paragraph(passage, protected, self._sentences(protected, passage))
         named = sorted([*passage.keep, *(term.span for term in terms)], key=lambda span: span.pair)
         slots = SlotsOfText(self.slots, text)
         ends = ends_of(text, self.direction.source_subtag) if kept else set[int]()
         while True:
             protected = protect(text, kept, apostrophes(text), slots.word)
-            paragraph = Paragraph(protected, self._sentences(protected, passage, ends), named)
+            paragraph = Paragraph(passage, protected, self._sentences(protected, passage, ends), named)
             if not kept or not self._misread(paragraph, slots):
                 return paragraph
 
     def _misread(self, paragraph: Paragraph, slots: SlotsOfText) -> bool:
-        """Give the sentences their slots; whether some placeholders need others, or none."""
+        """Give the sentences their slots, and tell whether some placeholders need other slots, or none."""
         placeholders = paragraph.protected.placeholders
         places = [one.place for one in placeholders]
         misread: dict[int, bool] = {}
@@ -99,8 +222,8 @@ class Reader:
             inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
             source_ids = sentence.sequence.source_ids
             text = sentence.span.of(paragraph.protected.text)
-            tokens = self.tokenizer.read(text, sentence.prefix) if inside else []
-            for number in inside[:MOST_SLOTS]:
+            tokens = self.tokenizer.source_tokens(text, self.direction.source_prefix) if inside else []
+            for number in inside[:MAX_SLOTS]:
                 slot = slots.of(number)
                 assert slot is not None, "it has a stand-in"
                 at = source_ids.index(slot.source_id) if source_ids.count(slot.source_id) == 1 else None
@@ -108,27 +231,30 @@ class Reader:
                     sentence.slots.append((number, slot))
                 else:
                     misread[number] = slot.word.isdigit()
-            if len(inside) > MOST_SLOTS:  # what is behind them would only come to stand in their place
-                too_many += range(inside[MOST_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
+            if len(inside) > MAX_SLOTS:  # what is behind them would only come to stand in their place
+                too_many += range(inside[MAX_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
             sentence.sequence.output.once = tuple(slot.target_id for _, slot in sentence.slots)
         slots.try_others(misread)
         slots.give_up(too_many)
         return bool(misread or too_many)
 
-    def _sentences(self, protected: Protected, passage: Passage, ends: set[int]) -> list[Sentence]:
-        text, prefix = protected.text, self.direction.source_prefix
-        found = (stripped(text, span) for span in self._spans(protected, passage, ends))
-        # The rest is the same in every language.
-        spans = [span for span in found if span is not None and protected.has_words(span)]
-        sentences = []
-        for span, source_ids in self.tokenizer.encode_spans(text, spans, self.limit, prefix):
-            search = self.new_search()
-            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size), prefix))
-        return sentences
-
-    def _spans(self, protected: Protected, passage: Passage, ends: set[int]) -> list[Span]:
+    def _sentences(self, protected: Protected, passage: Passage, ends: Collection[int] = ()) -> list[Sentence]:
+        text = protected.text
         if passage.sentences is not None:
-            return joined(map(protected.edits.after, passage.sentences))
-        if self.split_sentences:
-            return [*protected.parted(sentence_spans(protected.text, self.direction.source_subtag), ends)]
-        return [*protected.between_breaks()]
+            spans = joined(map(protected.edits.after, passage.sentences))
+        elif self.split_sentences:
+            spans = sentence_spans(text, self.direction.source_subtag)
+            spans = [*protected.parted(spans, ends)] if ends else spans
+        else:
+            spans = [*protected.between_breaks()]
+        found = [span for span in (stripped(text, span) for span in spans) if span is not None]
+        # The rest is the same in every language.
+        if protected.placeholders:
+            found = [span for span in found if protected.has_words(span)]
+        else:
+            found = [span for span in found if any(map(str.isalpha, span.of(text)))]
+        sentences = []
+        for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
+            search = self.new_search()
+            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size)))
+        return sentences

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from service.engine.beam_search import Hypothesis, Noted, Search
 
-LONGEST, SPARE_TOKENS = 1.5, 8
-"""A translation that has a slot is at most so many times as long as the one without it, and so many tokens: what is
-longer was made up."""
+MAX_LENGTH_RATIO, SPARE_TOKENS = 1.5, 8
+"""A translation that has a slot is at most so many times as long as the one without it, and so many tokens longer: what
+is longer was made up."""
 
 
 def rewound(hypothesis: Hypothesis, search: Search) -> Search | None:
-    """A search for a hypothesis with one more of the tokens that `search` writes once, of which this one lacks some.
+    """Return a search for a hypothesis with one more of the tokens that `search` writes once; this one lacks some.
 
     It begins as this hypothesis does, up to the step where a missing token was nearest to the one that was chosen. None
     if none of them was near anywhere but at the last token that may be written.
@@ -32,7 +32,7 @@ def rewound(hypothesis: Hypothesis, search: Search) -> Search | None:
 
 
 def joined(former: Hypothesis, search: Search) -> Hypothesis:
-    """The best hypothesis of a search that `rewound` made of `former`, with what was noted of its prefix."""
+    """Return the best hypothesis of a search that `rewound` made of `former`, with what was noted of its prefix."""
     found, step = search.best()[0], len(search.prefix) - 1
     token, before = search.prefix[-1], former.noted[step]
     written = Noted(
@@ -50,5 +50,5 @@ def is_better(later: Hypothesis, former: Hypothesis, once: tuple[int, ...]) -> b
     """Whether a hypothesis has more of these tokens than another one, ended as it did, and is no longer than these
     tokens explain."""
     more = sum(token in later.token_ids for token in once) > sum(token in former.token_ids for token in once)
-    as_long = len(later.token_ids) <= LONGEST * len(former.token_ids) + SPARE_TOKENS
+    as_long = len(later.token_ids) <= MAX_LENGTH_RATIO * len(former.token_ids) + SPARE_TOKENS
     return more and as_long and later.finish_reason == former.finish_reason

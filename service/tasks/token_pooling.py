@@ -1,4 +1,4 @@
-"""The states of a window's tokens to its embedding, in float64: their last bits do not depend on what shared the pass.
+"""Pools the states of a window's tokens to its embedding, in float64: no bit depends on other requests in the pass.
 
 Source: Reimers and Gurevych 2019, "Sentence-BERT".
 
@@ -20,12 +20,12 @@ Vectors = NDArray[np.float64]
 
 @dataclass
 class Embedded:
-    """What one window is asked for, and its result: one vector (D), or the state of each token (S, E).
+    """The request for one window, and its result: one vector (D), or the state of each token (S, E).
 
     Attributes:
-        pooling: vectors to be joined; none for the state of each token.
-        n_left_out: tokens at the beginning that are not pooled.
-        projected: whether what is pooled goes through dense layers.
+        pooling: kinds of pooling, whose vectors are joined; empty: the state of each token.
+        n_left_out: number of tokens at the beginning that are not pooled.
+        projected: whether the pooled vector goes through the dense layers.
     """
 
     pooling: tuple[TokenPooling, ...]
@@ -35,21 +35,24 @@ class Embedded:
 
     @classmethod
     def by_default(cls, manifest: Manifest) -> "Embedded":
-        """The model's own way, or the mean."""
+        """Return the model's own pooling, or the mean if it has none."""
         own = manifest.embedding
         return cls(own.pooling, projected=manifest.has_dense) if own is not None else cls(("mean",))
 
 
 def read_states(embed: Embed, project: Project | None, sequences: list[Sequence[Embedded]]) -> None:
-    """What an embedding engine runs.
+    """Run a batch of an embedding engine.
 
     Args:
-        project: the dense layers, if the model has some.
+        project: the dense layers, if the model has any.
     """
     found = embed([sequence.source_ids for sequence in sequences])
     for sequence, states in zip(sequences, found, strict=True):
         refuse_not_finite(states)
-        asked, vectors = sequence.output, states.astype(np.float64)  # a copy: the batch is not kept for one text
+        asked, vectors = (
+            sequence.output,
+            states.astype(np.float64),
+        )  # a copy, so that one text does not keep the whole batch in memory
         asked.vectors = pooled(vectors, asked.pooling, asked.n_left_out) if asked.pooling else vectors
     through_layers = [sequence.output for sequence in sequences if sequence.output.projected]
     if through_layers:
@@ -61,7 +64,7 @@ def read_states(embed: Embed, project: Project | None, sequences: list[Sequence[
 
 
 def pooled(states: Vectors, pooling: tuple[TokenPooling, ...], n_left_out: int) -> Vectors:
-    """states (S, E) as one vector (D): all kinds of pooling, joined in their order."""
+    """Pool states (S, E) into one vector (D), which joins all kinds of pooling in their order."""
     rows = states[n_left_out:]
     places = np.arange(n_left_out + 1, len(states) + 1)[:, np.newaxis]
 

@@ -1,4 +1,4 @@
-"""Texts longer than a model reads, in windows that do not overlap, each in the special tokens that texts are in."""
+"""Splits texts that are too long for a model into windows without overlap, each with the special tokens of a text."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,10 +10,10 @@ Item = TypeVar("Item")
 
 
 def windows(tokens: list[Item], max_tokens: int, n_before: int = 0, n_after: int = 0) -> list[list[Item]]:
-    """The fewest windows of at most `max_tokens`, of nearly equal length.
+    """Return as few windows of at most `max_tokens` as possible, of nearly equal length.
 
     Args:
-        n_before, n_after: how many tokens at both ends of the text every window has at its own.
+        n_before, n_after: numbers of tokens at the ends of the text that every window repeats at its own ends.
     """
     end = len(tokens) - n_after
     before, text, after = tokens[:n_before], tokens[n_before:end], tokens[end:]
@@ -23,11 +23,11 @@ def windows(tokens: list[Item], max_tokens: int, n_before: int = 0, n_after: int
 
 
 def shown_in_windows(tokens: list[Token], max_tokens: int, n_before: int, n_after: int) -> Iterator[Token]:
-    """The same windows of tokens as one list, those around each window where it begins and ends in the text."""
+    """Yield the tokens of all windows, repeated ones placed where their window begins or ends in the text."""
     for window in windows(tokens, max_tokens, n_before, n_after):
         end = len(window) - n_after
         text = window[n_before:end]
         first, last = (max(0, text[0].start), text[-1].end) if text else (0, 0)
         yield from (token._replace(start=first, end=first) for token in window[:n_before])
-        yield from (token._replace(start=max(0, token.start)) for token in text)  # one may begin in a prompt
+        yield from (token._replace(start=max(0, token.start)) for token in text)  # a token may begin in the prompt
         yield from (token._replace(start=last, end=last) for token in window[end:])

@@ -1,1 +1,1 @@
-"""Texts as sentences and tokens, and back; what is no language is taken out of a text, and put back afterwards."""
+"""Splits texts into sentences and tokens, and joins them again; languages and scripts."""

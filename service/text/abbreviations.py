@@ -1,4 +1,4 @@
-"""Full stops that end no sentence, though what follows them looks like the start of one: "M. Martin", "vol. 3"."""
+"""Finds full stops that do not end a sentence, though the next word could begin one: "M. Martin", "vol. 3"."""
 
 import re
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from functools import partial
 from itertools import pairwise
 
 _JOINT = "\0"
-"""Where two parts meet."""
+"""Marks the place where two parts meet."""
 _NEAR = 30
-"""So many characters before a joint, and behind it, tell whether it is inside a sentence."""
+"""Number of characters before and after a joint that decide whether it is inside a sentence."""
 
 _EVERYWHERE = (
     rf"[^\W\d_]\.{_JOINT}(?=[-‐–]\w)|(?:^|\.)(?:[-‐–][^\W\d_]++)++\.\s+{_JOINT}(?=[a-zß-öø-ÿа-яё])"
@@ -36,7 +36,7 @@ _BEGIN_GERMAN_SENTENCES = (
     "|Unsere|Vielleicht|Von|Vor|Wann|War|Waren|Warum|Was|Weil|Wenn|Wer|Wie|Will|Willst|Wir|Wird|Wo|Zu|Zum|Zuerst"
 )
 BEGINS_SENTENCE = {"de": re.compile(rf"(?:{_BEGIN_GERMAN_SENTENCES})\b")}
-"""Words that do, in languages that write nouns with capitals."""
+"""Words that begin a sentence when capitalized, in languages that capitalize nouns."""
 _RUSSIAN_BEFORE_NUMBERS = (
     "авг|апр|гл|дек|ию[лн]|кв|корп|мар|нояб?|ок|окт|пп?|прибл|разд|рис|сент?|см|ст|стр|табл|тел|февр?|ч|янв"
 )
@@ -73,18 +73,22 @@ _INSIDE = {
 }
 _ANYWHERE = re.compile(f"{_EVERYWHERE}|{_INITIALS}")
 INSIDE = {language: re.compile(f"{pattern}|{_ANYWHERE.pattern}") for language, pattern in _INSIDE.items()}
-"""Joints inside a sentence."""
+"""Patterns of joints inside a sentence."""
 
 _SHORT_WORD = re.compile(
     r"(?<![^\W_])[^\W\d_]{0,5}[^\W\d_aeiouyàâäåæèéêëìíîïòóôöøœùúûüаеёиоуыэюя]\.\s+$", re.IGNORECASE
 )
 _SURE_END = re.compile(r"(?:[!?]|[^.]\.)\s+$")
-"""Behind an ellipsis a sentence may go on."""
+"""Not an ellipsis, after which a sentence may go on."""
 _NO_WORD = re.compile(r"^[\W_]+")
 
 
 def rejoined(parts: list[str], language: str) -> list[int]:
-    """Lengths of the sentences in a text that was parted at every full stop that may end one."""
+    """Return the lengths of the sentences of a text.
+
+    Args:
+        parts: the text, split at every full stop that may end a sentence.
+    """
     parts = _merged(parts, partial(_is_inside, INSIDE.get(language, _ANYWHERE)))
     if _begin_with_capitals(parts):
         parts = _merged(parts, lambda before, part: _begins_small(part) and _is_short(before))
@@ -106,7 +110,7 @@ def _is_inside(joints: re.Pattern[str], before: str, part: str) -> bool:
 
 
 def _begin_with_capitals(parts: list[str]) -> bool:
-    """Whether sentences do: a capital alone may be a pronoun, and a small letter may follow an abbreviation."""
+    """Whether sentences begin with capitals. One capital may be a pronoun; small letters may follow abbreviations."""
     first, *others = parts
     first = _NO_WORD.sub("", first)
     is_seen = not first[:1].isalpha() or any(one[:1].isupper() and one[1:2].islower() for one in (first, *others))
@@ -121,10 +125,10 @@ def _begin_with_capitals(parts: list[str]) -> bool:
 
 
 def _is_short(before: str) -> bool:
-    """Whether the last word may be an abbreviation: hardly any ends in a vowel."""
+    """Whether the last word may be an abbreviation; hardly any abbreviation ends in a vowel."""
     return _SHORT_WORD.search(before, max(0, len(before) - _NEAR)) is not None
 
 
 def _begins_small(part: str) -> bool:
-    """With a word in small letters: iPhone is none."""
+    """Whether it begins with a word in small letters; "iPhone" is not one."""
     return part[:1].islower() and not part[1:2].isupper()

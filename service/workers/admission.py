@@ -25,9 +25,9 @@ class Admission:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, QueueFull) or (isinstance(error, Unavailable) and not self.accepted):
-            self._metrics.rejected(error.reason)  # that a queue is full, a loop tells only later
+            self._metrics.rejected(error.code)  # that a queue is full, a loop tells only later
         elif isinstance(error, Unavailable):
-            self._metrics.cancelled(error.reason if error.reason in CANCELLED else Broken.reason)
+            self._metrics.cancelled(error.code if error.code in CANCELLED else Broken.code)
         elif isinstance(error, DeadlinePassed) and self.accepted:
             self._metrics.cancelled("deadline")
         elif isinstance(error, asyncio.CancelledError) and self.accepted:

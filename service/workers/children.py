@@ -53,7 +53,7 @@ def what_is_said(file: int) -> Any:
     with os.fdopen(file, "rb") as pipe:
         messages = list(Unpacker().feed(pipe.read()))
     if not messages:
-        raise StartRefused("a process ended while it was loading models")
+        raise StartRefused("A process ended while it was loading models")
     [(refusal, result)] = messages
     if refusal is not None:
         raise StartRefused(refusal)

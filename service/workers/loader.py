@@ -101,5 +101,5 @@ def show_one_device(device: int | None) -> None:
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     visible = listed.split(",") if listed else [str(number) for number in range(device + 1)]
     if device >= len(visible):
-        raise ProviderUnavailable(f"ATTEND_DEVICE is {device}, and CUDA_VISIBLE_DEVICES lists {listed}")
+        raise ProviderUnavailable(f"ATTEND_DEVICE is {device}, but CUDA_VISIBLE_DEVICES lists {listed}")
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[device]

@@ -238,8 +238,8 @@ class _Loader:
         for model in self._abouts:
             if budget.size(model) > n_bytes:
                 raise StartRefused(
-                    f"{model} needs about {budget.size(model) / 1e6:.0f} MB, "
-                    f"and ATTEND_MODEL_MEMORY is {n_bytes / 1e6:.0f} MB"
+                    f"Model {model} needs about {budget.size(model) / 1e6:.0f} MB; "
+                    f"ATTEND_MODEL_MEMORY is {n_bytes / 1e6:.0f} MB"
                 )
         return budget
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 from service.base.contract import Answer, EngineState
-from service.base.errors import DeadlinePassed, Draining, Starting, UnprocessableRequest
+from service.base.errors import DeadlinePassed, Draining, Starting, TooManyTexts
 from service.base.metrics import TaskMetrics
 from service.engine.scheduler import Sequence
 from service.workers.admission import Admission
@@ -87,7 +87,7 @@ class Pool(Generic[Output]):
             admission: of the request that these are a part of; they are all of one otherwise.
 
         Raises:
-            UnprocessableRequest: there are too many sequences.
+            TooManyTexts: there are too many sequences.
             DeadlinePassed: also before anything is submitted.
             RequestError: of the first loop that failed; the others drop their parts.
         """
@@ -95,11 +95,11 @@ class Pool(Generic[Output]):
             with Admission(self._metrics) as admission:
                 return await self.run(sequences, deadline, admission)
         if self._draining and not admission.accepted:
-            raise Draining(f"{self.name} is draining and takes no new requests", retry_after_s=5)
+            raise Draining(f"Model {self.name} is draining and takes no new requests", retry_after_s=5)
         self.refuse_beyond_limit(len(sequences))
         late_s = self.clock() - deadline
         if sequences and late_s >= 0:
-            raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")
+            raise DeadlinePassed(f"The deadline passed {late_s:.1f} s ago, before this work was queued")
         answers = await self._answers(sequences, deadline, admission)
         return Answer(
             [sequence.output for sequence in sequences],
@@ -112,11 +112,11 @@ class Pool(Generic[Output]):
         """Callers may ask before they have made all their sequences.
 
         Raises:
-            UnprocessableRequest: one request may not have so many.
+            TooManyTexts: one request may not have so many.
         """
         if n_sequences > self._max_sequences:
-            raise UnprocessableRequest(
-                f"the request has at least {n_sequences} sentences or windows of a text, "
+            raise TooManyTexts(
+                f"The request has at least {n_sequences} sentences or windows of a text; "
                 f"the limit is {self._max_sequences}"
             )
 
@@ -135,7 +135,7 @@ class Pool(Generic[Output]):
                 answers: list[Answer[Output]] = await asyncio.gather(*map(asyncio.wrap_future, futures))
                 return answers
         except TimeoutError:
-            raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the loop does not answer") from None
+            raise DeadlinePassed(f"The deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
         finally:
             for future in futures:
                 future.cancel()  # of no effect on those that are answered
@@ -162,7 +162,7 @@ class Pool(Generic[Output]):
         # If none is ready, any of them says why.
         loops = [loop for loop, state in found if state.unready_reason is None] or [loop for loop, _ in found]
         if not loops and sequences:
-            raise Starting(f"{self.name} is starting")
+            raise Starting(f"Model {self.name} is starting")
         if len(sequences) == 1 and min((loop.load for loop in loops[:-1]), default=math.inf) < self._plenty:
             loops = loops[:-1]
         loads = [loop.load for loop in loops]

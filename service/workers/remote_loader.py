@@ -113,11 +113,11 @@ class RemoteLoader:
         try:
             message = next(self._messages, None)
         except TimeoutError:
-            raise StartRefused(f"models were not loaded in {LOADING_S:.0f} s") from None
+            raise StartRefused(f"Models were not loaded within {LOADING_S:.0f} s") from None
         except OSError:
             message = None
         if message is None:
-            raise StartRefused("the process that loads models has ended")
+            raise StartRefused("The process that loads models has ended")
         refusal, n_loops, slow, abouts = message
         if refusal is not None:
             raise StartRefused(refusal)
@@ -135,7 +135,7 @@ class RemoteLoader:
                         break
                     self.on_loop_end(how)
             while not self._ending.wait(RESTART_S):
-                logger.critical("the process that loads models has ended")
+                logger.critical("The process that loads models has ended")
                 try:
                     self._kill()
                     self._socket.close()
@@ -158,12 +158,12 @@ def new_directory(folder: Path | None) -> Path:
         made = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))
     except OSError as error:
         where = folder or "where the system has temporary files"
-        raise StartRefused(f"no folder can be made in {where} (ATTEND_RUN_DIRECTORY): {error.strerror}") from error
+        raise StartRefused(f"No folder can be made in {where} (ATTEND_RUN_DIRECTORY): {error.strerror}") from error
     n_bytes = len(os.fsencode(made / RATES_SOCKET))
     if n_bytes > MOST_PATH_BYTES:
         made.rmdir()
         raise StartRefused(
-            f"the path of a socket in {made.parent} (ATTEND_RUN_DIRECTORY) has {n_bytes} bytes, "
+            f"The path of a socket in {made.parent} (ATTEND_RUN_DIRECTORY) has {n_bytes} bytes; "
             f"the limit is {MOST_PATH_BYTES}"
         )
     return made

@@ -77,10 +77,10 @@ class RemoteLoop:
         """
         state = self.state(name)
         if state is None or self._outgoing is None:
-            raise Starting(f"{name} is starting")
+            raise Starting(f"Model {name} is starting")
         if state.unready_reason is not None:
             kind = Silent if self._silent_s > SILENCE_S else Broken
-            raise kind(f"{name} is broken: {state.unready_reason}", retry_after_s=5)
+            raise kind(f"Model {name} is broken: {state.unready_reason}", retry_after_s=5)
         work = sum([sequence.work for sequence in sequences])
         request = _Sent(name, sequences, work, asyncio.get_running_loop().create_future())
         number = self._next_number

@@ -24,7 +24,7 @@ def test_every_work_is_translated_once_and_in_order(batch: int, tmp_path: Path) 
 
 
 def test_an_engine_that_cannot_start_leaves_no_event_loop_behind(tmp_path: Path) -> None:
-    """An error that is never caught holds on to it, and the process would not end."""
+    """An exception that is never caught keeps the engine alive, and the process would not end."""
     before = threading.enumerate()
     with pytest.raises(ArtifactRefused) as uncaught:
         AttendEngine(tmp_path / "nowhere", threads=1, loops=0)

@@ -1,4 +1,4 @@
-"""What can be seen of benchmarks/gpu without a GPU."""
+"""benchmarks/gpu, as far as it runs without a GPU."""
 
 import json
 import shutil
@@ -57,7 +57,7 @@ def test_pruning_blanks_what_other_gpus_run_and_nothing_else(tmp_path: Path) -> 
 
 
 def library_of(folder: Path, containers: list[dict[tuple[int, int], bytes]]) -> Path:
-    """A shared library with containers of code, by its kind and the architecture that runs it."""
+    """Write a shared library with containers of code, by kind and architecture."""
     section = b""
     for codes in containers:
         entries = b"".join(
@@ -97,19 +97,19 @@ SAYING = 'import json; print(json.dumps({"part": "steps", "rows": 8}), flush=Tru
 SPEEDS = {"attend": 4000, "ctranslate2": 1600}
 
 
-def part(name: str, script: str, most_s: float = 60) -> everything.Part:
-    return everything.Part(name, [sys.executable, "-c", script], most_s)
+def part(name: str, script: str, timeout_s: float = 60) -> everything.Part:
+    return everything.Part(name, [sys.executable, "-c", script], timeout_s)
 
 
 @pytest.mark.process
 def test_a_part_that_dies_or_hangs_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     chosen = [
-        part("hangs", SAYING + "import signal; signal.pause()", most_s=1),
+        part("hangs", SAYING + "import signal; signal.pause()", timeout_s=1),
         part("dies", SAYING + "raise ValueError('no such kernel')"),
         part("ends", SAYING),
     ]
     everything.run("cpu", chosen, 100, tmp_path / "measured.jsonl")
-    machine, *lines = everything.read(tmp_path / "measured.jsonl")
+    machine, *lines = everything.read_lines(tmp_path / "measured.jsonl")
     assert machine["provider"] == "cpu"
     ended = {line["name"]: line["how"] for line in lines if line["part"] == "ended"}
     assert ended == {"hangs": "ended after 1 s", "dies": "died with 1: ValueError: no such kernel", "ends": "done"}
@@ -117,14 +117,14 @@ def test_a_part_that_dies_or_hangs_is_named_and_the_others_go_on(tmp_path: Path)
 
 
 def test_a_part_for_which_no_time_is_left_does_not_begin(tmp_path: Path) -> None:
-    everything.run("cpu", [part("late", SAYING)], everything.LEAST_S / 2, tmp_path / "measured.jsonl")
-    assert [line["part"] for line in everything.read(tmp_path / "measured.jsonl")] == ["machine", "ended"]
+    everything.run("cpu", [part("late", SAYING)], everything.MIN_PART_S / 2, tmp_path / "measured.jsonl")
+    assert [line["part"] for line in everything.read_lines(tmp_path / "measured.jsonl")] == ["machine", "ended"]
 
 
 def test_every_part_is_a_command_and_the_proof_comes_first() -> None:
     chosen = everything.parts(everything.BUDGET_S, works=8)
     assert [one.name for one in chosen][:2] == ["models", "proof"]
-    assert sum(one.most_s for one in chosen[1:5]) < everything.BUDGET_S, "what is most important fits"
+    assert sum(one.timeout_s for one in chosen[1:5]) < everything.BUDGET_S, "what is most important fits"
     commands = get_command(app)
     assert isinstance(commands, TyperGroup)
     for one in chosen:
@@ -145,7 +145,7 @@ def test_the_report_has_the_ratio_of_the_engines_and_what_went_wrong(tmp_path: P
     ]
     (tmp_path / "measured.jsonl").write_text("\n".join(map(json.dumps, lines)) + '\n{"part": "spe', encoding="utf-8")
     out = tmp_path / "gpu.md"
-    report.write(everything.read(tmp_path / "measured.jsonl"), ROOT / "docs" / "gpu.md", out)
+    report.write(everything.read_lines(tmp_path / "measured.jsonl"), ROOT / "docs" / "gpu.md", out)
     page = out.read_text(encoding="utf-8")
     for told in (
         "| m/encoder.onnx | 9 | Where |",
@@ -160,7 +160,7 @@ def test_the_report_has_the_ratio_of_the_engines_and_what_went_wrong(tmp_path: P
 
 
 class Forgetful(BaseHTTPRequestHandler):
-    """Says the same, but for each tenth answer, and refuses each tenth request."""
+    """Server that changes each tenth answer and refuses each tenth request."""
 
     protocol_version = "HTTP/1.1"
     numbers: Iterator[int]

@@ -10,7 +10,7 @@ from model.evaluation.cases import LabelSuite, TranslationSuite
 
 
 def service(request: httpx.Request) -> httpx.Response:
-    """Says each text back, or calls it good, as it was asked."""
+    """Service that translates each text as itself, and labels all as good."""
     asked = json.loads(request.content)
     assert asked.pop("timeout_s") > 0
     if request.url.path == "/classify":
@@ -22,7 +22,7 @@ def service(request: httpx.Request) -> httpx.Response:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
-    monkeypatch.setattr(served_quality, "AT_ONCE", 2)
+    monkeypatch.setattr(served_quality, "TEXTS_PER_REQUEST", 2)
     return httpx.Client(transport=httpx.MockTransport(service), base_url="http://service")
 
 

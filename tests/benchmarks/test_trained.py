@@ -14,7 +14,7 @@ EXPERIMENT = configured(TRANSLATOR, data={"train": [CORPUS], "test": [CORPUS]})
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that were run, which leave what the real ones do."""
+    """Record the commands that run, and write the files that real ones would."""
     names: list[str] = []
 
     def run(arguments: list[str], log: Path) -> None:

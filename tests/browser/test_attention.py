@@ -172,8 +172,8 @@ def test_without_attention_the_translation_is_shown_all_the_same(
         if "attention" not in body:
             route.continue_()
             return
-        detail = "attention: this artifact was exported without it"
-        problem = {"title": "Unprocessable Content", "status": 422, "detail": detail, "request_id": "r"}
+        detail = "`attention` is missing: this artifact was exported without it"
+        problem = {"code": "unsupported_option", "status": 422, "detail": detail, "request_id": "r"}
         route.fulfill(status=422, content_type="application/problem+json", body=json.dumps(problem))
 
     page = visit(OPENED, before=lambda page: page.route("**/translate", refuse))

@@ -65,7 +65,7 @@ def test_a_busy_service_is_asked_once_more(visit: Visit, server: httpx.Client, c
         nonlocal times
         times += 1
         if times == 1:
-            problem(route, 503, "the queue is full", {"retry-after": "1"})
+            problem(route, 503, "The queue is full", {"retry-after": "1"})
         else:
             route.continue_()
 
@@ -79,7 +79,7 @@ def test_a_busy_service_is_asked_once_more(visit: Visit, server: httpx.Client, c
 
 def test_a_service_that_stays_busy_says_so(visit: Visit, complaints: list[str]) -> None:
     def busy(route: Route) -> None:
-        problem(route, 503, "the queue is full", {"retry-after": "1"})
+        problem(route, 503, "The queue is full", {"retry-after": "1"})
 
     page = visit(state("translate", text=TEXT), before=lambda page: page.route("**/translate", busy))
     expect(part(page, "notice")).to_contain_text("The queue is full.")
@@ -95,7 +95,7 @@ def test_a_text_that_is_too_long_is_refused_in_words(visit: Visit, complaints: l
     settle(page)
     editor(page).fill("word " * 10_001)
     expect(part(page, "notice")).to_contain_text(
-        "The text is too long. A text has 50005 characters, the limit is 50000."
+        "The text is too long. A text has 50005 characters; the limit is 50000."
     )
     expect(part(page, "stale")).to_be_visible()
     assert all("413" in complaint for complaint in complaints)
@@ -104,10 +104,10 @@ def test_a_text_that_is_too_long_is_refused_in_words(visit: Visit, complaints: l
 
 def test_the_words_of_another_refusal_are_shown(visit: Visit, complaints: list[str]) -> None:
     def refuse(route: Route) -> None:
-        problem(route, 422, "text: there is something about it")
+        problem(route, 422, "`text` has something about it")
 
     page = visit(state("translate", text=TEXT), before=lambda page: page.route("**/translate", refuse))
-    expect(part(page, "notice")).to_contain_text("Text: there is something about it.")
+    expect(part(page, "notice")).to_contain_text("`text` has something about it.")
     complaints.clear()
 
 
@@ -116,7 +116,7 @@ def test_a_key_is_asked_for_and_used(visit: Visit, complaints: list[str]) -> Non
         if route.request.headers.get("authorization") == "Bearer secret":
             route.continue_()
         else:
-            problem(route, 401, "the key is missing", {"www-authenticate": "Bearer"})
+            problem(route, 401, "A key is required", {"www-authenticate": "Bearer"})
 
     def guard(page: Page) -> None:
         for path in ("**/models", "**/translate"):

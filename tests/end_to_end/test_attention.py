@@ -8,6 +8,8 @@ import httpx
 import numpy as np
 import pytest
 
+from service.base.errors import LimitExceeded
+
 ALIGNED = [
     ("A man is riding a horse on the beach.", "man-homme horse-cheval beach-plage"),
     ("Two dogs play in the white snow.", "Two-Deux dogs-chiens white-blanche snow-neige"),
@@ -103,7 +105,9 @@ def test_evidence_covers_the_text_and_its_logits_are_those_of_the_answer(server:
 def test_matrices_of_a_long_text_are_refused_with_the_way_to_fewer(server: httpx.Client) -> None:
     response = server.post("/classify", json={"text": "Boring and far too long. " * 400, "attention": True})
     assert response.status_code == 422
-    assert "the limit is 1,000,000; select fewer" in response.json()["detail"]
+    problem = response.json()
+    assert problem["code"] == LimitExceeded.code
+    assert "1,000,000" in problem["detail"]
 
 
 def test_markup_and_what_is_no_language_come_out_as_they_went_in(server: httpx.Client) -> None:

@@ -1,4 +1,4 @@
-"""Each tiny checkpoint and each of its artifacts is made once in a test run, whichever of its processes needs it."""
+"""Fixtures that write each tiny checkpoint and each of its artifacts once per test run, in whichever process."""
 
 import os
 from collections.abc import Iterator
@@ -36,14 +36,14 @@ def _graphs_are_traced_once(shared_directory: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory that all processes of this run have, and no other run."""
+    """Return a directory that all processes of this test run share, and no other run."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")
 def checkpoint(shared_directory: Path) -> MakeCheckpoint:
-    """The checkpoint directory of a kind of model."""
+    """Return a function that writes the checkpoint of a kind of model."""
 
     @cache
     def make(kind: Kind) -> Path:
@@ -58,7 +58,7 @@ def checkpoint(shared_directory: Path) -> MakeCheckpoint:
 
 @pytest.fixture(scope="session")
 def artifact(checkpoint: MakeCheckpoint, shared_directory: Path) -> MakeArtifact:
-    """The artifact directory of a kind of model at a precision."""
+    """Return a function that exports the artifact of a kind of model at a precision."""
 
     @cache
     def make(kind: Kind, precision: Precision) -> Path:

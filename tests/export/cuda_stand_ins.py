@@ -1,7 +1,7 @@
 """Stand-ins for the CUDA libraries, so that ONNX Runtime's own CUDA provider runs on a machine without a GPU.
 
-It loads graphs, chooses kernels, checks what they are given, binds memory and copies as it would there; only kernels
-compute nothing. What it links is read off the provider itself, so that its next version needs no other stand-ins.
+It loads graphs, chooses kernels, checks their inputs, binds memory and copies as it would there; only kernels compute
+nothing. The functions it links are read from the provider itself, so its next version needs no other stand-ins.
 """
 
 import re
@@ -21,11 +21,11 @@ FOLDERS = {CUDNN: "nvidia/cudnn/lib", DRIVER: "driver"}
 
 
 def build(site: Path) -> dict[str, str]:
-    """Compile them as in NVIDIA's Python packages, beside ONNX Runtime, into the directory `site`, and the driver as in
+    """Compile the libraries into `site`, laid out as NVIDIA's Python packages beside ONNX Runtime, and the driver as
     the system's.
 
     Returns:
-        The environment of a process that finds them there.
+        The environment in which a process finds them.
     """
     if not PROVIDER.exists() or not all(map(shutil.which, ("cc", "nm", "readelf"))):
         pytest.skip("this needs ONNX Runtime's CUDA provider, a C compiler, nm and readelf")
@@ -48,7 +48,7 @@ def _needed_libraries() -> set[str]:
 
 
 def _linked_functions() -> dict[str, set[str]]:
-    """By library; only the driver's have no version, and those of cuDNN are looked up when they are called."""
+    """Return the functions by library; the driver's have no version, and those of cuDNN are looked up when called."""
     said = subprocess.run(["nm", "-D", "--undefined-only", PROVIDER], check=True, capture_output=True, text=True).stdout
     functions: dict[str, set[str]] = defaultdict(set)
     for name, library in re.findall(r"U (\w+)@?(\S*)$", said, re.MULTILINE):
@@ -59,7 +59,7 @@ def _linked_functions() -> dict[str, set[str]]:
 
 
 def _compile(path: Path, functions: list[str]) -> None:
-    """Functions that are in the source as they are there, all others returning 0."""
+    """Compile functions from the source where it has them; all others return 0."""
     rest, versions = path.with_suffix(".c"), path.with_suffix(".map")
     rest.write_text("".join(f"__attribute__((weak)) int {name}(void) {{ return 0; }}\n" for name in functions))
     exported = f"global: {'; '.join(functions)}; " if functions else ""

@@ -1,4 +1,4 @@
-"""The directory: what its manifest says, that it is made whole or not at all, and always of the same bytes."""
+"""The artifact directory: its manifest, all or nothing, and the same bytes every time."""
 
 import hashlib
 import json
@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
-from export.calibration import Sources
+from export.calibration import CalibrationSources
 from export.manifest import MAX_BEAM_SIZE, Precision, describe
 from export.proof import ProofError
-from export.quantization import in_int8
+from export.quantization import quantize_model
 from export.tracing import ExportError
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.config import load_config, save_config
@@ -115,7 +115,7 @@ def test_the_heads_that_align_come_from_the_checkpoint(checkpoint: MakeCheckpoin
 def test_a_failed_proof_leaves_no_artifact(
     checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export.artifact, "in_int8", spoil)
+    monkeypatch.setattr(export.artifact, "quantize_model", spoil)
     with pytest.raises(ProofError, match=r"cpu: logits: relative error .* \(tolerance 1e-01\)"):
         export_artifact(checkpoint("mean_classifier"), tmp_path / "out", "int8")
     assert list(tmp_path.iterdir()) == []
@@ -138,7 +138,7 @@ def test_a_failed_proof_leaves_the_old_artifact(
     monkeypatch.setattr(export.artifact, "prove", fail)
     result = CliRunner().invoke(app, [str(checkpoint("mean_classifier")), str(out)])
     assert result.exit_code == 1
-    assert "is not exported: logits: relative error" in result.stderr
+    assert ": logits: relative error" in result.stderr
     assert contents(out) == before
     assert list(tmp_path.iterdir()) == [out]
 
@@ -165,7 +165,7 @@ def test_an_artifact_is_replaced_by_its_successor_of_the_same_bytes_each_time(
 def test_an_artifact_is_exported_to_the_same_bytes(
     artifact: MakeArtifact, tmp_path: Path, kind: Kind, precision: Precision
 ) -> None:
-    """In its own place, where an owner keeps notes, and files that tell people of the model."""
+    """Also over itself, where its owner keeps notes and files for people."""
     out = tmp_path / "artifact"
     shutil.copytree(artifact(kind, precision), out)
     notes = {
@@ -210,7 +210,7 @@ def test_damaged_weights_are_refused_and_not_exported_anew(artifact: MakeArtifac
 
 def test_what_is_no_artifact_is_never_replaced(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ExportError, match="is in the way"):
+    with pytest.raises(ExportError, match="exists and is not an artifact"):
         export_artifact(checkpoint("translation"), tmp_path, "int8")
     assert (tmp_path / "thesis.txt").exists()
 
@@ -218,7 +218,7 @@ def test_what_is_no_artifact_is_never_replaced(checkpoint: MakeCheckpoint, tmp_p
 @pytest.mark.parametrize("model", [RECURRENT, LANGUAGE_MODEL], ids=lambda model: model["task"])
 def test_what_is_not_served_is_refused_by_its_task(tmp_path: Path, model: Section) -> None:
     write_model(tmp_path / "checkpoint", "tiny", model | {"vocab_size": 300})
-    with pytest.raises(ExportError, match=f"{model['task'].replace('_', ' ')} models are not served"):
+    with pytest.raises(ExportError, match=f"{model['task'].replace('_', ' ')} models cannot be served"):
         export_artifact(tmp_path / "checkpoint", tmp_path / "artifact", "fp32")
     assert not (tmp_path / "artifact").exists()
 
@@ -228,7 +228,7 @@ def test_a_beam_that_is_not_served_is_refused(checkpoint: MakeCheckpoint, tmp_pa
     config = load_config(tmp_path / "checkpoint")
     wide = config.decoding.model_copy(update={"beam_size": MAX_BEAM_SIZE + 1})
     save_config(tmp_path / "checkpoint", config.model_copy(update={"decoding": wide}))
-    with pytest.raises(ExportError, match="its decoding has a beam of 9, and the widest that is served is 8"):
+    with pytest.raises(ExportError, match=r"`decoding.beam_size` is 9; it must be at most 8"):
         export_artifact(tmp_path / "checkpoint", tmp_path / "artifact", "fp32")
 
 
@@ -240,10 +240,10 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
 
 
 def spoil(
-    model: TransformerClassifier, stored: Mapping[str, Tensor], read: Sequence[Sources]
+    model: TransformerClassifier, stored: Mapping[str, Tensor], read: Sequence[CalibrationSources]
 ) -> Transformer | TransformerClassifier:
-    """What a wrong rounding would do: double one scale."""
-    served = in_int8(model, stored, read)
+    """Imitate a wrong rounding: double one scale."""
+    served = quantize_model(model, stored, read)
     dict(served.named_buffers())["encoder.layers.0.feed_forward.hidden.weight_scales"] *= 2
     return served
 

@@ -115,6 +115,6 @@ def test_a_target_token_changes_no_row_before_it(artifact: MakeArtifact) -> None
 
 
 def assert_close(actual: NDArray[Any], expected: NDArray[Any], precision: Precision) -> None:
-    """Within three times what the proof allows over all sequences, for a single one."""
+    """Assert at most three times the tolerance of the proof, which is over all sequences, for a single one."""
     error = np.linalg.norm(actual - expected) / np.linalg.norm(expected)
     assert error <= 3 * TOLERANCES[precision]

@@ -1,4 +1,4 @@
-"""What models read to be calibrated."""
+"""Texts and tokens that models read in calibration."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 import export.__main__
-from export.calibration import MOST_ROWS, Sources, activations, directions, sources
+from export.calibration import ROWS_PER_LAYER, CalibrationSources, calibration_sources, directions, record_activations
 from export.texts import TEXTS, texts_in
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.config import Language, TransformerConfig
@@ -25,8 +25,8 @@ def loaded(checkpoint: MakeCheckpoint) -> Checkpoint:
 def test_a_translator_reads_our_texts_in_its_language_and_its_own_translations(loaded: Checkpoint) -> None:
     model = loaded.model
     assert isinstance(model, Transformer)
-    (read,) = sources(loaded)
-    few = Sources([ids for ids in read.ids if len(ids) < 30][:3])
+    (read,) = calibration_sources(loaded)
+    few = CalibrationSources([ids for ids in read.ids if len(ids) < 30][:3])
     assert few.ids == [ids for ids in loaded.encode(TEXTS["en"]) if len(ids) < 30][:3]
     seen: list[Tensor] = []
     layer = model.decoder.get_submodule("layers.1.feed_forward.hidden")
@@ -38,35 +38,35 @@ def test_a_translator_reads_our_texts_in_its_language_and_its_own_translations(l
         hidden = model(source, lengths, torch.tensor([[model.config.special_tokens.bos, *target.ids[:63]]]))
         handle.remove()
         expected.append(hidden[0])
-    found = activations(model, [few])
+    found = record_activations(model, [few])
     torch.testing.assert_close(found["decoder.layers.1.feed_forward.hidden"], torch.cat(seen))
     torch.testing.assert_close(found["embedding.tokens"], torch.cat(expected))
     assert len(found["decoder.memory"]) == sum(map(len, few.ids))
 
 
 def test_of_a_users_texts_some_are_read_instead(loaded: Checkpoint) -> None:
-    (read,) = sources(loaded, ["A dog runs.", "No."])
+    (read,) = calibration_sources(loaded, ["A dog runs.", "No."])
     assert read.ids == loaded.encode(["A dog runs.", "No."])
-    (read,) = sources(loaded, [f"{i}." for i in range(1000)])
+    (read,) = calibration_sources(loaded, [f"{i}." for i in range(1000)])
     assert read.ids[0] == loaded.encode(["0."])[0]
     assert 50 < len(read.ids) < 70
-    assert all(len(ids) <= 60 for ids in sources(loaded, ["no " * 500])[0].ids), "longer than the model reads"
+    (read,) = calibration_sources(loaded, ["no " * 500])
+    assert all(len(ids) <= 60 for ids in read.ids), "longer than the model reads"
 
 
 def test_many_texts_leave_no_more_rows_than_fit_in_memory(loaded: Checkpoint) -> None:
     assert isinstance(loaded.model, Transformer)
-    found = activations(loaded.model, [Sources([[9] * 59 + [3]] * 40)])
-    assert MOST_ROWS / 2 < len(found["encoder.layers.0.feed_forward.hidden"]) < 1.5 * MOST_ROWS
+    found = record_activations(loaded.model, [CalibrationSources([[9] * 59 + [3]] * 40)])
+    assert ROWS_PER_LAYER / 2 < len(found["encoder.layers.0.feed_forward.hidden"]) < 1.5 * ROWS_PER_LAYER
 
 
 def test_a_model_of_languages_that_have_no_texts_here_reads_random_tokens(loaded: Checkpoint) -> None:
     model = loaded.model
     assert isinstance(model, Transformer)
-    found = activations(model, [])
+    found = record_activations(model, [])
     assert len(found["embedding.tokens"]) > 500
-    assert all(
-        torch.equal(rows, again) for rows, again in zip(found.values(), activations(model, []).values(), strict=True)
-    )
+    again = record_activations(model, [])
+    assert all(torch.equal(*pair) for pair in zip(found.values(), again.values(), strict=True))
 
 
 def test_a_model_of_many_languages_reads_each_that_has_texts_into_another() -> None:

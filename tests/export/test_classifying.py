@@ -47,7 +47,7 @@ def test_logits_are_pytorchs(
 
 
 def relative_error(found: Sequence[NDArray[np.float32]], expected: Sequence[torch.Tensor]) -> float:
-    """In Euclidean norms over all of them, as the proof measures it."""
+    """Return the error in Euclidean norms over all arrays, as the proof measures it."""
     actual = np.concatenate([array.ravel() for array in found])
     wanted = np.concatenate([tensor.numpy().ravel() for tensor in expected])
     return float(np.linalg.norm(actual - wanted) / np.linalg.norm(wanted))

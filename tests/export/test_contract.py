@@ -1,7 +1,7 @@
-"""The two ends of the artifact directory: what `export` writes, `service` reads, and refuses when it was touched.
+"""The contract between `export`, which writes an artifact, and `service`, which reads it and refuses a changed one.
 
-And the two ends of beam search: the service's finds in the exported graphs what the model's finds in the checkpoint;
-and of embeddings: the states that the service reads are those that the model makes.
+Beam search of the service in exported graphs finds what that of the model finds in the checkpoint, and the service
+reads the encoder states that the model computes.
 """
 
 import json
@@ -20,10 +20,10 @@ from export.manifest import Precision, read_manifest
 from model.checkpoint import load_checkpoint
 from model.decoding import search
 from model.embedding import states_of
-from model.importing.imported import WIDEST
+from model.importing import imported
 from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID
-from model.weights import in_float, read_weights
+from model.weights import dequantize, read_weights
 from service.base.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
 from service.base.errors import ArtifactRefused
 from service.base.settings import Settings
@@ -51,7 +51,7 @@ def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, 
 
 
 def test_all_know_the_widest_beam_that_is_served() -> None:
-    assert MAX_BEAM_SIZE == manifest.MAX_BEAM_SIZE == WIDEST
+    assert MAX_BEAM_SIZE == manifest.MAX_BEAM_SIZE == imported.MAX_BEAM_SIZE
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_service_gives_a_graph_the_tensors_with_which_export_proves_it(
         for dtype, names in declared.items():
             for name in names:
                 wanted: torch.dtype = getattr(torch, dtype)
-                proved = stored[name] if stored[name].dtype == wanted else in_float(name, stored).to(wanted)
+                proved = stored[name] if stored[name].dtype == wanted else dequantize(name, stored).to(wanted)
                 given = weights.tensor(name, np.dtype(dtype), graph)
                 assert given.dtype == dtype
                 np.testing.assert_array_equal(given, proved.numpy())

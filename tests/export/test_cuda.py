@@ -1,4 +1,4 @@
-"""The service on ONNX Runtime's CUDA provider, as far as a machine without a GPU shows it: kernels compute nothing."""
+"""The service on ONNX Runtime's CUDA provider, with stand-in libraries whose kernels compute nothing."""
 
 import os
 import subprocess
@@ -17,12 +17,12 @@ Environment = dict[str, str]
 
 @pytest.fixture(scope="module")
 def gpu(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What makes a process find one."""
+    """Return the environment in which a process finds a GPU."""
     return build(tmp_path_factory.mktemp("site"))
 
 
 def said_by(script: str, environment: Environment, *arguments: object) -> tuple[str, str]:
-    """The output and the errors of a Python process."""
+    """Run a Python process and return its output and its errors."""
     command = [sys.executable, "-c", script, *map(str, arguments)]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=True, timeout=60
@@ -84,7 +84,7 @@ for position in range(40):
 def test_a_pass_is_captured_once_for_each_size_and_length_and_launched_from_then_on(
     gpu: Environment, artifact: MakeArtifact, tmp_path: Path, kind: Kind, precision: Precision
 ) -> None:
-    """Of a vocabulary that is all the target's, and of one that is not."""
+    """With vocabularies that are all, or partly, tokens of the target."""
     log = tmp_path / "log"
     said_by(CAPTURE, gpu | {"CUDA_STAND_IN_LOG": str(log)}, artifact(kind, precision))
     # The encoder reads 64 and 32 tokens to warm up, and then some sources; at the 33rd step the caches are longer.

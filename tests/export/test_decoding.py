@@ -109,7 +109,7 @@ def one_sequence_in_each_row(translators: Translator, k: int = 1) -> DecoderRows
 
 
 def test_onnx_runtime_sees_what_is_written_to_a_bound_array() -> None:
-    """On which `DecoderRows` stands."""
+    """`DecoderRows` depends on it."""
     array = np.zeros(3, np.float32)
     value = ort.OrtValue.ortvalue_from_numpy(array)
     array[1] = 7

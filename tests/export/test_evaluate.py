@@ -66,4 +66,4 @@ def test_a_label_that_the_model_has_not_is_named(artifact: MakeArtifact, tmp_pat
     test.write_text("good\tYes.\npos\tYes.\n")
     result = CliRunner().invoke(app, [str(artifact("mean_classifier", "fp32")), str(test)])
     assert result.exit_code == 1
-    assert "labels pos are none of the model's: bad, good, odd, dull, long" in result.stderr
+    assert "unknown labels pos; the model has bad, good, odd, dull, long" in result.stderr

@@ -1,4 +1,4 @@
-"""Translators of transformers, imported, exported in float32, and served: what `generate` finds is what comes back."""
+"""Translators of transformers, imported, exported in float32 and served, translate as `generate` does."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ SOURCES = {"marian": "marian", "marian-many": "marian", "nllb": "nllb"}
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directories of transformers."""
+    """Return the folder with directories that transformers wrote."""
     root = tmp_path_factory.mktemp("theirs")
     write_marian(root / "marian", targets=("fra", "ita"), steps=60)
     write_m2m100(root / "nllb", "nllb", steps=60)
@@ -39,7 +39,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(theirs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """All of them, in one service; of one only the first of its languages."""
+    """Serve all models together; one of them also with only its first target language."""
     root = tmp_path_factory.mktemp("ours")
     with pytest.MonkeyPatch.context() as patched:
         whole = artifact.served_models
@@ -55,7 +55,7 @@ def server(theirs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 def generated(theirs: Path, name: str, text: str, **options: Any) -> tuple[str, float]:
-    """transformers' translation and its score."""
+    """Return the translation of transformers and its score."""
     directory = theirs / SOURCES[name]
     if name == "nllb":
         model: Any = M2M100ForConditionalGeneration.from_pretrained(directory).eval()

@@ -11,7 +11,7 @@ import torch
 
 from export.examination import Examination
 from export.manifest import Precision, Provider, read_manifest
-from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, as_batch, greedy_alone, inputs, prove
+from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, as_batch, greedy_alone, proof_sequences, prove
 from model.checkpoint import load_checkpoint
 from model.decoding.search import Hypothesis, greedy_search_uncached
 from model.networks.transformer import Transformer
@@ -50,7 +50,7 @@ def test_one_wrong_bias_is_found(
     precision: Precision,
     provider: Provider,
 ) -> None:
-    """In each graph: what is said of attention.onnx does not depend on the others, nor they on it."""
+    """One error in each graph at a time; what the proof says of attention.onnx is independent of the other graphs."""
     spoiled = tmp_path / "spoiled"
     shutil.copytree(artifact("translation", precision), spoiled)
     for name, layer in wrong:
@@ -86,18 +86,18 @@ def test_one_wrong_tensor_is_found_however_small_it_is(
     tensors = read_weights(spoiled / WEIGHTS)
     tensors["encoder.layers.2.self_attention.output.bias"][::2] += 0.05
     write_weights(spoiled / WEIGHTS, tensors)
-    (spoiled / "manifest.json").rename(tmp_path / "manifest.json")  # which would say that it is damaged
+    (spoiled / "manifest.json").rename(tmp_path / "manifest.json")  # its checksums would show the damage
     with pytest.raises(ProofError, match="weights: the most different tensor: relative error"):
         prove(spoiled, read_manifest(tmp_path), load_checkpoint(checkpoint("translation")))
 
 
 def select_the_least_probable(graph: ir.Graph) -> None:
-    """Of groups of tokens: no matter where all are asked for."""
+    """Select the worst groups of tokens, which only matters if not all tokens are asked for."""
     next(node for node in graph if node.op_type == "TopK").attributes["largest"] = ir.AttrInt64("largest", 0)
 
 
 def read_one_row_of_a_source(graph: ir.Graph) -> None:
-    """Places beyond the first row of each source are those of the last one."""
+    """Replace places beyond the first row of each source by that of the last source."""
     (places,) = (value for value in graph.inputs if value.name == "places_of_rows")
     users = [use.node for use in places.uses()]
     last = ir.Value(name="last", const_value=ir.tensor(np.array(len(TEXTS) + len(RANDOM_LENGTHS) - 1)))
@@ -151,28 +151,28 @@ def test_a_guess_that_is_no_greedy_translation_is_found_out(
 
 def test_not_a_number_is_no_proof() -> None:
     examination = Examination("int8")
-    examination.close("logits", [np.array([1.0, np.nan])], [np.array([1.0, 2.0])])
+    examination.check_close("logits", [np.array([1.0, np.nan])], [np.array([1.0, 2.0])])
     assert examination.failed == ["logits: relative error nan (tolerance 1e-01)"]
 
 
 def test_int8_may_disagree_with_pytorch_but_never_with_itself() -> None:
     examination = Examination("int8")
-    examination.agree("translations", [[4, 5]], [[4, 6]])
+    examination.check_agreement("translations", [[4, 5]], [[4, 6]])
     assert not examination.failed
-    examination.equal("translations together and alone", [[4, 5]], [[4, 6]])
+    examination.check_equal("translations together and alone", [[4, 5]], [[4, 6]])
     assert examination.failed
 
 
 def test_fp32_may_not_disagree() -> None:
     examination = Examination("fp32")
-    examination.agree("translations", [[4, 5]], [[4, 6]])
+    examination.check_agreement("translations", [[4, 5]], [[4, 6]])
     assert examination.failed == ["translations: 0 of 1 agree"]
 
 
 def test_inputs_are_real_and_random_and_within_the_limit(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
     directory = artifact("translation", "int8")
     manifest = read_manifest(directory)
-    sequences = inputs(load_checkpoint(checkpoint("translation")), manifest)
+    sequences = proof_sequences(load_checkpoint(checkpoint("translation")), manifest)
     lengths = [len(sequence) for sequence in sequences]
     assert max(lengths) <= manifest.limits.max_source_tokens
     assert min(lengths) == 1

@@ -1,4 +1,4 @@
-"""int8: how far a product may be off, that rows never meet, and what is quantized at all."""
+"""int8: the error of products, independence of rows, and the choice of quantized layers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,12 +16,12 @@ from torch.export import Dim
 from export import dense, quantization
 from export.dense import POSITIVE, SIGNED, Int8Embedding, Int8Linear, Rounding
 from export.graphs import MEMORY_STEP
-from export.quantization import best_limit, in_int8, quantize_rows, smoothing_of
-from export.tracing import exported, named_tensors
+from export.quantization import best_limit, choose_smoothing, quantize_model, quantize_rows
+from export.tracing import export_module, named_tensors
 from model.checkpoint import load_checkpoint
 from model.networks.layers import FeedForward
 from model.networks.transformer import Transformer, TransformerClassifier
-from model.weights import in_float
+from model.weights import dequantize
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 Array = NDArray[np.float32]
@@ -83,7 +83,7 @@ def test_rows_of_several_layers_are_multiplied_at_once_and_scaled() -> None:
 
         def forward(self, x: Tensor) -> Tensor:
             whole = dense.dense(self.layer)
-            return dense.joined([whole.rows(slice(30, 40)), whole.rows(slice(0, 8)).times(0.3)])(x)
+            return dense.concatenate([whole.rows(slice(30, 40)), whole.rows(slice(0, 8)).times(0.3)])(x)
 
     y = run(int8(bias=BIAS))
     np.testing.assert_allclose(
@@ -126,11 +126,11 @@ def test_what_bytes_would_change_too_much_stays_in_floats(checkpoint: MakeCheckp
         model.encoder.get_submodule("layers.1.add_norm_feed_forward.norm"),
         [model.encoder.get_submodule("layers.1.feed_forward.hidden")],
     )
-    served = in_int8(model, {})
+    served = quantize_model(model, {})
     assert [name for name, module in served.named_modules() if isinstance(module, nn.Linear)] == [
         "encoder.layers.1.feed_forward.hidden"
     ]
-    assert set(tensors_in_bytes(in_int8(model, named_tensors(served)))) == set(tensors_in_bytes(served))
+    assert set(tensors_in_bytes(quantize_model(model, named_tensors(served)))) == set(tensors_in_bytes(served))
 
 
 def test_what_smoothing_makes_bytes_of_is_smoothed_and_nothing_else(checkpoint: MakeCheckpoint) -> None:
@@ -140,19 +140,19 @@ def test_what_smoothing_makes_bytes_of_is_smoothed_and_nothing_else(checkpoint: 
     with_outlier(
         model.encoder.get_submodule("layers.1.add_norm_feed_forward.norm"), [model.get_submodule(name)], times=20
     )
-    served = in_int8(model, {})
+    served = quantize_model(model, {})
     assert isinstance(served.get_submodule(name), Int8Linear)
     stored = named_tensors(served)
     assert [key for key in stored if key.endswith(".smoothing")] == [f"{name}.smoothing"]
-    whole = in_float(f"{name}.weight", stored)
+    whole = dequantize(f"{name}.weight", stored)
     assert quantization.relative_error(whole, model.get_parameter(f"{name}.weight").detach()) < 0.02
-    again = named_tensors(in_int8(model, stored))
+    again = named_tensors(quantize_model(model, stored))
     assert again.keys() == stored.keys()
     assert all(torch.equal(again[key], stored[key]) for key in stored)
 
 
 def test_what_a_relu_may_have_silenced_is_not_smoothed(checkpoint: MakeCheckpoint) -> None:
-    """A channel that is never used in the few texts of a calibration would have no bytes for the text that uses it."""
+    """A channel that no calibration text uses would have no bytes in a text that uses it."""
     model = load_checkpoint(checkpoint("mean_classifier")).model
     assert isinstance(model, TransformerClassifier)
     feed_forward = model.encoder.get_submodule("layers.1.feed_forward")
@@ -162,26 +162,26 @@ def test_what_a_relu_may_have_silenced_is_not_smoothed(checkpoint: MakeCheckpoin
         feed_forward.hidden.weight[5] *= 60
         feed_forward.hidden.bias[5] *= 60
         feed_forward.output.weight[:, 5] /= 60
-    served = in_int8(model, {})
+    served = quantize_model(model, {})
     assert isinstance(served.get_submodule("encoder.layers.1.feed_forward.output"), nn.Linear)
 
 
 def test_if_one_layer_that_reads_the_source_stays_in_floats_all_do(checkpoint: MakeCheckpoint) -> None:
-    """Their products are one."""
+    """They are one product."""
     model = load_checkpoint(checkpoint("translation")).model
     assert isinstance(model, Transformer)
     name = "decoder.layers.0.add_norm_cross.norm"
     with_outlier(model.get_submodule(name), [model.get_submodule("decoder.layers.0.cross_attention.input")], rows=24)
-    served = in_int8(model, {})
+    served = quantize_model(model, {})
     floats = [name for name, module in served.named_modules() if isinstance(module, nn.Linear)]
     assert floats == [f"decoder.layers.{i}.cross_attention.input" for i in range(2)]
     assert not hasattr(served.decoder, MEMORY_STEP)
-    again = in_int8(model, named_tensors(served))
+    again = quantize_model(model, named_tensors(served))
     assert named_tensors(again).keys() == named_tensors(served).keys()
 
 
 GATED = {("translation_rotary", f"{half}.feed_forward.output") for half in ("encoder.layers.1", "decoder.layers.0")}
-"""Of the rotary model, where a random gate leaves a few numbers far larger than all others."""
+"""Layers of the rotary model where a random gate leaves a few numbers far larger than all others."""
 
 
 @pytest.mark.parametrize("kind", ["translation", "translation_rotary", "mean_classifier", "max_classifier"])
@@ -189,7 +189,7 @@ def test_every_table_and_every_dense_layer_that_is_not_narrow_is_bytes(checkpoin
     loaded = load_checkpoint(checkpoint(kind))
     model = loaded.model
     assert isinstance(model, Transformer | TransformerClassifier)
-    served = in_int8(model, {})
+    served = quantize_model(model, {})
     for name, module in served.named_modules():
         in_floats = name == "output" or (kind, name) in GATED
         assert not isinstance(module, nn.Linear | nn.Embedding) or in_floats, name
@@ -199,17 +199,17 @@ def test_every_table_and_every_dense_layer_that_is_not_narrow_is_bytes(checkpoin
 
 
 def test_what_is_stored_is_taken_as_it_is(checkpoint: MakeCheckpoint) -> None:
-    """Were numbers rounded once more, or limits found once more, they would be others."""
+    """Rounding or choosing limits a second time would change the numbers."""
     model = load_checkpoint(checkpoint("translation")).model
     assert isinstance(model, Transformer)
-    stored = named_tensors(in_int8(model, {}))
+    stored = named_tensors(quantize_model(model, {}))
     random = torch.Generator().manual_seed(4)
     for name, tensor in stored.items():
         if tensor.dtype == torch.int8:
             tensor.copy_(torch.randint(-90, 91, tensor.shape, generator=random))
         elif name.endswith((".scales", ".step")):
             tensor.copy_(torch.rand(tensor.shape, generator=random))
-    taken = named_tensors(in_int8(model, stored))
+    taken = named_tensors(quantize_model(model, stored))
     assert taken.keys() == stored.keys()
     assert all(torch.equal(taken[name], stored[name]) for name in stored)
 
@@ -233,7 +233,7 @@ def test_what_is_looked_up_in_a_table_is_what_is_stored() -> None:
     numbers = torch.randint(-127, 128, (300, 5), generator=random, dtype=torch.int8)
     scales = torch.rand(300, 1, generator=random)
     ids = np.array([[5, 299, 0], [7, 7, 1]])
-    expected = in_float("table", {"table": numbers, "table.scales": scales})[ids]
+    expected = dequantize("table", {"table": numbers, "table.scales": scales})[ids]
     np.testing.assert_array_equal(run(Int8Embedding(numbers, scales), ids), expected.numpy())
 
 
@@ -248,7 +248,7 @@ def test_only_bytes_of_the_embedding_and_the_weights_are_read(artifact: MakeArti
 
 @torch.no_grad()
 def with_outlier(norm: nn.Module, layers: Sequence[nn.Module], rows: int | None = None, times: float = 1000) -> None:
-    """One channel so many times as large, and as much less made of it: the model computes the same."""
+    """Multiply a channel of the norm and divide the weights that read it: the model computes the same."""
     assert isinstance(norm, nn.LayerNorm)
     norm.weight[5] *= times
     norm.bias[5] *= times
@@ -265,7 +265,7 @@ def int8(
     rounding: Rounding = SIGNED, bias: Array | None = None, x: Array = X, weight: Array = WEIGHT, smoothed: bool = False
 ) -> Int8Linear:
     rows, columns = torch.from_numpy(x).flatten(0, 1), torch.from_numpy(weight)
-    smoothing = smoothing_of(rows, columns) if smoothed else torch.ones(rows.shape[1])
+    smoothing = choose_smoothing(rows, columns) if smoothed else torch.ones(rows.shape[1])
     step = (rows / smoothing).abs().max() / rounding.limit
     offset = None if bias is None else nn.Parameter(torch.from_numpy(bias))
     numbers, scales = quantize_rows(columns * smoothing)
@@ -273,9 +273,9 @@ def int8(
 
 
 def traced(module: nn.Module, x: NDArray[Any] = X) -> ir.Model:
-    """As a graph of one input, of any size but that of the numbers of a row."""
+    """Export a module with one input, whose sizes are free except the last."""
     sizes = dict.fromkeys(range(2), Dim.DYNAMIC)
-    return exported(module, (torch.from_numpy(x),), (sizes,), ["x"], ["y"])
+    return export_module(module, (torch.from_numpy(x),), (sizes,), ["x"], ["y"])
 
 
 def run(module: nn.Module, x: NDArray[Any] = X) -> Array:

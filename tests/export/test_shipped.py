@@ -1,4 +1,4 @@
-"""What the repository ships is what its own export makes of it."""
+"""The shipped artifacts are what export makes of them."""
 
 from pathlib import Path
 
@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[2]
 ARTIFACTS = [path.parent for path in sorted(ROOT.glob("artifacts/*/manifest.json"))]
 TRACED = "translate-en-fr"
 LIKE_TRACED = [path.name for path in ARTIFACTS if path.name.startswith("translate-") and path.name != TRACED]
-"""Their graphs are those of this one but for the sizes of vocabularies, and need not be traced, which takes seconds."""
+"""Artifacts whose graphs differ only in vocabulary sizes; tracing, which takes seconds, is skipped for them."""
 DECODERS_OF_THEIR_OWN = ["translate-ja-en"]
-"""But for these decoders, whose projection is their embedding."""
+"""Exceptions: decoders whose projection is their embedding."""
 
 
 @pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda path: path.name)
@@ -29,7 +29,7 @@ def test_a_shipped_artifact_is_what_export_makes_of_it(
     artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped_manifest = read_manifest(artifact)
-    # Slots are found by running the model on thousands of sentences: of one model, below.
+    # Slots are found by running the model on thousands of sentences; a test below does so for one model.
     monkeypatch.setattr("export.artifact.find_slots", lambda *_given: shipped_manifest.slots)
     if artifact.name in LIKE_TRACED:
         graphs = iter([graphs_of(artifact, provider) for provider in ("cpu", "cuda")])
@@ -76,5 +76,5 @@ def test_the_words_that_a_shipped_model_carries_are_found_again() -> None:
     manifest = read_manifest(artifact)
     found, expected = set(find_slots(artifact, manifest, load_checkpoint(artifact))), set(manifest.slots)
     assert expected
-    # The last bits of what a model computes are other ones on other processors.
+    # Other processors compute other last bits.
     assert len(found & expected) >= 0.7 * len(expected)

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from export import slots
-from export.slots import LEAST_SURE, PROBES, TOGETHER, find_slots
+from export.slots import MIN_SHARE_TOGETHER, PROBES, PROBES_FOR_SEVERAL, find_slots
 from model.config import Language
 from model.decoding.search import Hypothesis
 
@@ -19,7 +19,7 @@ OTHERS = ["Stree", "the", "un", "deux", "tree", "7"]
 
 def tokenizer() -> Tokenizer:
     """One token for each word of the probes, with the space before it."""
-    texts = [sentence.format(*"ABCD") for sentence in (*PROBES["en"], *TOGETHER["en"])]
+    texts = [sentence.format(*"ABCD") for sentence in (*PROBES["en"], *PROBES_FOR_SEVERAL["en"])]
     split = pre_tokenizers.Sequence(
         [pre_tokenizers.Metaspace(prepend_scheme="always"), pre_tokenizers.Punctuation("isolated")]
     )
@@ -35,7 +35,7 @@ TOKENIZER = tokenizer()
 
 
 class Copying:
-    """Copies every token but those of some words, of which it makes one and the same."""
+    """Translator that copies every token, but turns some words into one and the same."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self._vocabulary = tokenizer().get_vocab()
@@ -77,7 +77,7 @@ def test_names_that_come_through_are_pairs_and_then_digits(artifact: Path) -> No
     assert names >= {"▁7", *(f"▁{word}" for word in COPIED)}
     assert not names & {f"▁{word}" for word in (*GARBLED, "Stree", "tree", "the")}, "lost, a part of a word, no name"
     assert pairs[-1] == (vocabulary["▁7"],) * 2
-    assert 0 < LEAST_SURE < 1
+    assert 0 < MIN_SHARE_TOGETHER < 1
 
 
 def test_a_language_without_probes_has_no_pairs(artifact: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_language_without_probes_has_no_pairs(artifact: Path) -> None:
     assert find_slots(artifact, manifest, Checkpoint()) == ()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("sentences", [PROBES, TOGETHER])
+@pytest.mark.parametrize("sentences", [PROBES, PROBES_FOR_SEVERAL])
 def test_every_language_has_as_many_probes(sentences: dict[str, list[str]]) -> None:
     assert {len(some) for some in sentences.values()} == {8}
-    assert PROBES.keys() == TOGETHER.keys()
+    assert PROBES.keys() == PROBES_FOR_SEVERAL.keys()

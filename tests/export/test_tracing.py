@@ -128,7 +128,7 @@ def test_names_shapes_and_types_at_the_boundary(
 def test_a_decoder_step_moves_nothing_that_need_not_move(artifact: MakeArtifact) -> None:
     operators = count_operators(load(artifact, "translation", "decoder_step.onnx", "fp32"))
     assert not {"Cast", "Concat", "Expand", "Where", "Gemm", "Identity"} & operators.keys()
-    assert operators["Slice"] == operators["Shape"] == 1  # of the number of candidates
+    assert operators["Slice"] == operators["Shape"] == 1  # for the number of candidates
     assert not {"Transpose", "GatherND"} & operators.keys()
     # Per layer: the hypotheses of a source become queries of one cross-attention, and rows again.
     assert operators["Gather"] == 2 + 2 * 2  # the first two: tokens and positions
@@ -212,7 +212,7 @@ def test_nothing_of_the_exporting_machine_is_left(
     assert not re.search(rb"torch|/home|/work|/tmp|\.py|aten|2\.\d+\.\d", content)
     model = load(artifact, kind, name, precision, provider)
     assert (model.producer_name, model.producer_version) == ("attend", "")
-    for tensor in model.graph.initializer:  # which the checker would look for in the working directory
+    for tensor in model.graph.initializer:  # else the checker looks for its file in the working directory
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
         if not tensor.raw_data:
@@ -222,7 +222,7 @@ def test_nothing_of_the_exporting_machine_is_left(
 
 @pytest.mark.slow
 def test_a_graph_is_the_same_in_inference_mode(checkpoint: MakeCheckpoint) -> None:
-    """There the exporter gives other names to what is no parameter."""
+    """In inference mode the exporter names constants differently."""
     model = load_checkpoint(checkpoint("translation_rotary")).model
     assert isinstance(model, Transformer)
     traced = partial(trace, DecoderStepGraph(model), decoder_step_signature(model), n_attention=2)
@@ -246,7 +246,7 @@ def load(
 
 
 def count_operators(model: onnx.ModelProto) -> Counter[str]:
-    """Of what is computed when the graph runs: all that depends on one of its inputs."""
+    """Count the operators that run with the graph: those that depend on one of its inputs."""
     known = {value.name for value in model.graph.input}
     running = []
     for node in model.graph.node:

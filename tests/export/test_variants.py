@@ -1,4 +1,4 @@
-"""Every variant of the lecture's Transformer: ONNX Runtime says what PyTorch says, and attends to the same.
+"""Every variant of the lecture's Transformer: ONNX Runtime computes the same as PyTorch, attention included.
 
 PyTorch reads each sequence alone and decodes without a cache; ONNX Runtime gets padded batches, and rows at different
 positions.
@@ -40,7 +40,7 @@ COVER = [
     for i, positions in enumerate(POSITIONS)
     for j, activation in enumerate(ACTIVATIONS)
 ]
-"""Every value of the first four kinds beside every value of the others, and the widths among them."""
+"""Combinations in which every pair of values of the first four kinds occurs, and every width."""
 
 SMALL = {"n_encoder_layers": 1, "n_decoder_layers": 1}
 TRANSLATORS = [{name: value for values in row for name, value in values.items()} for row in COVER]
@@ -58,7 +58,7 @@ MAX_TARGET_TOKENS = 16
 
 @pytest.fixture(autouse=True)
 def _graphs_of_the_cpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those for CUDA are proved in other tests, of fewer models."""
+    """Export no graphs for CUDA: other tests prove those of fewer models."""
     monkeypatch.setattr("export.artifact.served_models", lambda *given: {"cpu": served_models(*given)["cpu"]})
 
 
@@ -122,13 +122,13 @@ def test_a_classifier_exports_to_what_it_is(tmp_path: Path, values: Values) -> N
 @pytest.mark.parametrize("precision", ["int8", "fp16"])
 def test_hard_attention_is_never_rounded(tmp_path: Path, precision: Precision) -> None:
     write_model(tmp_path / "checkpoint", "variant", TRANSLATION | {"attention": "hard"})
-    with pytest.raises(ExportError, match=f"hard attention exports as fp32 alone: .* {precision} would choose"):
+    with pytest.raises(ExportError, match=f"only be exported as fp32: .* {precision} could choose"):
         export(tmp_path / "checkpoint", tmp_path / "out", precision)
     assert not (tmp_path / "out").exists()
 
 
 def written(directory: Path, model: Values) -> tuple[Transformer | TransformerClassifier, Any]:
-    """A model and the manifest of its artifact in float32, which is in directory / "out"."""
+    """Return a model and the manifest of its float32 artifact, written to directory / "out"."""
     write_model(directory / "checkpoint", "variant", model, eos=2)
     checkpoint: Checkpoint = load_checkpoint(directory / "checkpoint")
     (directory / "out").mkdir()

@@ -64,20 +64,20 @@ MakeCheckpoint = Callable[[Kind], Path]
 MakeArtifact = Callable[[Kind, Precision], Path]
 
 GRAPHS: list[tuple[Precision, Provider]] = [("fp32", "cpu"), ("int8", "cpu"), ("fp16", "cuda")]
-"""Graphs of each kind: in float32, in int8 and in float16."""
+"""Precisions and providers of every kind of graph: float32, int8 and float16."""
 
 
 def write_checkpoint(directory: Path, kind: Kind) -> None:
-    """A checkpoint of a kind of model with random weights."""
+    """Write a checkpoint of a kind of model with random weights."""
     shares = {"translation": 1.0, "translation_post_norm": 0.95}  # all tokens, and nearly all: none is looked up
     write_model(directory, kind, MODELS[kind], target_share=shares.get(kind, 0.6))
 
 
 def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 5, target_share: float = 1.0) -> None:
-    """A checkpoint of any model with random weights, of which that of </s> is `eos` times as large.
+    """Write a checkpoint of any model with random weights; the embedding of </s> is `eos` times as large.
 
     Args:
-        target_share: of the tokens, how many a translation may have.
+        target_share: share of the tokens that a translation may have.
     """
     config = configured(model, name, max_tokens=MAX_SOURCE_TOKENS)
     built = build_model(config)
@@ -87,9 +87,9 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
 
 
 def randomize(model: nn.Module, eos: float, target_share: float) -> None:
-    """Weights with which greedy search wanders through the vocabulary and ends where it likes.
+    """Set weights with which greedy search wanders through the vocabulary and may end.
 
-    PyTorch's own make a tied decoder repeat its last token for ever, and leave all layer normalizations equal.
+    PyTorch's default weights make a tied decoder repeat its last token for ever, and leave all norms equal.
     """
     random = torch.Generator().manual_seed(2)
     for name, parameter in model.named_parameters():

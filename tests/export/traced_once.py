@@ -1,5 +1,4 @@
-"""Graphs depend on the architecture alone, and tracing takes long: models of the same one share theirs in a test run,
-whichever of its processes needs them."""
+"""Shares traced graphs in a test run: a graph depends on the architecture alone, and tracing takes long."""
 
 import hashlib
 from collections.abc import Callable
@@ -18,7 +17,7 @@ Trace = Callable[[Graph[Any], Signature, int], ir.Model]
 
 
 def traced_once(trace: Trace, directory: Path) -> Trace:
-    """The same function, which keeps what it makes in a directory."""
+    """Return a tracing function that keeps its graphs in a directory."""
 
     def trace_once(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model:
         architecture = graph.model.config.model_dump_json(exclude={"source", "target", "dropout"})

@@ -1,4 +1,4 @@
-"""The choice of heads: on matrices made by hand, and on a tiny model from end to end."""
+"""The choice of heads, on made-up matrices and with a tiny model from end to end."""
 
 import json
 from dataclasses import replace
@@ -21,14 +21,14 @@ from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.recipe import DataSource, load_recipe, save_recipe
 from model.tokenizer import BOS_ID
-from model.words import word_columns, words
+from model.words import word_columns, word_spans
 from tests.model.tiny_configs import configured
 
 Array = NDArray[np.float32]
 
 DIAGONAL = Reference(sure={(0, 0), (1, 1), (2, 2)}, possible={(0, 0), (1, 1), (2, 2), (1, 2)})
 SHIFTED = np.eye(3, 4, 1, dtype=np.float32)
-"""Each target word to the next source word; the last to none."""
+"""Attention of each target word to the next source word; the last attends to none."""
 
 
 def test_a_source_words_tokens_add_up_and_a_target_words_are_averaged() -> None:
@@ -86,19 +86,19 @@ def test_batches_and_padding_change_nothing(transformer: Transformer, tokenizer:
         np.testing.assert_allclose(attention, alone, atol=1e-6)
         assert attention.sum(axis=-1) == pytest.approx(1, abs=1e-5)
         # The last token of a text is its last word: read in the last row, produced in the one before.
-        nowhere = word_columns(row.left, words(row.left), source.offsets)[:, -1] == 1
+        nowhere = word_columns(row.left, word_spans(row.left), source.offsets)[:, -1] == 1
         ends = cross[..., nowhere].sum(axis=-1)
         np.testing.assert_allclose(attention[:, :, :, -1, -1], [ends[..., -2], ends[..., -1]], atol=1e-6)
 
 
 def big_enough(model: Transformer) -> Transformer:
-    """The same, with an embedding of the tokenizer's size."""
+    """The translator with an embedding of the size of the tokenizer."""
     return Transformer(model.config.model_copy(update={"vocab_size": 320})).eval()
 
 
 @pytest.fixture
 def checkpoint(transformer: Transformer, tokenizer: Tokenizer, tmp_path: Path) -> Path:
-    """A checkpoint whose training corpus is French-English, turned round."""
+    """A checkpoint with a French-English training corpus, swapped."""
     model = big_enough(transformer)
     corpus = {"file": "translation/train/some.fr-en.tsv", "licence": "none", "swap": True}
     data = {
@@ -145,7 +145,7 @@ def test_a_choice_is_written_with_its_grounds_and_is_read_again(
 
 def test_a_classifier_is_not_asked(checkpoint: Path, classifier: TransformerClassifier) -> None:
     loaded = replace(load_checkpoint(checkpoint), model=classifier)
-    with pytest.raises(CheckpointError, match="tiny aligns nothing"):
+    with pytest.raises(CheckpointError, match="tiny is no Transformer for translation"):
         compare_heads(loaded, load_recipe(checkpoint).data, checkpoint.parent, 1)
 
 
@@ -158,8 +158,8 @@ def test_a_classifier_is_not_asked(checkpoint: Path, classifier: TransformerClas
         ),
         ({"choice": {"layer": 0, "heads": [0, 3], "next_row": True}}, r"heads \[0, 3\] are not among .* of 3 heads"),
         ({"choice": {"layer": 0, "heads": [], "next_row": True}}, r"heads \[\] are not among"),
-        ({"choice": {"layer": 0, "heads": [1]}}, "tells no layer, heads and next_row"),
-        ({"layer": 0}, "tells no layer, heads and next_row"),
+        ({"choice": {"layer": 0, "heads": [1]}}, "must have `choice` with `layer`, `heads` and `next_row`"),
+        ({"layer": 0}, "must have `choice` with `layer`, `heads` and `next_row`"),
     ],
 )
 def test_a_choice_that_the_model_has_not_is_refused(checkpoint: Path, content: dict[str, Any], message: str) -> None:

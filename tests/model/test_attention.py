@@ -35,7 +35,7 @@ def test_forward_equals_the_path_that_returns_the_attention_matrix(
 
 
 def attend_in_columns(beta: float, *, hard: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """The lecture's self-attention without weights, whose vectors are columns: of X, n = 2 by t = 3, H and A."""
+    """The lecture's self-attention without weights, with vectors as columns of X, n = 2 by t = 3, H and A."""
     columns = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     rows = columns.T[None, None]
     context, weights = scaled_dot_product_attention(rows, rows, rows, beta=beta, hard=hard)
@@ -54,7 +54,7 @@ def test_soft_attention_is_the_lectures_h_equals_x_a() -> None:
 
 
 def test_hard_attention_is_the_lectures_one_hot_vector() -> None:
-    """The argmax in place of the soft(arg)max: h is the column that x is most like, and the first of equals."""
+    """With an argmax, h is the column that x is most like, and the first of equals."""
     H, A = attend_in_columns(1.0, hard=True)
     assert torch.equal(A, torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     assert torch.equal(H, torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]))

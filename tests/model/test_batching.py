@@ -62,7 +62,7 @@ def test_a_sampled_pool_gives_that_many_examples_an_epoch() -> None:
 
 
 def test_a_corpus_smaller_than_a_batch_is_trained_on_all_the_same() -> None:
-    """A stream that waited for a full batch once spun for ever."""
+    """A stream that waited for a full batch once ran for ever."""
     [batch] = itertools.islice(training_batches([Pool(pairs([5, 6]))], 1000, seed=1), 1)
     assert sorted(draw.index for draw in batch) == [0, 1]
 

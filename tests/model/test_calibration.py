@@ -4,7 +4,7 @@ import torch.nn.functional as F
 
 from model.batching import ReviewExample
 from model.networks.transformer import TransformerClassifier
-from model.training.calibration import calibrate, likeliest
+from model.training.calibration import best_factor, calibrate
 
 
 def examples(n: int) -> list[ReviewExample]:
@@ -21,7 +21,7 @@ def test_the_factor_is_that_by_which_the_logits_were_spoilt() -> None:
     true = torch.randn(20_000, 3)
     labels = torch.distributions.Categorical(logits=true).sample()
     for spoilt in (0.2, 4.0):
-        np.testing.assert_allclose(likeliest(spoilt * true, labels), 1 / spoilt, rtol=0.1)
+        np.testing.assert_allclose(best_factor(spoilt * true, labels), 1 / spoilt, rtol=0.1)
 
 
 def test_the_factor_goes_into_the_weights(classifier: TransformerClassifier) -> None:

@@ -9,12 +9,12 @@ from tokenizers import Tokenizer
 
 from model.checkpoint import Checkpoint
 from model.config import ClassifierConfig, Config, TransformerConfig
-from model.data import OWN, read_tsv
+from model.data import OWN_CORPORA, read_tsv
 from model.decoding.search import Hypothesis
 from model.evaluation import cases as module
 from model.evaluation.cases import (
     SUITES,
-    Answered,
+    Answer,
     CaseResult,
     LabelSuite,
     SuiteError,
@@ -27,7 +27,7 @@ from model.evaluation.cases import (
     run_suite,
     suite_for,
 )
-from model.evaluation.checks import found, plain
+from model.evaluation.checks import find_match, normalize_text
 from model.networks.transformer import Transformer, TransformerClassifier
 
 CASE: dict[str, Any] = {"text": "A dog.", "right": "Un chien.", "must": ["chien"]}
@@ -48,7 +48,7 @@ def written(directory: Path, content: Any) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in SUITES.glob("??-??.yaml")))
 def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
-    """That it passes its own is checked where a suite is loaded."""
+    """Loading a suite checks that it passes its own case."""
     suite = load_suite(SUITES / f"{name}.yaml")
     assert isinstance(suite, TranslationSuite)
     cases = [case for cases in suite.cases.values() for case in cases]
@@ -58,7 +58,9 @@ def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
         for other in cases:
             if other.right.casefold() == case.right.casefold() or {case.text, other.text} == SAME_MEANING:
                 continue
-            lacks_a_word = any(found(pattern, plain(other.right)) is None for pattern in case.must)  # which is fast
+            lacks_a_word = any(
+                find_match(pattern, normalize_text(other.right)) is None for pattern in case.must
+            )  # the fast check first
             assert lacks_a_word or case.problems(other.right, suite.never), f"{other.right!r} for {case.text!r}"
 
 
@@ -74,9 +76,9 @@ def test_suites_have_enough_cases_and_none_twice(path: Path) -> None:
 
 
 def test_no_case_is_trained_on() -> None:
-    """Nor one that has most of its words."""
+    """Nor is any text trained on that has most of its words."""
     suite = load_suite(SUITES / "sentiment.yaml")
-    learned = [set(re.findall(r"\w+", row.right.lower())) for row in read_tsv(OWN / "remarks.tsv")]
+    learned = [set(re.findall(r"\w+", row.right.lower())) for row in read_tsv(OWN_CORPORA / "remarks.tsv")]
     for case in [case for cases in suite.cases.values() for case in cases]:
         words = set(re.findall(r"\w+", case.text.lower()))
         assert all(len(words & other) / len(words | other) < 0.5 for other in learned), case.text
@@ -115,11 +117,11 @@ def test_the_length_of_japanese_is_counted_in_letters(output: str, passes: bool)
         ("a: [", "not YAML"),
         ("[]", "valid dictionary"),
         (TRANSLATIONS | {"cases": {}}, "cases: .*at least 1"),
-        (TRANSLATIONS | {"cases": {"plain": [{"text": "A dog.", "right": "Un chien."}]}}, "neither must nor keep"),
+        (TRANSLATIONS | {"cases": {"plain": [{"text": "A dog.", "right": "Un chien."}]}}, "needs `must` or `keep`"),
         (TRANSLATIONS | {"cases": {"plain": [CASE | {"mist": []}]}}, "cases.plain.0.mist: Extra"),
-        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["("]}]}}, "no regular expression"),
-        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["chat"]}]}}, "does not pass its own case: chat"),
-        (LABELS | {"labels": ["negative", "neutral"]}, "label 'positive' is none of negative, neutral"),
+        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["("]}]}}, "is not a regular expression"),
+        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["chat"]}]}}, "fails its own case: chat"),
+        (LABELS | {"labels": ["negative", "neutral"]}, "label 'positive' must be one of negative, neutral"),
     ],
 )
 def test_an_unusable_suite_is_refused_in_words(tmp_path: Path, content: Any, message: str) -> None:
@@ -186,5 +188,5 @@ def test_labels_are_compared(
 @pytest.mark.parametrize(("score", "passes"), [(0.64, True), (0.65, False)])
 def test_a_text_without_a_label_wants_an_unsure_answer(score: float, passes: bool) -> None:
     suite = LabelSuite.model_validate(LABELS | {"neutral": ["The table is made of wood."]})
-    *_, result = run_suite(suite, lambda texts: [Answered("positive", score) for _ in texts])
+    *_, result = run_suite(suite, lambda texts: [Answer("positive", score) for _ in texts])
     assert (result.category, result.text, not result.problems) == ("neutral", "The table is made of wood.", passes)

@@ -51,9 +51,9 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
         ("d_model: 32", "d_modle: 32", r"d_modle: Extra inputs are not permitted"),
         ("d_model: 32", "d_model: -32", r"d_model: Input should be greater than 0"),
         ("pooling: max", "pooling: sum", r"pooling: Input should be 'max', 'mean' or 'first'"),
-        ("max_steps: 3000", "max_steps: 3100", r"max_steps 3100 is not a multiple of checkpoint_every_steps 500"),
-        ("max_tokens: 256", "max_tokens: 513", r"max_tokens 513 is more than model.max_positions 512 .* padded to 640"),
-        ("licence: ", "merge_dropout: 0.1\n      licence: ", r"merge_dropout .* the model's task is classification"),
+        ("max_steps: 3000", "max_steps: 3100", r"3100; it must be a multiple of `checkpoint_every_steps`, 500"),
+        ("max_tokens: 256", "max_tokens: 513", r"`max_tokens` is 513: .* padded to 640, .* 512, `model.max_positions`"),
+        ("licence: ", "merge_dropout: 0.1\n      licence: ", r"`merge_dropout` .* the task is classification"),
         ("name: ", "name: [", r"not YAML"),
     ],
 )
@@ -69,19 +69,19 @@ def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, before: s
 def test_pairs_that_compare_heads_are_for_nothing_else(use: str) -> None:
     data = load_recipe(ARTIFACTS / "translate-ru-en").data
     assert data.aligned is not None
-    with pytest.raises(ValidationError, match=f"aligned: {data.aligned.file} is in {use} too"):
+    with pytest.raises(ValidationError, match=f"`aligned`: {data.aligned.file} must not be in `{use}` too"):
         DataConfig.model_validate(data.model_dump() | {use: [*getattr(data, use), data.aligned]})
 
 
 @pytest.mark.parametrize("use", ["validation", "test"])
 def test_a_text_with_several_labels_is_for_training_alone(use: str) -> None:
     unsure = {"file": "remarks.tsv", "licence": "ours", "labels": {"any": ["negative", "positive"]}}
-    with pytest.raises(ValidationError, match=r"remarks\.tsv: a label that stands for several is for training alone"):
+    with pytest.raises(ValidationError, match=r"remarks\.tsv: a label with several names can only be trained on"):
         configured(CLASSIFIER, data={"train": [unsure], use: [unsure]})
 
 
 def test_a_classifier_of_each_label_by_itself_is_not_trained() -> None:
-    with pytest.raises(ValidationError, match="rows have one label"):
+    with pytest.raises(ValidationError, match="`label_activation` must be softmax"):
         configured(CLASSIFIER | {"label_activation": "sigmoid"})
 
 
@@ -92,7 +92,7 @@ def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("max_tokens", "padded"), [(20, 20), (33, 40), (64, 64), (65, 80)])
 def test_the_longest_batch_has_positions_or_the_configuration_is_refused(max_tokens: int, padded: int) -> None:
-    """Lengths are rounded up, so that a model of as many positions as `max_tokens` once failed in mid-training."""
+    """Lengths are rounded up, so a model with only `max_tokens` positions once failed during training."""
     content = load_config(CONFIGS / "lecture-classifier").model_dump()
     content["max_tokens"] = max_tokens
     content["model"]["max_positions"] = padded - 1

@@ -29,8 +29,8 @@ def test_the_mark_with_which_editors_begin_a_file_is_no_text(tmp_path: Path) -> 
     ("content", "message"),
     [
         (b"", r"a\.tsv: empty file"),
-        (b"a\tb\nno tab\n", r"a\.tsv, line 2: 1 columns where 2 are expected"),
-        (b"a\tb\tc\n", r"a\.tsv, line 1: 3 columns where 2 are expected"),
+        (b"a\tb\nno tab\n", r"a\.tsv, line 2: 1 columns instead of 2"),
+        (b"a\tb\tc\n", r"a\.tsv, line 1: 3 columns instead of 2"),
         (b"a\tb\na\t \n", r"a\.tsv, line 2: empty second column"),
         (b"\tb\n", r"a\.tsv, line 1: empty first column"),
         (b"a\tb\na\t\xff\n", r"a\.tsv, line 2: not UTF-8 at byte 2"),
@@ -58,7 +58,7 @@ def test_labels_get_the_models_names_and_an_unknown_one_is_refused(tmp_path: Pat
     write(tmp_path / "a.tsv", b"pos\tGood.\nneg\tBad.\n")
     assert load_rows(source, tmp_path) == [Row("positive", "Good."), Row("negative", "Bad.")]
     write(tmp_path / "a.tsv", b"pos\tGood.\nmixed\tSo so.\n")
-    with pytest.raises(DataError, match=r"a\.tsv, line 2: label 'mixed' is none of pos, neg"):
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: label 'mixed' must be one of pos, neg"):
         load_rows(source, tmp_path)
 
 
@@ -86,7 +86,7 @@ def test_swapped_files_have_their_source_second(tmp_path: Path) -> None:
 
 
 class FakeHub(SimpleNamespace):
-    """Stands in for `datasets`, which would reach for the network; it records how it was asked."""
+    """Stand-in for `datasets`, which would use the network; it records its arguments."""
 
     def __init__(self, records: list[dict[str, Any]] | Exception) -> None:
         super().__init__(records=records, asked=[])

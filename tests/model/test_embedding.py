@@ -1,4 +1,4 @@
-"""Vectors of texts: what the model itself computes, text by text."""
+"""Vectors of texts equal those of the model, text by text."""
 
 import json
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_cross_attention_gives_each_written_token_its_row_of_the_matrix_times_th
 
 
 def test_what_the_model_has_not_is_named(translator: Checkpoint, labeller: Checkpoint) -> None:
-    with pytest.raises(CheckpointError, match="tiny has no decoder layer 2, there are 2"):
+    with pytest.raises(CheckpointError, match="`layer` is 2, but tiny has 2 decoder layers"):
         cross_attention_outputs(translator, TEXTS, layer=2)
     with pytest.raises(CheckpointError, match="tiny does not translate"):
         cross_attention_outputs(labeller, TEXTS)
@@ -136,7 +136,7 @@ LONG = "The ending was the best of it, and the rest was dull, " * 9
 
 
 def pooled(rows: torch.Tensor, n_left_out: int) -> torch.Tensor:
-    """As sentence-transformers defines it, states (S, E) of one text."""
+    """Pool the states (S, E) of one text as sentence-transformers does."""
     kept, places = rows[n_left_out:], torch.arange(n_left_out, len(rows))[:, None] + 1
     weighted = (kept * places).sum(dim=0) / places.sum()
     total = kept.sum(dim=0)
@@ -180,7 +180,7 @@ def test_a_prompt_that_the_model_does_not_have_is_named(saved: Path, tmp_path: P
     write_encoder(tmp_path / "theirs", "bert", "Model")
     import_model(str(tmp_path / "theirs"), tmp_path / "ours", Options(prompts=PROMPTS))
     for directory, message in (
-        (tmp_path / "ours", "the model has no prompt 'passage', it has query, document"),
+        (tmp_path / "ours", "unknown `prompt` 'passage'; the model has query, document"),
         (saved, "tiny is no encoder of texts"),
     ):
         result = CliRunner().invoke(__main__.app, ["embed", str(directory), "x", "--prompt", "passage"])

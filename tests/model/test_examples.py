@@ -1,4 +1,4 @@
-"""What training counts in its examples."""
+"""Counts of tokens in training examples."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 from model.batching import Pool, TranslationExample
 from model.data import Row
 from model.tokenizer import EOS_ID, byte_ids, train_tokenizer
-from model.training.examples import ROUND, SELDOM, encode_rows, prepare, target_tokens
+from model.training.examples import BLOCK_SIZE, RARE_SHARE, encode_rows, prepare_data, target_tokens
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 
 V = 400
@@ -28,7 +28,7 @@ def test_a_translation_may_have_what_targets_have_but_not_what_they_seldom_have(
     letters = byte_ids(tokenizer)
     pieces = [i for i in range(EOS_ID + 1, V) if i not in letters]
     often, seldom, never, known, byte = *pieces[-4:], letters[-1]
-    n = int(2 / SELDOM)
+    n = int(2 / RARE_SHARE)
     targets = pool([often] * (n // 2), [often] * (n // 2), [seldom, byte])
     before = np.zeros(V, bool)
     before[known] = True
@@ -37,7 +37,7 @@ def test_a_translation_may_have_what_targets_have_but_not_what_they_seldom_have(
 
     assert may_have[[often, known, byte, EOS_ID]].all()
     assert not may_have[[seldom, never]].any()
-    assert may_have.sum() == ROUND
+    assert may_have.sum() == BLOCK_SIZE
     assert target_tokens([pool([seldom, often])], before, tokenizer)[seldom], "in a small corpus nothing is seldom"
 
 
@@ -59,6 +59,6 @@ def test_nothing_is_held_out_of_texts_that_have_several_labels(tmp_path: Path) -
         {"file": "unsure.tsv", "licence": "ours", "labels": {"any": ["negative", "positive"]}},
     ]
     experiment = configured(CLASSIFIER, data={"train": sources, "validation_fraction": 0.2})
-    data, _ = prepare(experiment, tmp_path, train_tokenizer(TEXTS, V, end_of_sequence=True))
+    data, _ = prepare_data(experiment, tmp_path, train_tokenizer(TEXTS, V, end_of_sequence=True))
     assert [len(pool.examples) for pool in data.pools] == [80, 200]
     assert len(data.validation) == 20

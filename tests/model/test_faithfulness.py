@@ -1,4 +1,4 @@
-"""What is measured of evidence, on a classifier that adds up what its words say."""
+"""Faithfulness of evidence, on a classifier that adds up the weights of its words."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ TEXTS = ["a dog and a cat run on the road", "the dog sleeps and a man runs"]
 
 
 def counting(tokenizer: Tokenizer, weights: Tensor) -> Checkpoint:
-    """Of each token its weight for the second label, and the mean of a text; its evidence is what it is told to be."""
+    """Classifier whose logit is the mean of given weights of tokens, so that the evidence is known."""
     experiment = classifier_experiment()
     model = build_model(experiment)
     assert isinstance(model, TransformerClassifier)

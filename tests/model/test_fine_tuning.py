@@ -1,4 +1,4 @@
-"""A classifier that begins with an encoder that others have trained."""
+"""Training of a classifier that starts with an imported encoder."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from model.checkpoint import CheckpointError, load_checkpoint, load_training, start_with
+from model.checkpoint import CheckpointError, initialize_from, load_checkpoint, load_training
 from model.config import ConfigError, EmbedderConfig, load_config
 from model.evaluation.scoring import classify
 from model.importing.families import import_model
@@ -90,8 +90,8 @@ def test_more_layers_than_its_start_has_are_refused(encoder: Path, data: Path) -
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"activation": "relu"}, "activation is relu, and gelu in bert"),
-        ({"n_heads": 1}, r"n_heads is 1, and \d in bert"),
+        ({"activation": "relu"}, "`activation` is relu, but bert has gelu"),
+        ({"n_heads": 1}, r"`n_heads` is 1, but bert has \d"),
         ({"vocab_size": 5}, "bert does not hold the weights of this model"),
     ],
 )
@@ -105,11 +105,11 @@ def test_other_layers_than_its_start_has_are_refused(
 def test_a_tokenizer_stays_in_one_form(encoder: Path, data: Path) -> None:
     train(experiment_from(encoder, ONE_STEP), data, data / "run", data / "out", start=encoder)
     other = experiment_from(encoder, ONE_STEP, one_form=False)
-    with pytest.raises(ConfigError, match="one_form is false, and the tokenizer of reviews reads one form"):
+    with pytest.raises(ConfigError, match="`one_form` must be true, as in reviews"):
         train(other, data, data / "run 2", data / "again", start=data / "out")
 
 
 def test_a_piece_in_common_is_needed(encoder: Path, data: Path) -> None:
     start = load_checkpoint(encoder)
-    with pytest.raises(CheckpointError, match="bert has no piece of this vocabulary"):
-        start_with(start.model, start, Tokenizer(WordLevel({"other": 0})))
+    with pytest.raises(CheckpointError, match="bert shares no piece with this vocabulary"):
+        initialize_from(start.model, start, Tokenizer(WordLevel({"other": 0})))

@@ -1,4 +1,4 @@
-"""What only the full corpora can show. They are not in the repository: ATTEND_TEST_DATA names their directory."""
+"""Tests with the full corpora, which are not in the repository: ATTEND_TEST_DATA names their directory."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The causal language model, and how it continues a text."""
+"""The causal language model and its continuations."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import LanguageModelConfig
 from model.decoding.generation import GenerationError, Sampler, continuation, continuation_uncached, generate
-from model.evaluation.perplexity import measure
+from model.evaluation.perplexity import measure_perplexity
 from model.networks.language_model import LanguageModel
 from model.networks.transformer import Transformer
 from model.tokenizer import BOS_ID, EOS_ID
@@ -43,7 +43,7 @@ def checkpoint(model: LanguageModel | Transformer, tokenizer: Tokenizer) -> Chec
 
 @pytest.fixture
 def plain_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
-    """One that adds no </s>, as a language model's."""
+    """A tokenizer that adds no </s>, as for a language model."""
     plain = Tokenizer.from_str(tokenizer.to_str())
     plain.post_processor = None  # type: ignore[assignment]
     return plain
@@ -118,7 +118,7 @@ def test_draws_are_of_the_most_probable_tokens_alone_and_as_often_as_they_are_pr
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"temperature": -0.5}, "temperature -0.5 is below 0"), ({"temperature": 1.0, "top_k": 0}, "top_k 0 is below 1")],
+    [({"temperature": -0.5}, "`temperature` is -0.5"), ({"temperature": 1.0, "top_k": 0}, "`top_k` is 0; it must")],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(GenerationError, match=message):
@@ -130,12 +130,12 @@ def test_too_long_a_continuation_is_refused_with_the_numbers(
 ) -> None:
     text = "no " * 40
     n = len(plain_tokenizer.encode(text).ids) + 1
-    with pytest.raises(GenerationError, match=f"the text is {n} tokens, with 60 more .* {n + 60}, the limit is 64"):
+    with pytest.raises(GenerationError, match=f"the text has {n} tokens, with 60 more .* {n + 60}; the limit is 64"):
         generate(checkpoint(language_model, plain_tokenizer), text, 60, Sampler())
 
 
 def test_a_translator_continues_no_text(transformer: Transformer, tokenizer: Tokenizer) -> None:
-    with pytest.raises(CheckpointError, match="tiny continues no text: its task is translation"):
+    with pytest.raises(CheckpointError, match="tiny is no language model: its task is translation"):
         generate(checkpoint(transformer, tokenizer), "A dog", 5, Sampler())
 
 
@@ -158,7 +158,7 @@ def test_perplexity_is_of_every_token_given_its_window_and_bits_are_of_every_byt
         for place in range(1, len(ids)):
             predicted = language_model.logits(language_model(torch.tensor([ids[:place]]))[0, -1])
             log_probs.append(predicted.log_softmax(dim=-1)[ids[place]].item())
-    scores = measure(language_model, plain_tokenizer, TEXTS, size)
+    scores = measure_perplexity(language_model, plain_tokenizer, TEXTS, size)
     assert scores["perplexity"] == pytest.approx(math.exp(-sum(log_probs) / len(log_probs)), abs=0.01)
     n_bytes = sum(len(text.encode()) for text in TEXTS)
     assert scores["bits_per_byte"] == pytest.approx(-sum(log_probs) / math.log(2) / n_bytes, abs=1e-4)

@@ -18,7 +18,7 @@ def test_chunked_loss_and_gradients_equal_pytorchs(n_tokens: int) -> None:
 
 
 def test_the_loss_of_no_tokens_is_zero_and_has_no_gradients() -> None:
-    """A batch of one short text may have no token that was masked."""
+    """A batch of one short text may have no unmasked token."""
     hidden, weight = torch.randn(0, 24, requires_grad=True), torch.randn(50, 24, requires_grad=True)
     loss = linear_cross_entropy(hidden, weight, torch.empty(0, dtype=torch.long), label_smoothing=0.1)
     loss.backward()

@@ -1,4 +1,4 @@
-"""The attention matrices: stochastic, masked, and those that the model itself multiplies its values with."""
+"""Attention matrices are stochastic, masked, and those that the model multiplies its values with."""
 
 import pytest
 import torch
@@ -53,7 +53,7 @@ def test_padding_changes_no_matrix(transformer: Transformer) -> None:
 
 @torch.no_grad()
 def test_layers_and_sublayers_are_told_apart(transformer: Transformer) -> None:
-    """Each matrix, times the values of its own sublayer, is what that sublayer says in the model."""
+    """Each matrix times the values of its sublayer gives the output of that sublayer."""
     source, target = torch.randint(4, 50, (B, S)), torch.randint(4, 50, (B, T))
     encoder = [layer.self_attention for layer in transformer.encoder.encoder_layers()]
     decoder = [layer.self_attention for layer in transformer.decoder.decoder_layers()]

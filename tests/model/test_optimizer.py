@@ -12,11 +12,11 @@ from model.training.optimizer import build_optimizer
 
 RATE, SHAPE = 0.1, (24, 40)
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the iteration of Jordan et al. (2024), https://kellerjordan.github.io/posts/muon/."""
+"""Coefficients of the iteration by Jordan et al. (2024), https://kellerjordan.github.io/posts/muon/."""
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Five Newton-Schulz iterations in float64."""
+    """Run five Newton-Schulz iterations in float64."""
     a, b, c = COEFFICIENTS
     x = matrix.double() / matrix.double().norm()
     for _ in range(5):

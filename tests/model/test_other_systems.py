@@ -53,7 +53,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a run and a checkpoint of each model."""
+    """Return a directory with a run and a checkpoint of each model."""
     directory = tmp_path_factory.mktemp("trained")
     for name in MODELS:
         train(experiment_of(name), data, directory / "runs" / name, directory / name)
@@ -133,7 +133,7 @@ def test_evaluation_scores_them_and_writes_their_cards(
 @pytest.mark.parametrize("name", ["gru-after", "language-model"])
 def test_what_they_cannot_do_is_refused_in_a_sentence(trained: Path, data: Path, name: str) -> None:
     loaded, task = load_checkpoint(trained / name), MODELS[name]["task"]
-    with pytest.raises(CheckpointError, match=f"{name} aligns nothing: its task is {task}"):
+    with pytest.raises(CheckpointError, match=f"{name} is no Transformer for translation: its task is {task}"):
         compare_heads(loaded, load_recipe(trained / name).data, data, 2)
     with pytest.raises(CheckpointError, match=f"{name} does not classify: its task is {task}"):
         classify(loaded, ["a dog"])

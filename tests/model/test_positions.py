@@ -44,5 +44,5 @@ def test_positions_are_counted_from_zero_unless_they_are_given() -> None:
 
 
 def test_a_head_of_odd_width_cannot_be_turned() -> None:
-    with pytest.raises(ValueError, match="rotary positions need an even head_dim, and it is 7"):
+    with pytest.raises(ValueError, match="rotary positions need an even head_dim, not 7"):
         Rotation(16, 7)

@@ -8,7 +8,7 @@ from model.evaluation.scoring import score_labels
 
 
 def slow_calibration_error(scores: list[float], correct: list[bool], n_bins: int) -> float:
-    """Guo et al. 2017, equation 3, as it is written."""
+    """This is equation 3 of Guo et al. 2017, literally."""
     total = 0.0
     for m in range(1, n_bins + 1):
         members = [i for i, score in enumerate(scores) if (m - 1) / n_bins < score <= m / n_bins]

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from model.augmentation.rewriting import VARIANTS, rewritten, romanized
+from model.augmentation.rewriting import VARIANTS, rewrite_rows, romanized
 from model.data import Row
 from model.recipe import Rewrite
 
@@ -18,7 +18,7 @@ ROWS = [
 
 
 def rewrite(rows: list[Row], how: Rewrite) -> list[Row]:
-    return rewritten(rows, how, np.random.default_rng(1))
+    return rewrite_rows(rows, how, np.random.default_rng(1))
 
 
 def test_names_and_numbers_become_others_on_both_sides_alike() -> None:
@@ -35,7 +35,7 @@ def test_names_and_numbers_become_others_on_both_sides_alike() -> None:
 
 
 def test_names_are_drawn_in_the_order_of_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In that of a set, which differs between processes, a resumed run had other rows, and held out others."""
+    """With the order of sets, which differs between processes, a resumed run had other rows, and held out others."""
     names = ["Anna", "Boris", "Clara", "Dora", "Emil", "Fritz"]
     drawn: list[str] = []
     monkeypatch.setattr("model.augmentation.rewriting._name", lambda like, random: drawn.append(like) or like)
@@ -167,7 +167,7 @@ DICTIONARY = {"dog": "chien", "cat": "chat", "house": "maison", "green": "vert",
 
 
 def sentences() -> list[Row]:
-    """Two words in each, so that only both together tell which is which; and many rows without any."""
+    """Two words per row, so that only both rows together tell them apart; and many rows without any."""
     pairs = [(a, b) for a in DICTIONARY for b in DICTIONARY if a != b]
     rows = [Row(f"The {a} and {b}.", f"Les {DICTIONARY[b]} avec {DICTIONARY[a]}.") for a, b in pairs]
     return rows + [Row("Yes.", "Oui.")] * 1000

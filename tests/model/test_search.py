@@ -21,7 +21,7 @@ def sources(n: int) -> list[Tensor]:
 
 
 def log_probs_of(model: Transformer, source: Tensor, targets: list[list[int]]) -> list[float]:
-    """Of whole targets of one length, at once."""
+    """Score whole targets of one length at once."""
     B, target = len(targets), torch.tensor(targets)  # (B, T)
     inputs = torch.cat([torch.full((B, 1), BOS_ID), target[:, :-1]], dim=1)
     hidden = model(source.expand(B, -1), torch.full((B,), len(source)), inputs)
@@ -42,7 +42,7 @@ def test_a_beam_of_one_is_greedy_search(transformer: Transformer) -> None:
 
 @torch.inference_mode()
 def test_a_wider_beam_finds_more_probable_targets(transformer: Transformer) -> None:
-    """Not of every source, but of their sum."""
+    """The sum over sources is compared, not each one."""
     found = {
         beam_size: [
             max(c.log_prob for c in beam_search(transformer, source, LIMIT, beam_size, 0.0, n_best=beam_size))
@@ -76,7 +76,7 @@ def test_fewer_are_asked_for_fewer_come_and_they_are_the_best(transformer: Trans
 
 
 class Scripted:
-    """Continues every target by the same script, whatever the source."""
+    """Model that continues every target by the same script, for any source."""
 
     config = RecurrentConfig.model_validate(RECURRENT)
 

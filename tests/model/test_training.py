@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoint import (
-    OF_TOKENS,
-    WEIGHTS,
-    CheckpointError,
-    load_checkpoint,
-    load_training,
-)
+from model.checkpoint import TOKEN_SUFFIXES, WEIGHTS, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError
 from model.data import DataError
 from model.evaluation.scoring import classify, translate
@@ -58,7 +52,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def trained_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkpoint that training leaves."""
+    """Train a translator; return its checkpoint."""
     directory = write_data(tmp_path_factory.mktemp("translator"))
     train(translation_experiment(), directory, directory / "run", directory / "out")
     return directory / "out"
@@ -66,7 +60,7 @@ def trained_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained_classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkpoint that training leaves."""
+    """Train a classifier; return its checkpoint."""
     directory = write_data(tmp_path_factory.mktemp("classifier"))
     train(classifier_experiment(), directory, directory / "run", directory / "out")
     return directory / "out"
@@ -100,7 +94,7 @@ def test_bf16_is_for_processors_on_which_it_is_faster(
     experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1, precision="bf16-mixed")
     train(experiment, data, tmp_path / "run", tmp_path / "out")
     assert load_training(tmp_path / "out")["precision"] == used
-    assert caplog.text.count("not faster here") == (used == "32-true")
+    assert caplog.text.count("not faster on this machine") == (used == "32-true")
     assert usable_precision("32-true") == "32-true"
 
 
@@ -115,7 +109,7 @@ def test_a_share_of_the_final_weights_may_be_that_of_the_first(
     n_pieces = load_checkpoint(trained_translator).tokenizer.get_vocab_size()
     for name, weight in first.items():
         expected = 0.75 * weight + 0.25 * last[name] if weight.is_floating_point() else last[name]
-        rows = slice(n_pieces if name.endswith(OF_TOKENS) else None)  # what is beyond them is random
+        rows = slice(n_pieces if name.endswith(TOKEN_SUFFIXES) else None)  # what is beyond them is random
         torch.testing.assert_close(mixed[name][rows], expected[rows], rtol=0, atol=2e-3)
     assert any((mixed[name] != last[name]).any() for name in first)
 
@@ -141,7 +135,7 @@ def test_a_run_that_is_resumed_where_it_began_does_nothing_twice(data: Path, tmp
     source = DataSource(file="other.tsv", licence="another")
     further = once.model_copy(update={"data": once.data.model_copy(update={"train": (source,)})})
     with pytest.raises(CheckpointError):
-        train(further, data, tmp_path / "further", out, start=tmp_path)  # which leaves nothing of it
+        train(further, data, tmp_path / "further", out, start=tmp_path)  # leaves no checkpoint
     weights = []
     for _ in range(2):
         train(further, data, tmp_path / "further", out, start=out, start_share=0.5)
@@ -153,10 +147,12 @@ def test_a_run_that_is_resumed_where_it_began_does_nothing_twice(data: Path, tmp
 
 
 def test_a_run_that_began_without_another_model_does_not_go_on_with_one(data: Path, tmp_path: Path) -> None:
-    """It would have trained nothing more, and said so nowhere."""
+    """It would train nothing more, and not say so."""
     once = translation_experiment(max_steps=1, checkpoint_every_steps=1)
     train(once, data, tmp_path / "run", tmp_path / "run" / "checkpoint")
-    with pytest.raises(ConfigError, match="holds a run that began without --start: name another directory by --run"):
+    with pytest.raises(
+        ConfigError, match="holds a run that began without `--start`; name another directory with `--run`"
+    ):
         train(once, data, tmp_path / "run", tmp_path / "run" / "checkpoint", start=tmp_path / "run" / "checkpoint")
 
 
@@ -184,7 +180,7 @@ def test_rows_that_nothing_makes_any_more_are_left_out_and_named(
 def test_where_all_rows_are_too_long_it_is_told(data: Path, tmp_path: Path) -> None:
     experiment = translation_experiment()
     short = experiment.model_copy(update={"max_tokens": 1})
-    with pytest.raises(DataError, match=r"pairs\.tsv: no row is left to train on of 1 tokens or fewer"):
+    with pytest.raises(DataError, match=r"pairs\.tsv: no training row has at most `max_tokens`, 1, tokens"):
         train(short, data, tmp_path / "run", tmp_path / "out")
 
 
@@ -252,14 +248,14 @@ def test_a_share_of_no_weights_is_refused(
     trained_translator: Path, data: Path, tmp_path: Path, new_vocabulary: bool, told: bool
 ) -> None:
     start = trained_translator if told else None
-    with pytest.raises(ConfigError, match="--start-share is of the weights and the vocabulary of --start"):
+    with pytest.raises(ConfigError, match="`--start-share` requires `--start`"):
         train(
             translation_experiment(), data, tmp_path / "run", tmp_path / "out", start, new_vocabulary, start_share=0.5
         )
 
 
 def test_a_classifier_shares_nothing_with_its_start(trained_classifier: Path, data: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--start-share is not for classifiers"):
+    with pytest.raises(ConfigError, match="`--start-share` cannot be used for classifiers"):
         train(classifier_experiment(), data, tmp_path / "run", tmp_path / "out", trained_classifier, start_share=0.5)
 
 
@@ -267,7 +263,7 @@ def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(tr
     checkpoint = load_checkpoint(trained_classifier)
     bad, good = (text for _, text in REVIEWS)
     scores = classify(checkpoint, [bad, good, " ".join([good] * 40)])
-    with pytest.raises(DataError, match="text 2 has nothing in it"):
+    with pytest.raises(DataError, match="text 2 is empty"):
         classify(checkpoint, [good, ""])
     assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
 

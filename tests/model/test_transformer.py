@@ -75,7 +75,7 @@ def test_fused_and_unfused_attention_give_the_same_model(transformer: Transforme
 
 
 def test_too_long_a_sequence_is_refused_with_the_numbers(transformer: Transformer) -> None:
-    with pytest.raises(ValueError, match="sequence is 65 tokens, the limit is 64"):
+    with pytest.raises(ValueError, match="sequence has 65 tokens; the limit is 64"):
         transformer.encode(torch.ones(1, 65, dtype=torch.long), torch.ones(1, 65, dtype=torch.bool))
 
 

@@ -1,4 +1,4 @@
-"""What the lecture's variants of the Transformer do, each by configuration."""
+"""The lecture's variants of the Transformer, each by configuration."""
 
 from itertools import product
 from typing import Any
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from model.config import TransformerConfig
 from model.decoding.search import greedy_search, greedy_search_uncached
-from model.networks.attention import masked
+from model.networks.attention import masked_attention
 from model.networks.layers import FeedForward
 from model.networks.masks import causal_mask, padding_mask
 from model.networks.matrices import translation_matrices
@@ -38,7 +38,7 @@ def encoded(model: Transformer, ids: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("positions", POSITIONS)
 @torch.inference_mode()
 def test_only_without_positions_an_encoder_sees_a_set(positions: str) -> None:
-    """Permuted tokens have permuted states, which is all that attention alone can tell of their order."""
+    """Permuted tokens have permuted states: attention alone does not see their order."""
     model = build(positions=positions)
     ids, order = torch.randperm(V)[:S].unsqueeze(0), torch.randperm(S)
     same = torch.allclose(encoded(model, ids)[:, order], encoded(model, ids[:, order]), atol=1e-5)
@@ -80,13 +80,13 @@ def test_an_encoder_under_a_causal_mask_is_a_decoder_of_its_own(positions: str) 
     encoder = Encoder(2, layer).eval()
     x, changed = torch.randn(2, T, E), torch.randn(2, T, E)
     changed[:, :-1] = x[:, :-1]
-    before, after = (encoder(y, masked(causal_mask(T))) for y in (x, changed))
+    before, after = (encoder(y, masked_attention(causal_mask(T))) for y in (x, changed))
     torch.testing.assert_close(before[:, :-1], after[:, :-1])
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_too_long_a_sequence_is_refused_with_the_numbers(positions: str) -> None:
-    with pytest.raises(ValueError, match="sequence is 65 tokens, the limit is 64"):
+    with pytest.raises(ValueError, match="sequence has 65 tokens; the limit is 64"):
         encoded(build(positions=positions), torch.ones(1, 65, dtype=torch.long))
 
 
@@ -129,10 +129,10 @@ def test_feed_forward_networks_are_their_formulas() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"positions": "rotary", "d_model": 21}, "need an even head_dim, and d_model 21 / n_heads 3 is 7"),
-        ({"positions": "rotary", "d_encoder": 15}, "need an even head_dim, and d_encoder 15 / n_heads 3 is 5"),
-        ({"n_heads": 5}, "d_model 24 is not a multiple of n_heads 5"),
-        ({"d_encoder": 25}, "d_encoder 25 is not a multiple of n_heads 3"),
+        ({"positions": "rotary", "d_model": 21}, "`d_model` / `n_heads` is 7; .* an even number"),
+        ({"positions": "rotary", "d_encoder": 15}, "`d_encoder` / `n_heads` is 5; .* an even number"),
+        ({"n_heads": 5}, "`d_model` is 24; it must be a multiple of `n_heads`, 5"),
+        ({"d_encoder": 25}, "`d_encoder` is 25; it must be a multiple of `n_heads`, 3"),
     ],
 )
 def test_widths_that_heads_cannot_share_are_refused_with_the_numbers(values: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""The file of weights: what is written is read, from places where a processor reads fast; the rest is refused."""
+"""The file of weights: it returns what was written, aligned for fast reading; anything else is refused."""
 
 import json
 from pathlib import Path
@@ -9,13 +9,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from model.weights import (
-    ALIGNMENT,
+    CACHE_LINE,
     SCALES,
     WEIGHTS,
-    Unset,
     WeightsError,
-    give_weights,
-    in_float,
+    WithoutInitialization,
+    assign_weights,
+    dequantize,
     read_weights,
     write_weights,
 )
@@ -53,28 +53,28 @@ def test_whole_cache_lines_and_all_numbers_are_aligned(tmp_path: Path) -> None:
     header = json.loads(content[8:start])
     for name, tensor in TENSORS.items():
         place = start + header[name]["data_offsets"][0]
-        assert place % (tensor.element_size() if tensor.nbytes % ALIGNMENT else ALIGNMENT) == 0, name
+        assert place % (tensor.element_size() if tensor.nbytes % CACHE_LINE else CACHE_LINE) == 0, name
 
 
 def test_bytes_are_multiplied_by_the_scale_of_their_row() -> None:
     numbers, scales = torch.randint(-90, 91, (3, 5), dtype=torch.int8), torch.rand(3, 1)
-    assert torch.equal(in_float("w", {"w": numbers, "w" + SCALES: scales}), numbers * scales)
+    assert torch.equal(dequantize("w", {"w": numbers, "w" + SCALES: scales}), numbers * scales)
 
 
 def test_bytes_are_divided_by_the_smoothing_of_their_column() -> None:
     numbers, scales = torch.randint(-90, 91, (3, 5), dtype=torch.int8), torch.rand(3, 1)
     stored = {"layer.weight": numbers, "layer.weight.scales": scales, "layer.smoothing": torch.rand(5) + 0.1}
-    assert torch.equal(in_float("layer.weight", stored), numbers * scales / stored["layer.smoothing"])
+    assert torch.equal(dequantize("layer.weight", stored), numbers * scales / stored["layer.smoothing"])
     stored["layer.smoothing"] = torch.ones(3)
-    with pytest.raises(WeightsError, match=r"the smoothing of layer\.weight is not a number for each column"):
-        in_float("layer.weight", stored)
+    with pytest.raises(WeightsError, match=r"the smoothing of layer\.weight must be a number for each column"):
+        dequantize("layer.weight", stored)
 
 
 def test_a_model_shares_what_is_stored_in_its_type_and_never_writes_the_file(tmp_path: Path) -> None:
     tensors = {"weight": torch.randn(4, 3), "bias": torch.randn(4).half()}
     write_weights(tmp_path / WEIGHTS, tensors)
     stored, model = read_weights(tmp_path / WEIGHTS), nn.Linear(3, 4)
-    give_weights(model, stored)
+    assign_weights(model, stored)
     assert model.weight.data_ptr() == stored["weight"].data_ptr()
     assert model.bias.dtype == torch.float32
     assert torch.equal(model.bias, tensors["bias"].float())
@@ -89,7 +89,7 @@ def test_what_is_read_next_gets_no_random_numbers_before(monkeypatch: pytest.Mon
 
     for name in ("normal_", "uniform_"):
         monkeypatch.setattr(torch.Tensor, name, refuse)
-    with Unset():
+    with WithoutInitialization():
         layers = [nn.Linear(3, 4), nn.Embedding(5, 3), nn.LSTM(3, 4), nn.LayerNorm(3)]
         table = torch.arange(3.0)
     assert layers[0].weight.shape == (4, 3)
@@ -113,12 +113,12 @@ def test_what_is_read_next_gets_no_random_numbers_before(monkeypatch: pytest.Mon
 def test_what_does_not_fit_is_refused(changes: dict[str, Tensor | None], sentence: str) -> None:
     tensors = {"weight": torch.zeros(4, 3), "bias": torch.zeros(4)} | changes
     with pytest.raises(WeightsError, match=sentence):
-        give_weights(nn.Linear(3, 4), {name: tensor for name, tensor in tensors.items() if tensor is not None})
+        assign_weights(nn.Linear(3, 4), {name: tensor for name, tensor in tensors.items() if tensor is not None})
 
 
 def test_scales_of_activations_are_nothing_that_a_model_computes_with() -> None:
     layer = nn.Linear(3, 4)
-    give_weights(
+    assign_weights(
         layer,
         {"weight": torch.ones(4, 3).half(), "bias": torch.ones(4), "input.step": torch.ones(())},
     )

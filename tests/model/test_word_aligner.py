@@ -20,8 +20,8 @@ def test_an_aligner_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPat
 
 
 def test_links_of_the_first_pairs_come_in_their_order_source_before_target() -> None:
-    """The aligner draws samples without a seed and misses some links. Those of another pair, or read from target to
-    source, agree in a third: each translation has an order of its own.
+    """The aligner samples without a seed and misses some links. Links of another pair, or of the wrong direction, agree
+    in a third: each translation has its own order.
     """
     pytest.importorskip("eflomal")
     random = np.random.default_rng(1)

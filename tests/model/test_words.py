@@ -1,7 +1,7 @@
 import pytest
 from tokenizers import Tokenizer
 
-from model.words import word_columns, words
+from model.words import word_columns, word_spans
 
 
 @pytest.mark.parametrize(
@@ -16,13 +16,13 @@ from model.words import word_columns, words
     ],
 )
 def test_a_text_is_split_into_words(text: str, expected: list[str]) -> None:
-    assert [text[start:end] for start, end in words(text)] == expected
+    assert [text[start:end] for start, end in word_spans(text)] == expected
 
 
 def test_every_token_is_in_the_word_it_begins_in(tokenizer: Tokenizer) -> None:
     text = "  Two men are playing, aren't they? 🙂"
     encoding = tokenizer.encode(text)
-    spans = words(text)
+    spans = word_spans(text)
     columns = word_columns(text, spans, encoding.offsets)
     assert columns.shape == (len(encoding), len(spans) + 1)
     assert (columns.sum(axis=1) == 1).all()
@@ -35,6 +35,6 @@ def test_every_token_is_in_the_word_it_begins_in(tokenizer: Tokenizer) -> None:
 def test_the_end_of_a_sequence_and_white_space_are_in_no_word(tokenizer: Tokenizer) -> None:
     text = "A  dog"
     encoding = tokenizer.encode(text)
-    columns = word_columns(text, words(text), encoding.offsets)
+    columns = word_columns(text, word_spans(text), encoding.offsets)
     nowhere = [token for token, column in zip(encoding.tokens, columns, strict=True) if column[-1]]
     assert nowhere == ["Ġ", "</s>"]

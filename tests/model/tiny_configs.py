@@ -37,7 +37,7 @@ TRAINING: Section = {
 def configured(
     model: Section, name: str = "tiny", data: Section | None = None, training: Section | None = None, **others: Any
 ) -> Experiment:
-    """An experiment with a model; what is not given are a corpus that nobody reads and a training of one step."""
+    """Return an experiment with a model; by default with a corpus that nobody reads and one training step."""
     return Experiment.model_validate(
         {
             "name": name,

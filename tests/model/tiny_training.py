@@ -1,4 +1,4 @@
-"""What the tests that train have in common: a few sentences, and a run that is killed."""
+"""Shared by tests of training: a few sentences, and a run that is killed."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ WARNINGS = [
     pytest.mark.filterwarnings("ignore::FutureWarning:lightning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
-"""Lightning's own: it warns of few workers and of a progress bar's arithmetic in runs of seconds."""
+"""Warnings of Lightning, about few workers and a progress bar of runs that take seconds."""
 
 
 def classifier_experiment() -> Experiment:
@@ -37,7 +37,7 @@ def classifier_experiment() -> Experiment:
 
 
 def lines(rows: list[tuple[str, str]]) -> str:
-    """As in a corpus."""
+    """Write rows as lines of a corpus."""
     return "".join(f"{left}\t{right}\n" for left, right in rows)
 
 

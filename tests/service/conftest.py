@@ -8,11 +8,12 @@ import pytest
 import uvicorn
 
 from service.base.artifact import Artifact, read_artifact
-from service.base.errors import ReloadRefused
+from service.base.errors import ReloadRefused, RequestError
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
-from service.models.catalog import Models, load_models
+from service.models.assembly import load_catalog
+from service.models.catalog import Catalog
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
@@ -25,13 +26,13 @@ Client = httpx.AsyncClient
 Serve = Callable[..., AbstractAsyncContextManager[Client]]
 
 
-def problem(response: httpx.Response, status: int) -> dict[str, Any]:
-    """The body of an error, which must be a whole problem."""
-    assert response.status_code == status, response.text
+def problem(response: httpx.Response, error: type[RequestError]) -> dict[str, Any]:
+    """Return the body of an answer, which must be a whole problem of this error."""
+    assert response.status_code == error.status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     body: dict[str, Any] = response.json()
-    assert body.keys() - {"errors"} == {"type", "title", "status", "detail", "request_id"}
-    assert body["status"] == status
+    assert body.keys() - {"errors"} == {"type", "code", "title", "status", "detail", "request_id"}
+    assert (body["code"], body["type"], body["status"]) == (error.code, f"errors#{error.code}", error.status)
     assert body["request_id"] == response.headers["X-Request-ID"]
     assert "Server-Timing" in response.headers
     return body
@@ -93,7 +94,7 @@ class NoOrigin:
         raise ReloadRefused("nobody loads models here")
 
 
-def server_of(models: Models, metrics: Metrics, settings: Settings, **options: Any) -> Server:
+def server_of(models: Catalog, metrics: Metrics, settings: Settings, **options: Any) -> Server:
     """A real server, on a port that the system chooses.
 
     Args:
@@ -110,14 +111,14 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def running(
-        models: Models | None = None,
+        models: Catalog | None = None,
         metrics: Metrics | None = None,
         **settings: object,
     ) -> AsyncIterator[Client]:
         defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
-        models = models or load_models(configured, metrics)
+        models = models or load_catalog(configured, metrics)
         serving = Serving(configured.probe_interval_s, models)
         app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload)
         app.state.serving = serving
@@ -129,6 +130,6 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
     return running
 
 
-async def until_warm(models: Models, unready: str = "starting") -> None:
+async def until_warm(models: Catalog, unready: str = "starting") -> None:
     """Wait until no engine is unready for this reason."""
     await until(lambda: unready not in (models.unready_reason() or ""))

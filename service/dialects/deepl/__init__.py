@@ -13,7 +13,7 @@ from service.dialects.deepl.translate import add_translate
 from service.http.access import Access
 from service.http.bodies import fields_of, form_or_json
 from service.http.dialect import Dialect
-from service.models.serving import Serving
+from service.models.models import Models
 
 PARTS = ("translate", "languages", "usage", "glossary-language-pairs", "glossaries", "document")
 NO_LIMIT = 10**12
@@ -25,28 +25,26 @@ class DeepLUsage(BaseModel):
     character_limit: int = NO_LIMIT
 
 
-def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
     router = DEEPL.router(access.guards(KEY), form_or_json)
-    add_translate(router, serving, settings)
-    add_glossaries(router, serving)
+    add_translate(router, models)
+    add_glossaries(router, models)
     uploads = DEEPL.router(access.guards(KEY), read_form)
-    add_documents(router, uploads, serving, settings)
+    add_documents(router, uploads, models, settings)
 
     @router.get("/v2/languages", response_model_exclude_none=True)
     async def list_languages(http: Request) -> list[languages.DeepLLanguage]:
         """Those that are translated, or with the type target those that are translated into."""
         kind = (await fields_of(http)).get("type") or "source"
         if kind not in ("source", "target"):
-            raise InvalidFields([(("type",), "it is source or target")])
-        with serving.use() as models:
-            directions = models.directions(None)
+            raise InvalidFields([(("type",), "must be source or target")])
+        directions = models.catalog.directions(None)
         return languages.sources(directions) if kind == "source" else languages.targets(directions)
 
     @router.get("/v2/usage")
     async def usage(_: Request) -> DeepLUsage:
         """How much was translated."""
-        with serving.use() as models:
-            return DeepLUsage(character_count=models.metrics.n_characters())
+        return DeepLUsage(character_count=models.catalog.metrics.n_characters())
 
     return [router, uploads]
 

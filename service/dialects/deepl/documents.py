@@ -13,11 +13,11 @@ from service.base.settings import Settings
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, languages
 from service.http.bodies import form_or_json
-from service.http.files import A_FILE, as_file, name_of
+from service.http.files import FILE_ANSWER, as_file, name_of
 from service.http.json_route import validated
 from service.http.stores import stores_of
 from service.jobs.job import Job
-from service.models.serving import Serving
+from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 
 
@@ -67,7 +67,7 @@ async def read_form(_: type[Any], request: Request) -> DeepLDocument:
     return form
 
 
-def add_documents(router: APIRouter, uploads: APIRouter, serving: Serving, settings: Settings) -> None:
+def add_documents(router: APIRouter, uploads: APIRouter, models: Models, settings: Settings) -> None:
     """A document is known by its id and its key alone.
 
     Args:
@@ -79,8 +79,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, serving: Serving, setti
         """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
         name = name_of(form.filename or form.file.filename)
         _refuse_other_format(form, name)
-        with serving.use() as models:
-            source, target = languages(form, models.directions(None))
+        source, target = languages(form, models.catalog.directions(None))
         given = {"text": "-", "source": source, "target": target, "glossary_id": glossary_id_of(form)}
         native = validated(TranslateRequest, given)
         try:
@@ -94,7 +93,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, serving: Serving, setti
         """How far it is."""
         return DeepLDocumentStatus.of(await stores_of(http).documents.get(document_id, request.document_key))
 
-    @router.post("/v2/document/{document_id}/result", response_class=Response, responses=A_FILE)
+    @router.post("/v2/document/{document_id}/result", response_class=Response, responses=FILE_ANSWER)
     async def document_result(request: DeepLDocumentKey, http: Request, document_id: str) -> Response:
         """The translated file."""
         return as_file(*await stores_of(http).documents.result(document_id, request.document_key))
@@ -104,4 +103,4 @@ def _refuse_other_format(form: DeepLDocument, name: str) -> None:
     """Raises InvalidFields: it is to be written as another kind of file."""
     ending = PurePath(name).suffix.removeprefix(".").lower()
     if form.output_format and form.output_format.lower() != ending:
-        raise InvalidFields([(("output_format",), f"a file of {ending} is written as such")])
+        raise InvalidFields([(("output_format",), f"must be {ending}, as the file")])

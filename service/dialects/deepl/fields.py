@@ -15,7 +15,7 @@ def _listed(value: Any) -> Any:
 
 def _refused(value: Any) -> Any:
     if value:
-        raise ValueError("there are none here")
+        raise ValueError("is not supported here")
     return value
 
 

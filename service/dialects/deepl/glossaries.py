@@ -26,25 +26,22 @@ from service.glossaries.entries import as_tsv, of_csv, of_tsv
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.stores import stores_of
 from service.models.directions import Directions
-from service.models.serving import Serving
+from service.models.models import Models
 from service.text.languages import are_same
 
 TSV = "text/tab-separated-values"
 
 
-def add_glossaries(router: APIRouter, serving: Serving) -> None:
+def add_glossaries(router: APIRouter, models: Models) -> None:
     """The routes of both versions, of the same glossaries. Whatever waits for the disk does so in a thread."""
 
     async def read(given: Sequence[DeepLDictionary]) -> dict[Pair, dict[str, str]]:
-        with serving.use() as models:
-            directions = models.directions(None)
-        return await _in_thread(_read, given, directions)
+        return await _in_thread(_read, given, models.catalog.directions(None))
 
     @router.get("/v2/glossary-language-pairs")
     async def list_pairs(_: Request) -> DeepLPairs:
         """Languages that glossaries are used for: all that are translated."""
-        with serving.use() as models:
-            return DeepLPairs(supported_languages=_pairs(models.directions(None)))
+        return DeepLPairs(supported_languages=_pairs(models.catalog.directions(None)))
 
     @router.post("/v2/glossaries", status_code=201)
     async def create(request: DeepLGlossary, http: Request) -> DeepLGlossaryInfo:
@@ -94,7 +91,7 @@ def add_glossaries(router: APIRouter, serving: Serving) -> None:
     async def update(request: DeepLGlossaryUpdate, http: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
         """Give it another name, and add entries."""
         if request.name is None and not request.dictionaries:
-            raise UnprocessableRequest("there is neither a name nor a dictionary to change")
+            raise UnprocessableRequest("`name` or `dictionaries` is required")
         dictionaries = await read(request.dictionaries)
         return _of_all_pairs(await _in_thread(_store(http).update, glossary_id, request.name, dictionaries))
 
@@ -140,7 +137,7 @@ def _read(given: Sequence[DeepLDictionary], directions: Directions) -> dict[Pair
     for one in given:
         pair = served_source(one.source_lang, directions), served_target(one.target_lang, directions)
         if pair in dictionaries:
-            raise UnprocessableRequest(f"there are two dictionaries from {one.source_lang} to {one.target_lang}")
+            raise UnprocessableRequest(f"Two dictionaries are from {one.source_lang} to {one.target_lang}")
         dictionaries[pair] = (of_csv if one.entries_format == "csv" else of_tsv)(one.entries)
     return dictionaries
 
@@ -159,14 +156,14 @@ def _pair_of(glossary: Glossary, source: str, target: str) -> Pair:
     for one in glossary.dictionaries:
         if are_same(one.source, source) and are_same(one.target, target):
             return one.source, one.target
-    raise UnknownGlossary(f"the glossary {glossary.name!r} has no dictionary from {source} to {target}")
+    raise UnknownGlossary(f"Glossary {glossary.name!r} has no dictionary from {source} to {target}")
 
 
 def _of_one_pair(glossary: Glossary) -> DeepLGlossaryInfo:
     """Raises UnknownGlossary: it has none, or several."""
     if len(glossary.dictionaries) != 1:
         n = len(glossary.dictionaries)
-        raise UnknownGlossary(f"the glossary {glossary.name!r} has {n} dictionaries: ask for /v3/glossaries")
+        raise UnknownGlossary(f"Glossary {glossary.name!r} has {n} dictionaries; use /v3/glossaries")
     info = _of_all_pairs(glossary)
     return DeepLGlossaryInfo(**vars(info.dictionaries[0]), **info.model_dump(exclude={"dictionaries"}))
 

@@ -77,7 +77,7 @@ def _variety(code: str, names: Iterable[str]) -> str | None:
 
 
 def _refuse(field: str, code: str, codes: list[str]) -> str:
-    raise InvalidFields([((field,), f"{code} is not served, {some(codes)} are")])
+    raise InvalidFields([((field,), f"must be one of {some(codes)}, not {code}")])
 
 
 def _sources(directions: Directions) -> list[str]:

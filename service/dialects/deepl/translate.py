@@ -4,17 +4,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from service.base.errors import UnprocessableRequest
-from service.base.settings import Settings
 from service.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.dialects.deepl.languages import code_of, served_source, served_target
 from service.http.bodies import as_native
-from service.http.limits import within_limits
-from service.http.stores import stores_of
 from service.markup.xml import is_well_formed
-from service.models import dispatch
-from service.models.directions import Directions
-from service.models.serving import Serving
-from service.models.sources import AUTO
+from service.models.directions import AUTO, Directions
+from service.models.models import Models
 from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 
@@ -38,7 +33,7 @@ class DeepLTranslations(BaseModel):
     translations: list[DeepLTranslation] = Field(description="One for each text, in order.")
 
 
-def add_translate(router: APIRouter, serving: Serving, settings: Settings) -> None:
+def add_translate(router: APIRouter, models: Models) -> None:
     """The route for texts."""
 
     @router.post("/v2/translate", response_model_exclude_none=True)
@@ -46,15 +41,11 @@ def add_translate(router: APIRouter, serving: Serving, settings: Settings) -> No
         """Translate texts, each from its own language if none is named."""
         _refuse_malformed(request)
         texts = [text for text in request.text if text]
-        with serving.use() as models:
-            source, target = languages(request, models.directions(None))
-            found: list[Translation] = []
-            if texts:
-                native = _native(request, texts, source, target)
-                timeout_s = within_limits(native, settings)
-                glossaries = stores_of(http).glossaries
-                answer = await dispatch.translate(models, native, timeout_s, http.state.timing, glossaries=glossaries)
-                found = answer.translations
+        source, target = languages(request, models.catalog.directions(None))
+        found: list[Translation] = []
+        if texts:
+            answer = await models.translate(_native(request, texts, source, target), http.state.context)
+            found = answer.translations
         remaining = iter(found)
         answered = [_answered(request, text, next(remaining) if text else None, target) for text in request.text]
         return DeepLTranslations(translations=answered)

@@ -22,12 +22,9 @@ from service.http.access import Access, Credentials
 from service.http.bodies import as_native, fields_of, form_or_json
 from service.http.dialect import Dialect, ErrorBody
 from service.http.json_route import Body, validated
-from service.http.limits import within_limits
-from service.models import dispatch
-from service.models.catalog import Models
-from service.models.directions import Directions
-from service.models.serving import Serving
-from service.models.sources import AUTO
+from service.models.catalog import Catalog
+from service.models.directions import AUTO, Directions
+from service.models.models import Models
 from service.schemas.answers import DetectedLanguage, Translation
 from service.schemas.requests import DetectRequest, TranslateRequest
 from service.text.languages import are_same, english_name
@@ -50,7 +47,7 @@ class LibreTranslateError(ErrorBody):
 
 
 class Disabled(RequestError):  # noqa: N818
-    status, title = 403, "Forbidden"
+    status = 403
 
 
 class LibreTranslateRequest(BaseModel):
@@ -111,7 +108,7 @@ class Health(BaseModel):
     status: str = "ok"
 
 
-def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
     keyed = LIBRETRANSLATE.router(access.guards(Credentials(_key, "api_key", None)), _fields)
     free = LIBRETRANSLATE.router(access.guards(None))
 
@@ -119,15 +116,13 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     async def translate(request: LibreTranslateRequest, http: Request) -> LibreTranslation:
         """Translate a text or a list of texts."""
         texts, n_alternatives = _wanted(request, settings)
-        with serving.use() as models:
-            directions = models.directions(None)
-            native = _native(request, texts, n_alternatives, models)
-            timeout_s = within_limits(native, settings)
-            try:
-                answer = await dispatch.translate(models, native, timeout_s, http.state.timing)
-            except UnprocessableRequest:
-                _refuse_languages(str(request.source), str(request.target), directions)
-                raise
+        catalog = models.catalog
+        try:
+            native = _native(request, texts, n_alternatives, catalog)
+            answer = await models.translate(native, http.state.context)
+        except UnprocessableRequest:
+            _refuse_languages(str(request.source), str(request.target), catalog.directions(None))
+            raise
         return _as_asked(request, texts, answer.translations, n_alternatives)
 
     @keyed.post("/libretranslate/detect")
@@ -136,16 +131,13 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         if not request.q:
             raise BadRequest("Invalid request: missing q parameter")
         native = validated(DetectRequest, {"text": request.q})
-        timeout_s = within_limits(native, settings)
-        with serving.use() as models:
-            answer = await dispatch.detect(models, native, timeout_s, http.state.timing)
+        answer = await models.detect(native, http.state.context)
         return [_detected(one) for one in answer.detections[0].languages] or [_detected(None)]
 
     @free.get("/libretranslate/languages")
     async def list_languages(_: Request) -> list[LibreLanguage]:
         """Which languages are translated into which."""
-        with serving.use() as models:
-            reachable = models.directions(None).reachable()
+        reachable = models.catalog.directions(None).reachable()
         return [
             LibreLanguage(
                 code=one.language, name=one.name, targets=sorted({*one.targets, *one.through_pivot, one.language})
@@ -156,8 +148,8 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     @free.get("/libretranslate/frontend/settings")
     async def frontend_settings(_: Request) -> FrontendSettings:
         """What a page needs to know."""
-        with serving.use() as models:
-            target = next((one.targets[0] for one in models.directions(None).reachable() if one.targets), "en")
+        reachable = models.catalog.directions(None).reachable()
+        target = next((one.targets[0] for one in reachable if one.targets), "en")
         languages = Languages(
             source=NamedLanguage(code=AUTO, name="Auto Detect"),
             target=NamedLanguage(code=target, name=english_name(target)),
@@ -173,9 +165,9 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     @free.get("/libretranslate/health")
     async def health(_: Request) -> Health:
         """Whether texts are translated now."""
-        reason = serving.unready_reason()
+        reason = models.unready_reason()
         if reason is not None:
-            raise NotReady(reason)
+            raise NotReady(f"Not ready: {reason}")
         return Health()
 
     @free.post("/libretranslate/suggest", responses=LIBRETRANSLATE.documented(403))
@@ -184,8 +176,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         raise Disabled("Suggestions are disabled on this server.")
 
     def refuse(source: str, target: str) -> None:
-        with serving.use() as models:
-            _refuse_languages(source, target, models.directions(None))
+        _refuse_languages(source, target, models.catalog.directions(None))
 
     add_files(keyed, free, settings, refuse)
     return [keyed, free]
@@ -231,11 +222,13 @@ def _wanted(request: LibreTranslateRequest, settings: Settings) -> tuple[list[st
     return texts, max(0, n_alternatives)
 
 
-def _native(request: LibreTranslateRequest, texts: list[str], n_alternatives: int, models: Models) -> TranslateRequest:
+def _native(
+    request: LibreTranslateRequest, texts: list[str], n_alternatives: int, catalog: Catalog
+) -> TranslateRequest:
     options: dict[str, Any] = {}
     text_format = request.format or TEXT
     if n_alternatives and text_format == TEXT:
-        own = max(one.manifest.decoding.beam_size for one in models.translators if one.manifest.decoding)
+        own = max(one.manifest.decoding.beam_size for one in catalog.translators if one.manifest.decoding)
         options = {"alternatives": n_alternatives, "beam_size": max(n_alternatives + 1, own)}
     source = AUTO if (request.source or "").lower() == AUTO else request.source
     languages = {"source": source, "target": request.target}

@@ -12,7 +12,7 @@ from service.base.errors import BadRequest, UnknownDocument, UnprocessableReques
 from service.base.settings import Settings
 from service.documents.kinds import KINDS
 from service.http.bodies import fields_of
-from service.http.files import A_FILE, as_file, name_of, translated_name
+from service.http.files import FILE_ANSWER, as_file, name_of, translated_name
 from service.http.json_route import validated
 from service.http.stores import stores_of
 from service.schemas.requests import TranslateRequest
@@ -59,7 +59,7 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
         )
 
     @free.get(
-        "/libretranslate/download_file/{document_id}/{key}/{file_name}", response_class=Response, responses=A_FILE
+        "/libretranslate/download_file/{document_id}/{key}/{file_name}", response_class=Response, responses=FILE_ANSWER
     )
     async def download_file(http: Request, document_id: str, key: str, file_name: str) -> Response:  # noqa: ARG001
         """A file that was translated."""

@@ -1,6 +1,6 @@
 """The documentation of the HTTP interface: its OpenAPI document, and a page at /docs that shows it with Swagger UI.
 
-Swagger UI is that of the package fastapi-swagger, of which nothing but these files is used.
+Swagger UI is a set of files in the package fastapi-swagger; nothing else of that package is used.
 """
 
 import importlib.util
@@ -12,17 +12,17 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.http.compression import answer
+from service.http.compression import compressed_response
 from service.pages.static_files import StaticFile, page_routes
 
 FOLDER = Path(__file__).parent
 
 
 def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
-    """Both, and the files of the page.
+    """Return the routes of the OpenAPI document, of the page and of its files.
 
     Args:
-        openapi: what the document says; not called before it is asked for.
+        openapi: makes the document; called when the document is first asked for.
     """
     own = {"start.js": FOLDER / "start.js"}
     swagger = {name: _swagger_ui() / name for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")}
@@ -35,13 +35,13 @@ def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
 
     @router.api_route("/openapi.json", methods=["GET", "HEAD"])
     async def describe(request: Request) -> Response:
-        return await answer(document(), request, "application/json")
+        return await compressed_response(document(), request, "application/json")
 
     return router
 
 
 def _swagger_ui() -> Path:
-    """Where its files lie. The package is not imported."""
+    """Return the folder of Swagger UI's files, without importing the package."""
     package = importlib.util.find_spec("fastapi_swagger")
     assert package is not None, "it is a dependency"
     assert package.origin is not None

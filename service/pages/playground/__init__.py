@@ -1,4 +1,4 @@
-"""The playground: one page at / that shows what the service does. Its files lie beside this one."""
+"""The playground: a page at / that shows what the service does. Its files are in this folder."""
 
 from pathlib import Path
 
@@ -10,6 +10,6 @@ FOLDER = Path(__file__).parent
 
 
 def playground_routes() -> APIRouter:
-    """The page and its files."""
+    """Return the routes of the page and its files."""
     files = {path.name: StaticFile(path) for path in FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
     return page_routes("/", files.pop("index.html"), "/playground", files)

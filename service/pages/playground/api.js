@@ -22,8 +22,8 @@ export class Problem extends Error {
   /** @param {Response} response */
   static async of(response) {
     const body = await response.json().catch(() => ({}));
-    const detail = body.detail ?? `the service answered ${response.status} ${response.statusText}`.trim();
-    const named = /^(\w+): /.exec(detail);
+    const detail = body.detail ?? `The service answered ${response.status} ${response.statusText}`.trim();
+    const named = /^`(\w+)/.exec(detail);
     const fields = [...(body.errors ?? []).map((error) => String(error.loc[0])), ...(named ? [named[1]] : [])];
     return new Problem(response.status, detail, fields, Number(response.headers.get("retry-after")) || 1);
   }

@@ -65,8 +65,7 @@ export class Notice {
   }
 }
 
-/** A problem's detail begins in lower case and has no full stop. */
+/** A problem's detail has no full stop. */
 function sentence(detail) {
-  const begun = detail.charAt(0).toUpperCase() + detail.slice(1);
-  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+  return /[.!?]$/.test(detail) ? detail : `${detail}.`;
 }

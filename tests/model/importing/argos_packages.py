@@ -1,5 +1,4 @@
-"""Small packages of Argos Translate of either kind: pieces that SentencePiece has learnt, a model that has learnt to
-turn a sentence round, more or less."""
+"""Small packages of Argos Translate of either kind, with trained pieces and a model trained to reverse a sentence."""
 
 import io
 import json
@@ -45,7 +44,7 @@ Kind = Literal["opennmt", "opus"]
 def write_package(
     directory: Path, kind: Kind = "opennmt", quantization: str | None = None, metadata: Mapping[str, Any] = METADATA
 ) -> Path:
-    """The directory that is in a package's archive."""
+    """Write the directory that the archive of a package has."""
     directory.mkdir(parents=True, exist_ok=True)
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -66,7 +65,7 @@ def write_package(
 
 
 def pack(directory: Path, archive: Path) -> Path:
-    """As Argos Translate's index has it: a zip of one directory."""
+    """Pack a package like the index of Argos Translate: a zip with one directory."""
     with zipfile.ZipFile(archive, "w") as file:
         for path in sorted(directory.rglob("*")):
             file.write(path, Path("translate-en_pb-1_9") / path.relative_to(directory))
@@ -74,14 +73,14 @@ def pack(directory: Path, archive: Path) -> Path:
 
 
 class Argos:
-    """How Argos Translate asks CTranslate2 for sentences."""
+    """Translate sentences as Argos Translate does with CTranslate2."""
 
     def __init__(self, directory: Path) -> None:
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(directory / "sentencepiece.model"))
         self._translator = ctranslate2.Translator(str(directory / "model"), compute_type="float32", intra_threads=1)
 
     def translate(self, texts: list[str], prefix: str = "") -> list[list[str]]:
-        """The pieces of each translation, unknown ones as such."""
+        """Return the pieces of each translation, with unknown ones."""
         results = self._translator.translate_batch(
             [self.pieces.encode(text, out_type=str) for text in texts],
             target_prefix=[[prefix]] * len(texts) if prefix else None,

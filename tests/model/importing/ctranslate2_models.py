@@ -37,7 +37,7 @@ def random_spec(
     alignment: tuple[int, int] = (-1, 1),
     settings: Mapping[str, Any] | None = None,
 ) -> TransformerSpec:
-    """What OpenNMT-py's models are, unless asked for otherwise."""
+    """Build a model like OpenNMT-py's by default."""
     random = np.random.default_rng(7)
     layer, heads = alignment
     spec = TransformerSpec.from_config(
@@ -94,7 +94,7 @@ def random_spec(
 
 
 def opus_spec(**others: Any) -> TransformerSpec:
-    """What is made of OPUS-MT: post-norm, SiLU, all sines before all cosines, a target that begins with zeros."""
+    """Build a model as converted from OPUS-MT: post-norm, SiLU, sines before cosines, targets that begin with zeros."""
     settings = {"add_source_eos": True} | others.pop("settings", {})
     spec = random_spec(OPUS_TOKENS, pre_norm=False, activation=Activation.SWISH, settings=settings, **others)
     for side in (spec.encoder, spec.decoder):
@@ -104,7 +104,7 @@ def opus_spec(**others: Any) -> TransformerSpec:
 
 
 def save(spec: TransformerSpec, directory: Path, quantization: str | None = None) -> Path:
-    """The directory of a converted model."""
+    """Save a model as its converter does; return the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     spec.validate()
     spec.optimize(quantization)
@@ -120,7 +120,7 @@ def write_model(
     spec: str = "TransformerSpec",
     aliases: Mapping[str, str] | None = None,
 ) -> None:
-    """A model.bin of any version of the format, byte by byte."""
+    """Write a model.bin of any version of the format, byte by byte."""
 
     def text(string: str) -> bytes:
         return struct.pack("<H", len(string.encode()) + 1) + string.encode() + b"\0"
@@ -143,12 +143,12 @@ def write_model(
 
 
 def arrays_of(spec: TransformerSpec) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The variables and aliases of a specification that was saved."""
+    """Return the variables and aliases of a saved specification."""
     variables = dict(spec.variables(ordered=True))
     aliases = {alias: name for alias, name in variables.items() if isinstance(name, str)}
     return {name: value.numpy() for name, value in variables.items() if name not in aliases}, aliases
 
 
 def translator(directory: Path) -> ctranslate2.Translator:
-    """CTranslate2 itself, in float32."""
+    """Load a model with CTranslate2 in float32."""
     return ctranslate2.Translator(str(directory), compute_type="float32", intra_threads=1)

@@ -1,6 +1,6 @@
-"""Tiny encoders in directories as transformers saves them, with tokenizers in each of their formats, learned here.
+"""Tiny encoders in directories as transformers saves them, with tokenizers trained here in each format.
 
-Dimensions are all different, and weights so large that every token of a text changes what is made of it.
+All dimensions differ, and weights are so large that every token changes the result of a text.
 """
 
 import json
@@ -25,11 +25,11 @@ TEXTS = [
 ]
 SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40, "num_hidden_layers": 2}
 N_POSITIONS = 48
-"""Of tokens, special ones included: the last of the texts has more."""
+"""Number of positions; the last of the texts has more tokens."""
 
 
 def write_word_pieces(directory: Path) -> int:
-    """vocab.txt alone, as the older of BERT's directories have it; the number of tokens."""
+    """Write only vocab.txt, as in older directories of BERT; return the number of tokens."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -43,7 +43,7 @@ def write_word_pieces(directory: Path) -> int:
 
 
 def write_tokenizer_json(directory: Path) -> int:
-    """tokenizer.json as sentence-transformers saves it: with truncation and padding, which serving must not do."""
+    """Write a tokenizer.json with truncation and padding, as sentence-transformers does; serving must not use them."""
     n_tokens = write_word_pieces(directory)
     fast = transformers.BertTokenizer.from_pretrained(directory).backend_tokenizer
     fast.enable_truncation(16)
@@ -54,7 +54,7 @@ def write_tokenizer_json(directory: Path) -> int:
 
 
 def write_byte_pairs(directory: Path) -> int:
-    """RoBERTa's vocab.json and merges.txt."""
+    """Write RoBERTa's vocab.json and merges.txt."""
     tokenizer = ByteLevelBPETokenizer()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     tokenizer.train_from_iterator(TEXTS, vocab_size=330, special_tokens=special, show_progress=False)
@@ -63,7 +63,7 @@ def write_byte_pairs(directory: Path) -> int:
 
 
 def write_sentence_pieces(directory: Path) -> int:
-    """XLM-RoBERTa's sentencepiece.bpe.model, of which a unigram model was made."""
+    """Write XLM-RoBERTa's sentencepiece.bpe.model, a unigram model in spite of its name."""
     import sentencepiece  # prints at its first use
 
     sentencepiece.SentencePieceTrainer.train(
@@ -80,7 +80,7 @@ def write_sentence_pieces(directory: Path) -> int:
 
 
 def write_camembert_pieces(directory: Path) -> int:
-    """CamemBERT's, by the same name: special tokens stand before all pieces but the first, and a mask behind them."""
+    """Write CamemBERT's file of the same name: special tokens, all pieces but the first, and a mask."""
     return write_sentence_pieces(directory) + 3
 
 
@@ -109,15 +109,15 @@ FAMILIES: dict[str, tuple[str, Write, dict[str, Any]]] = {
         SIZES | {"max_position_embeddings": N_POSITIONS + 2, "pad_token_id": 1, "layer_norm_eps": 1e-5},
     ),
 }
-"""By model_type: the name in its classes, its tokenizer, and what its configuration has."""
+"""Class name, tokenizer and settings by model_type."""
 
 
 def write_encoder(directory: Path, family: str, kind: str, **changes: Any) -> Any:
-    """A directory, and transformers' own model of it.
+    """Write a directory and return the model of transformers in it.
 
     Args:
         kind: "Model", or "ForSequenceClassification".
-        changes: of the configuration.
+        changes: changes of the configuration.
     """
     directory.mkdir(parents=True, exist_ok=True)
     name, write_tokenizer, sizes = FAMILIES[family]
@@ -137,12 +137,12 @@ def randomize(model: nn.Module) -> None:
 
 
 def original_tokenizer(directory: Path) -> Any:
-    """transformers' own of a directory."""
+    """Load the tokenizer of a directory with transformers."""
     return transformers.AutoTokenizer.from_pretrained(directory)
 
 
 def original_ids(directory: Path, text: str) -> list[int]:
-    """What transformers reads, which takes names of special tokens in a text for these."""
+    """Return the ids of transformers, which reads names of special tokens in a text as these tokens."""
     tokenizer = original_tokenizer(directory)
     ids: list[int] = tokenizer(text, truncation=False, padding=False, split_special_tokens=True)["input_ids"]
     return ids
@@ -150,7 +150,7 @@ def original_ids(directory: Path, text: str) -> list[int]:
 
 @torch.inference_mode()
 def original_logits(model: Any, ids: list[int]) -> Tensor:
-    """Logits (C) of one sequence."""
+    """Return the logits (C) of one sequence."""
     found: Tensor = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.int64))
     logits: Tensor = found.logits[0]  # type: ignore[attr-defined]
     return logits
@@ -158,7 +158,7 @@ def original_logits(model: Any, ids: list[int]) -> Tensor:
 
 @torch.inference_mode()
 def original_states(model: Any, ids: list[int]) -> Tensor:
-    """Last hidden states (S, E) of one sequence."""
+    """Return the last hidden states (S, E) of one sequence."""
     found = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.int64))
     states: Tensor = found.last_hidden_state[0]
     return states
@@ -171,11 +171,11 @@ def write_modules(
     transformer: str = "",
     normalize: bool = True,
 ) -> list[nn.Linear]:
-    """What makes a directory of an encoder one of sentence-transformers, with its dense layers.
+    """Write the files of sentence-transformers around an encoder, with dense layers.
 
     Args:
-        pooling: its configuration.
-        dense: width, activation and whether there is a bias, of each layer.
+        pooling: the configuration of the pooling.
+        dense: width, activation and presence of a bias, for each layer.
         transformer: the folder of the encoder.
     """
     random = torch.Generator().manual_seed(11)

@@ -15,7 +15,7 @@ NLLB_CODES = ["deu_Latn", "eng_Latn", "fra_Latn", "rus_Cyrl", "zho_Hant"]
 
 
 def write_m2m100(directory: Path, family: Family, steps: int = 0, **changes: Any) -> M2M100ForConditionalGeneration:
-    """A model with its tokenizer, trained so many steps on a dozen sentences from English to French."""
+    """Write a model and its tokenizer, trained for some steps on a dozen sentences from English to French."""
     directory.mkdir(parents=True, exist_ok=True)
     size = _write_m2m100_tokenizer(directory) if family == "m2m100" else _write_nllb_tokenizer(directory)
     config = M2M100Config(
@@ -53,7 +53,7 @@ def write_m2m100(directory: Path, family: Family, steps: int = 0, **changes: Any
 
 
 def tokenizer_of(directory: Path, family: Family) -> Any:
-    """transformers' own, from English to French."""
+    """Load the tokenizer with transformers, from English to French."""
     if family == "m2m100":
         return M2M100Tokenizer.from_pretrained(directory, src_lang="en", tgt_lang="fr")
     return NllbTokenizer.from_pretrained(directory, src_lang="eng_Latn", tgt_lang="fra_Latn")
@@ -80,7 +80,7 @@ def _write_m2m100_tokenizer(directory: Path) -> int:
 
 
 def _write_nllb_tokenizer(directory: Path) -> int:
-    """As it was published: a language behind the text."""
+    """Write the published form of the tokenizer: a language after the text."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Metaspace("▁", prepend_scheme="always", split=True)

@@ -33,11 +33,11 @@ Pouvez-vous me dire où se trouve le bureau de poste le plus proche ?
 Le train pour le nord était encore en retard à cause de la neige.
 Nous avons compté 1 250 oiseaux sur le lac ; la plupart étaient des oies.
 Il a posé les clés sur la table, a pris son manteau et est parti sans un mot.""".splitlines()
-"""By our own hand."""
+"""Sentences that we wrote."""
 
 
 def train_sentencepiece(path: Path, texts: list[str], vocab_size: int = 180, model_type: str = "unigram") -> list[str]:
-    """Write a SentencePiece model; its pieces in order."""
+    """Write a SentencePiece model; return its pieces in order."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts * 20),
         model_prefix=str(path.with_suffix("")),
@@ -62,13 +62,13 @@ def write_marian(
     steps: int = 0,
     **changes: Any,
 ) -> MarianMTModel:
-    """A model with its tokenizer.
+    """Write a model and its tokenizer.
 
     Args:
-        targets: languages that it writes, of which a token tells.
-        separate: whether both sides have a vocabulary of their own.
-        steps: of training on the sentences above, so that translations end and are not all alike.
-        changes: of its MarianConfig.
+        targets: languages that it writes, each with a token.
+        separate: whether source and target have separate vocabularies.
+        steps: training steps on the sentences above, so that translations end and differ.
+        changes: changes of its MarianConfig.
     """
     directory.mkdir(parents=True, exist_ok=True)
     source = train_sentencepiece(directory / "source.spm", ENGLISH)
@@ -159,7 +159,7 @@ def _train(model: MarianMTModel, tokenizer: MarianTokenizer, code: str, steps: i
 
 
 def tokenizer_of(directory: Path) -> MarianTokenizer:
-    """transformers' own, of a directory written above."""
+    """Load the tokenizer of a directory written above with transformers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it recommends a package that it does not use here
         return MarianTokenizer.from_pretrained(directory)

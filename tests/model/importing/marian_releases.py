@@ -62,7 +62,7 @@ KINDS: dict[str, dict[str, Any]] = {
 def write_release(
     directory: Path, kind: str = "tied", labels: Sequence[str] = (), separate: bool | None = None, **options: Any
 ) -> dict[str, np.ndarray]:
-    """A release of English to French; its arrays by their names."""
+    """Write a release from English to French; return its arrays by name."""
     directory.mkdir()
     (directory / "source.spm").write_bytes(spm_of(ENGLISH, 90))
     (directory / "target.spm").write_bytes(spm_of(FRENCH, 80))
@@ -89,7 +89,7 @@ def write_release(
 
 
 def spm_of(texts: Sequence[str], size: int) -> bytes:
-    """A SentencePiece model."""
+    """Write a SentencePiece model."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(list(texts) * 8), model_writer=model, vocab_size=size, hard_vocab_limit=False,
@@ -99,7 +99,7 @@ def spm_of(texts: Sequence[str], size: int) -> bytes:
 
 
 def pieces_of(path: Path) -> list[str]:
-    """As OPUS-MT numbers them: </s> and <unk> first."""
+    """Number pieces as OPUS-MT does: </s> and <unk> first."""
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
     return ["</s>", "<unk>", *(processor.id_to_piece(i) for i in range(3, len(processor)))]
 
@@ -153,7 +153,7 @@ def random_arrays(options: Mapping[str, Any], n_source: int, n_target: int) -> d
 def logits(
     arrays: Mapping[str, np.ndarray], activation: str, tied: bool, source: Sequence[int], target: Sequence[int]
 ) -> np.ndarray:
-    """(T, V), of every target token given those before it."""
+    """Return the log-probabilities (T, V) of every target token given those before it."""
     w = {name: array.astype(np.float64) for name, array in arrays.items()}
 
     def norm(x: np.ndarray, name: str) -> np.ndarray:

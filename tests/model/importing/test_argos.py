@@ -1,4 +1,4 @@
-"""Packages of Argos Translate, held against SentencePiece and CTranslate2 as it asks them."""
+"""Packages of Argos Translate, compared with SentencePiece and CTranslate2 as it uses them."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ import torch
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.config import Language, TransformerConfig
 from model.decoding.search import beam_search
-from model.importing.argos import read
+from model.importing.argos import import_directory
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.networks.transformer import Transformer
@@ -34,7 +34,7 @@ def package(request: pytest.FixtureRequest, packages: dict[str, Path]) -> Path:
 
 @pytest.fixture
 def copied(packages: dict[str, Path], tmp_path: Path) -> Path:
-    """A package that a test may spoil."""
+    """Return a copy of a package that a test may change."""
     return shutil.copytree(packages["opennmt"], tmp_path / "package")
 
 
@@ -64,7 +64,7 @@ def test_texts_are_cut_as_sentencepiece_cuts_them(package: Path, checkpoint: Che
 
 
 def test_translations_are_those_of_argos_translate(package: Path, checkpoint: Checkpoint) -> None:
-    """But for some beams: those of CTranslate2 stay as wide when a hypothesis has ended, and end with the fourth."""
+    """Except for some beams: CTranslate2 keeps the beam width when a hypothesis ends, and stops with the fourth."""
     model, argos, texts = checkpoint.model, Argos(package), SENTENCES + FRENCH
     assert isinstance(model, Transformer)
     decoding, same = checkpoint.config.decoding, 0
@@ -93,64 +93,64 @@ def test_weights_that_only_some_processors_compute_with_are_read(tmp_path: Path,
 
 
 def test_what_is_not_followed_is_told(package: Path) -> None:
-    unknown, splitter = read(package, Options()).notes
+    unknown, splitter = import_directory(package, Options()).notes
     assert "replace_unknowns" in unknown
     assert splitter == "the package brings a model that finds sentences (stanza); here the service finds them"
 
 
 def test_a_user_may_name_model_and_languages(package: Path) -> None:
-    config = read(package, Options("mine", ("eng",), ("pt-BR",))).config
+    config = import_directory(package, Options("mine", ("eng",), ("pt-BR",))).config
     assert isinstance(config.model, TransformerConfig)
     assert (config.name, config.model.source, config.model.target) == ("mine", "eng", "pt-BR")
-    with pytest.raises(ModelImportError, match="a package has one target language, and named are: pt, fr"):
-        read(package, Options(targets=("pt", "fr")))
+    with pytest.raises(ModelImportError, match="`--target` must name one language, not pt, fr"):
+        import_directory(package, Options(targets=("pt", "fr")))
 
 
 def test_a_package_may_name_the_token_with_which_targets_begin(copied: Path) -> None:
     _describe(copied, METADATA | {"target_prefix": ","})
-    imported = read(copied, Options())
+    imported = import_directory(copied, Options())
     assert isinstance(imported.config.model, TransformerConfig)
     assert imported.vocabulary is not None
     expected = Language(code="pb", target_prefix=(imported.vocabulary.target[","],))
     assert imported.config.model.target == (expected,)
     _describe(copied, METADATA | {"target_prefix": "__pt__"})
     with pytest.raises(ModelImportError, match=r"^the vocabulary has no __pt__$"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 @pytest.mark.parametrize("name", ["sentencepiece.model", "model/model.bin", "model/config.json"])
 def test_a_missing_file_is_named(copied: Path, name: str) -> None:
     (copied / name).unlink()
     with pytest.raises(ModelImportError, match=f"^{Path(name).name} is missing$"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 @pytest.mark.parametrize(
     ("metadata", "sentence"),
     [
-        (METADATA | {"type": "sbd"}, "the package is of type sbd; those of type translate are read here"),
-        ({"type": "sbd"}, "the package is of type sbd"),
+        (METADATA | {"type": "sbd"}, "`type` in metadata.json is sbd; it must be translate"),
+        ({"type": "sbd"}, "`type` in metadata.json is sbd"),
         (METADATA | {"from_code": 3}, "metadata.json is damaged: from_code: Input should be a valid string"),
-        ({"package_version": "1.0"}, "a package has one source language, and named are: none"),
+        ({"package_version": "1.0"}, "`--source` must name one language, not none"),
         ([], "metadata.json is damaged: Input should be an object"),
     ],
 )
 def test_metadata_that_are_of_something_else_are_told(copied: Path, metadata: Any, sentence: str) -> None:
     _describe(copied, metadata)
     with pytest.raises(ModelImportError, match=f"^{sentence}"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 def test_words_that_moses_cuts_are_not_read(copied: Path) -> None:
     (copied / "sentencepiece.model").rename(copied / "bpe.model")
-    with pytest.raises(ModelImportError, match=r"^the package cuts words by Moses and bpe.model"):
-        read(copied, Options())
+    with pytest.raises(ModelImportError, match=r"^the package has Moses BPE \(bpe.model\)"):
+        import_directory(copied, Options())
 
 
 def test_damaged_pieces_are_told(copied: Path) -> None:
     (copied / "sentencepiece.model").write_bytes(b"none")
     with pytest.raises(ModelImportError, match=r"^sentencepiece.model is no SentencePiece model"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 def _describe(package: Path, metadata: Any) -> None:

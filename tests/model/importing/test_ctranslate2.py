@@ -10,10 +10,10 @@ from ctranslate2.specs.common_spec import Activation
 
 from model.checkpoint import Alignment
 from model.decoding.search import greedy_search
-from model.importing.ctranslate2 import TransformerRead, read_transformer
+from model.importing.ctranslate2 import ImportedTransformer, read_transformer
 from model.importing.imported import ModelImportError
 from model.networks.transformer import Transformer
-from model.weights import give_weights
+from model.weights import assign_weights
 from tests.model.importing.ctranslate2_models import (
     OPENNMT_TOKENS,
     WORDS,
@@ -166,7 +166,7 @@ def test_text_files_of_vocabularies_lose_a_carriage_return_only_if_every_line_ha
     ],
 )
 def test_a_name_that_is_not_known_is_a_variant_which_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ModelImportError, match=f"variant that is not read here: it has {name}$"):
+    with pytest.raises(ModelImportError, match=f"variant that is not supported: it has {name}$"):
         _with(tmp_path, {name: np.zeros((24, 24), np.float32)})
 
 
@@ -174,16 +174,16 @@ def test_a_name_that_is_not_known_is_a_variant_which_is_refused(tmp_path: Path, 
     ("changes", "sentence"),
     [
         ({"decoder/alibi": np.int8(1)}, "decoder/alibi is on"),
-        ({"encoder/activation": np.int8(4), "decoder/activation": np.int8(4)}, "activation 4 is not read here"),
-        ({"encoder/num_heads": np.int16(2)}, "num_heads of the encoder is 2, and of the decoder 3"),
-        ({"encoder/num_heads": np.int16(5), "decoder/num_heads": np.int16(5)}, "not a multiple of n_heads 5"),
-        ({"encoder/scale_embeddings": np.int8(0)}, "embeddings are scaled by 1 and by 4.89898"),
+        ({"encoder/activation": np.int8(4), "decoder/activation": np.int8(4)}, "activation 4 is not supported"),
+        ({"encoder/num_heads": np.int16(2)}, "num_heads must be equal in encoder and decoder, not 2 and 3"),
+        ({"encoder/num_heads": np.int16(5), "decoder/num_heads": np.int16(5)}, "it must be a multiple of `n_heads`, 5"),
+        ({"encoder/scale_embeddings": np.int8(0)}, "embeddings have different scales: 1 and 4.89898"),
         ({"decoder/layer_norm/beta": None}, "it has no decoder/layer_norm/beta"),
         ({"encoder/num_heads": None}, "it has no encoder/num_heads"),
         ({"decoder/alignment_layer": np.int16(9)}, "it aligns by 1 heads of layer 9"),
         (
             {"encoder/layer_0/ffn/linear_0/weight": np.zeros((40, 24), np.int8)},
-            "encoder/layer_0/ffn/linear_0/weight is of integers without a scale for each row",
+            "encoder/layer_0/ffn/linear_0/weight has integers without a scale for each row",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -198,10 +198,10 @@ def test_what_is_computed_otherwise_is_refused(
 @pytest.mark.parametrize(
     ("spec", "version", "revision", "sentence"),
     [
-        ("TransformerDecoderSpec", 6, 8, "model.bin holds TransformerDecoderSpec, revision 8; TransformerSpec from"),
-        ("TransformerSpec", 5, 2, "model.bin holds TransformerSpec, revision 2; TransformerSpec from revision 3 on"),
+        ("TransformerDecoderSpec", 6, 8, "model.bin holds TransformerDecoderSpec, revision 8; it must be Transformer"),
+        ("TransformerSpec", 5, 2, "holds TransformerSpec, revision 2; it must be TransformerSpec, revision 3 or"),
         ("", 1, 1, "model.bin holds a model without a name, revision 1"),
-        ("TransformerSpec", 7, 7, "model.bin is no model of CTranslate2, or of a later version than 6"),
+        ("TransformerSpec", 7, 7, "model.bin is no CTranslate2 model, or its version is later than 6"),
     ],
 )
 def test_other_models_are_named_and_refused(
@@ -253,7 +253,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
         ("config.json", "{", "config.json is damaged: Invalid JSON"),
         ("config.json", '{"eos_token": 3}', "config.json is damaged: eos_token: Input should be a valid string"),
         ("config.json", '{"eos_token": "<end>"}', "the vocabulary has no <end>"),
-        ("config.json", '{"decoder_start_token": null}', "the model has no start token of its own"),
+        ("config.json", '{"decoder_start_token": null}', "`decoder_start_token` is null"),
         ("shared_vocabulary.json", "{}", "shared_vocabulary.json is damaged: Input should be a valid array"),
     ],
 )
@@ -264,19 +264,19 @@ def test_settings_that_make_no_sense_are_told(tmp_path: Path, name: str, content
         read_transformer(tmp_path, "en", "vi")
 
 
-def _model(read: TransformerRead) -> Transformer:
+def _model(read: ImportedTransformer) -> Transformer:
     model = Transformer(read.config)
-    give_weights(model, read.weights)
+    assign_weights(model, read.weights)
     return model.eval()
 
 
-def _source_ids(read: TransformerRead, pieces: list[str]) -> list[int]:
+def _source_ids(read: ImportedTransformer, pieces: list[str]) -> list[int]:
     (language,) = read.config.targets
     ends = [read.source_end] if read.source_end else []
     return [*language.source_prefix, *(read.vocabulary.source[piece] for piece in [*pieces, *ends])]
 
 
-def _greedy(read: TransformerRead, source: list[str]) -> list[str]:
+def _greedy(read: ImportedTransformer, source: list[str]) -> list[str]:
     ids, (language,) = torch.tensor([_source_ids(read, source)]), read.config.targets
     (found,) = greedy_search(_model(read), ids, torch.tensor([ids.shape[1]]), 30, language.target_prefix)
     names = list(read.vocabulary.target)
@@ -284,7 +284,7 @@ def _greedy(read: TransformerRead, source: list[str]) -> list[str]:
 
 
 @torch.inference_mode()
-def _agree(read: TransformerRead, oracle: ctranslate2.Translator) -> None:
+def _agree(read: ImportedTransformer, oracle: ctranslate2.Translator) -> None:
     model, special = _model(read), read.config.special_tokens
     for source, target, scored in zip(SOURCES, TARGETS, oracle.score_batch(SOURCES, TARGETS), strict=True):
         ids, ends = _source_ids(read, source), [*(read.vocabulary.target[piece] for piece in target), special.eos]
@@ -293,8 +293,8 @@ def _agree(read: TransformerRead, oracle: ctranslate2.Translator) -> None:
         assert torch.allclose(log_probs, torch.tensor(scored.log_probs), atol=1e-4, rtol=0)
 
 
-def _with(directory: Path, changes: dict[str, np.ndarray | None]) -> TransformerRead:
-    """A model whose file has other variables."""
+def _with(directory: Path, changes: dict[str, np.ndarray | None]) -> ImportedTransformer:
+    """Read a model with changed variables in its file."""
     spec = opennmt()
     save(spec, directory)
     variables, aliases = arrays_of(spec)
@@ -310,7 +310,7 @@ def _with(directory: Path, changes: dict[str, np.ndarray | None]) -> Transformer
 def _write_older(
     directory: Path, spec: TransformerSpec, version: int, revision: int, settings: dict[str, int | str] | None = None
 ) -> None:
-    """The same model as older releases of CTranslate2 wrote it."""
+    """Write the same model like older releases of CTranslate2."""
     directory.mkdir(exist_ok=True)
     variables, aliases = arrays_of(spec)
     if revision < 5:

@@ -1,4 +1,4 @@
-"""MarianMT models of transformers, held against transformers."""
+"""MarianMT models, compared with transformers."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module", params=list(KINDS))
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A model of transformers, and the checkpoint that was made of it."""
+    """Return a directory of transformers, and the checkpoint imported from it."""
     root = tmp_path_factory.mktemp(request.param)
     write_marian(root / "opus-mt-en-fr", **KINDS[request.param])
     import_model(str(root / "opus-mt-en-fr"), root / "checkpoint", Options())
@@ -123,7 +123,7 @@ def test_what_a_configuration_leaves_out_is_as_in_transformers(tmp_path: Path) -
     path.write_text(
         json.dumps({key: config[key] for key in config.keys() - {"activation_function", "scale_embedding"}})
     )
-    found: Any = marian.read(tmp_path, Options()).config.model
+    found: Any = marian.import_directory(tmp_path, Options()).config.model
     assert found.activation == usual.activation_function
     assert (found.embedding_scale is None) == usual.scale_embedding
 
@@ -133,11 +133,11 @@ def test_added_tokens_are_read_and_written(tmp_path: Path) -> None:
     original = tokenizer_of(tmp_path)
     original.add_tokens(["harbour", "XYZ"])
     original.save_pretrained(tmp_path)
-    with pytest.raises(ModelImportError, match=r"the added token harbour has the id \d+, and the model has \d+ tokens"):
-        marian.read(tmp_path, Options())
+    with pytest.raises(ModelImportError, match=r"the added token harbour has the id \d+, but the model has only \d+"):
+        marian.import_directory(tmp_path, Options())
     model.resize_token_embeddings(len(original))
     model.save_pretrained(tmp_path)
-    imported = marian.read(tmp_path, Options())
+    imported = marian.import_directory(tmp_path, Options())
     assert imported.vocabulary is not None
     for text in [*ENGLISH, "The harbour XYZ was quiet.", "harbour", "XYZharbour, XYZ"]:
         expected = original(text).input_ids
@@ -163,7 +163,7 @@ def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(
     write_marian(tmp_path)
     path = tmp_path / "generation_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"num_beams": 12, "length_penalty": None}))
-    imported = marian.read(tmp_path, Options())
+    imported = marian.import_directory(tmp_path, Options())
     assert (imported.config.decoding.beam_size, imported.config.decoding.length_penalty) == (8, 1.0)
     assert imported.notes == ("generation_config.json asks for a beam of 12: the widest that is served is 8",)
 
@@ -174,28 +174,25 @@ def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(
         (lambda d: (d / "source.spm").unlink(), "source.spm is missing"),
         (lambda d: (d / "vocab.json").write_text("{"), "vocab.json is not JSON"),
         (lambda d: (d / "source.spm").write_bytes(b"\x0a\xff"), "source.spm is no SentencePiece model"),
-        (lambda d: (d / "tokenizer_config.json").unlink(), "name the language with --source"),
-        (lambda d: edit(d, activation_function="laplace"), "activation laplace is not read here"),
+        (lambda d: (d / "tokenizer_config.json").unlink(), "name it with `--source`"),
+        (lambda d: edit(d, activation_function="laplace"), "activation laplace is not supported"),
         (lambda d: edit(d, normalize_before=True), "normalize_before"),
-        (lambda d: edit(d, decoder_ffn_dim=40), "encoder_ffn_dim is 80 and decoder_ffn_dim 40"),
-        (
-            lambda d: edit(d, encoder_ffn_dim=40, decoder_ffn_dim=40),
-            "feed_forward.hidden.weight is .80, 48., and .40, 48.",
-        ),
-        (lambda d: edit(d, encoder_attention_heads=5, decoder_attention_heads=5), "48 is not a multiple of n_heads 5"),
-        (lambda d: edit(d, d_model="wide"), 'config.json has d_model "wide", which is no whole number'),
+        (lambda d: edit(d, decoder_ffn_dim=40), "`encoder_ffn_dim` is 80 and `decoder_ffn_dim` is 40"),
+        (lambda d: edit(d, encoder_ffn_dim=40, decoder_ffn_dim=40), "hidden.weight is .80, 48.; it must be .40, 48."),
+        (lambda d: edit(d, encoder_attention_heads=5, decoder_attention_heads=5), "48; .* a multiple of `n_heads`, 5"),
+        (lambda d: edit(d, d_model="wide"), 'config.json: `d_model` is "wide"; it must be an integer'),
         (lambda d: edit(d, dropout="some"), "dropout: Input should be a valid number"),
         (
             lambda d: (d / "generation_config.json").write_text('{"decoder_start_token_id": [5]}'),
-            r"generation_config.json has decoder_start_token_id \[5\], which is no whole number",
+            r"generation_config.json: `decoder_start_token_id` is \[5\]; it must be an integer",
         ),
         (
             lambda d: (d / "generation_config.json").write_text('{"decoder_start_token_id": 5, "max_length": "all"}'),
-            'generation_config.json has max_length "all", which is no whole number',
+            'generation_config.json: `max_length` is "all"; it must be an integer',
         ),
         (lambda d: edit(d, encoder_layers=9), "the weights have no model.encoder.layers.3"),
-        (lambda d: edit(d, model_type="t5"), r"model_type t5\) is not read here: its attention .*; read are MarianMT"),
-        (lambda d: (d / "config.json").unlink(), "no model is recognized in it"),
+        (lambda d: edit(d, model_type="t5"), r"`model_type` t5\) is not supported: its attention .*; supported are"),
+        (lambda d: (d / "config.json").unlink(), "no known model"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_a_sentence_and_nothing_is_left(

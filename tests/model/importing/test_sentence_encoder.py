@@ -1,4 +1,4 @@
-"""Sentence encoders are read as sentence-transformers saves them, in its newer and its older form, or refused."""
+"""Sentence encoders are imported from the newer and older form of sentence-transformers, or refused."""
 
 import json
 from pathlib import Path
@@ -12,10 +12,10 @@ from model import __main__
 from model.checkpoint import build_model
 from model.config import EmbedderConfig
 from model.importing import sentence_encoder
-from model.importing.families import read
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.families import import_directory
+from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.networks.transformer import TransformerEncoder
-from model.weights import give_weights
+from model.weights import assign_weights
 from tests.model.importing.encoder_checkpoints import (
     FAMILIES,
     N_POSITIONS,
@@ -27,15 +27,15 @@ from tests.model.importing.encoder_checkpoints import (
 )
 
 
-def model_of(imported: Imported) -> TransformerEncoder:
+def model_of(imported: ImportedModel) -> TransformerEncoder:
     model = build_model(imported.config)
-    give_weights(model, imported.weights)
+    assign_weights(model, imported.weights)
     assert isinstance(model, TransformerEncoder)
     return model.eval()
 
 
 def config_of(directory: Path, **options: Any) -> EmbedderConfig:
-    config = sentence_encoder.read(directory, Options(**options)).config.model
+    config = sentence_encoder.import_directory(directory, Options(**options)).config.model
     assert isinstance(config, EmbedderConfig)
     return config
 
@@ -44,7 +44,7 @@ def config_of(directory: Path, **options: Any) -> EmbedderConfig:
 def test_tokens_and_states_are_those_of_transformers(tmp_path: Path, family: str) -> None:
     original = write_encoder(tmp_path, family, "Model")
     assert sentence_encoder.recognizes(tmp_path)
-    imported = sentence_encoder.read(tmp_path, Options())
+    imported = sentence_encoder.import_directory(tmp_path, Options())
     model = model_of(imported)
     for text in TEXTS:
         ids = imported.tokenizer.encode(text).ids
@@ -87,7 +87,7 @@ def test_dense_layers_follow_the_pooling(tmp_path: Path) -> None:
     layers = write_modules(
         tmp_path, {"pooling_mode": ["mean", "cls"]}, dense=[(20, "Tanh", True), (12, "Identity", False)]
     )
-    imported = sentence_encoder.read(tmp_path, Options())
+    imported = sentence_encoder.import_directory(tmp_path, Options())
     pooled = torch.randn(5, 48, generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         expected = layers[1](layers[0](pooled).tanh())
@@ -99,13 +99,13 @@ def test_an_encoder_in_its_own_folder_is_read(tmp_path: Path) -> None:
     write_modules(tmp_path, {"pooling_mode": "mean"}, transformer="0_Transformer")
     (tmp_path / "0_Transformer" / "sentence_distilbert_config.json").write_text('{"max_seq_length": 20}')
     assert sentence_encoder.recognizes(tmp_path)
-    assert sentence_encoder.read(tmp_path, Options()).config.max_tokens == 20
+    assert sentence_encoder.import_directory(tmp_path, Options()).config.max_tokens == 20
 
 
 def test_texts_are_read_in_lower_case_where_the_settings_say_so(tmp_path: Path) -> None:
     write_encoder(tmp_path, "roberta", "Model")
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": true}')
-    tokenizer = sentence_encoder.read(tmp_path, Options()).tokenizer
+    tokenizer = sentence_encoder.import_directory(tmp_path, Options()).tokenizer
     assert tokenizer.encode("A Dull ENDING").ids == original_ids(tmp_path, "a dull ending")
 
 
@@ -117,25 +117,23 @@ def test_prompts_are_those_of_the_model_and_those_that_are_named(tmp_path: Path)
     config = config_of(tmp_path, prompts={"query": "query: ", "passage": "passage: "})
     assert config.prompts == {"query": "query: ", "document": "", "passage": "passage: "}
     assert (config.default_prompt, config.pool_prompt) == ("query", False)
-    with pytest.raises(
-        ModelImportError, match=rf"prompt 'query' is \d+ tokens, and the model reads at most {N_POSITIONS}"
-    ):
+    with pytest.raises(ModelImportError, match=rf"prompt 'query' has \d+ tokens, .* at most {N_POSITIONS}"):
         config_of(tmp_path, prompts={"query": "very " * N_POSITIONS})
 
 
 def test_a_prompt_without_a_text_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(__main__.app, ["import", str(tmp_path), str(tmp_path / "c"), "--prompt", "query"])
     assert result.exit_code == 2
-    assert "'query' is not NAME=TEXT" in result.output
+    assert "'query' must be NAME=TEXT" in result.output
 
 
 @pytest.mark.parametrize(
     ("modules", "message"),
     [
         (["Transformer"], "has no Pooling"),
-        (["Transformer", "Normalize"], "has Normalize where Pooling is read here"),
-        (["Transformer", "Pooling", "CNN"], "has CNN where Dense or Normalize is read here"),
-        (["Transformer", "Pooling", "Normalize", "Dense"], "has Dense where nothing is read here"),
+        (["Transformer", "Normalize"], "has Normalize instead of Pooling"),
+        (["Transformer", "Pooling", "CNN"], "has CNN instead of Dense or Normalize"),
+        (["Transformer", "Pooling", "Normalize", "Dense"], "has Dense instead of nothing"),
         (["WordEmbeddings", "Pooling"], "begins with WordEmbeddings"),
     ],
 )
@@ -149,7 +147,7 @@ def test_other_modules_are_refused(tmp_path: Path, modules: list[str], message: 
     (tmp_path / "modules.json").write_text(json.dumps(listed))
     assert sentence_encoder.recognizes(tmp_path)
     with pytest.raises(ModelImportError, match=message):
-        sentence_encoder.read(tmp_path, Options())
+        sentence_encoder.import_directory(tmp_path, Options())
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,7 @@ def test_other_modules_are_refused(tmp_path: Path, modules: list[str], message: 
     [
         (
             {"activation_function": "torch.nn.modules.activation.ReLU"},
-            "activation ReLU; Tanh and Identity are read here",
+            "activation ReLU is not supported; Tanh and Identity are",
         ),
         ({"use_residual": True}, "2_Dense has a residual connection"),
         ({"module_input_name": "token_embeddings"}, "2_Dense is a layer over every token"),
@@ -169,13 +167,13 @@ def test_other_layers_are_refused(tmp_path: Path, changes: dict[str, Any], messa
     settings = json.loads((tmp_path / "2_Dense" / "config.json").read_text())
     (tmp_path / "2_Dense" / "config.json").write_text(json.dumps(settings | changes))
     with pytest.raises(ModelImportError, match=message):
-        sentence_encoder.read(tmp_path, Options())
+        sentence_encoder.import_directory(tmp_path, Options())
 
 
 def test_what_leads_out_of_the_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text(json.dumps([{"type": "a.Transformer", "path": "../other"}]))
-    with pytest.raises(ModelImportError, match=r"leads out of it: \.\./other"):
-        sentence_encoder.read(tmp_path, Options())
+    with pytest.raises(ModelImportError, match=r"outside of the directory: \.\./other"):
+        sentence_encoder.import_directory(tmp_path, Options())
 
 
 def without_architectures(directory: Path) -> Path:
@@ -188,22 +186,23 @@ def without_architectures(directory: Path) -> Path:
 @pytest.mark.parametrize("kind", ["Model", "ForMaskedLM"])
 def test_an_encoder_of_which_nothing_says_what_it_is_for_is_read(tmp_path: Path, family: str, kind: str) -> None:
     write_encoder(tmp_path, family, kind)
-    assert sentence_encoder.read(without_architectures(tmp_path), Options()).config.model.task == "embedding"
+    imported = sentence_encoder.import_directory(without_architectures(tmp_path), Options())
+    assert imported.config.model.task == "embedding"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_classifier_of_which_nothing_says_so_is_refused(tmp_path: Path, family: str) -> None:
     write_encoder(tmp_path, family, "ForSequenceClassification")
-    with pytest.raises(ModelImportError, match="no architectures"):
-        read(without_architectures(tmp_path), Options())
+    with pytest.raises(ModelImportError, match="no `architectures`"):
+        import_directory(without_architectures(tmp_path), Options())
 
 
 def test_encoders_with_another_head_and_classifiers_are_none(tmp_path: Path) -> None:
     write_encoder(tmp_path / "tagger", "bert", "ForTokenClassification")
-    with pytest.raises(ModelImportError, match="BertForTokenClassification has a head that is not read here"):
-        sentence_encoder.read(tmp_path / "tagger", Options())
-    with pytest.raises(ModelImportError, match=r"the weights have classifier\.\w+ of a head, and .* no architectures"):
-        sentence_encoder.read(without_architectures(tmp_path / "tagger"), Options())
+    with pytest.raises(ModelImportError, match="BertForTokenClassification has a head that is not supported"):
+        sentence_encoder.import_directory(tmp_path / "tagger", Options())
+    with pytest.raises(ModelImportError, match=r"the weights have a head \(classifier\.\w+\), .* no `architectures`"):
+        sentence_encoder.import_directory(without_architectures(tmp_path / "tagger"), Options())
     write_encoder(tmp_path / "classifier", "bert", "ForSequenceClassification")
     assert not sentence_encoder.recognizes(tmp_path / "classifier")
     assert not sentence_encoder.recognizes(tmp_path)

@@ -1,4 +1,4 @@
-"""Directories, archives and a hub."""
+"""Sources of models: directories, archives and a hub."""
 
 import io
 import os
@@ -15,7 +15,7 @@ import pytest
 from model.config import load_config, save_config
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
-from model.importing.sources import opened
+from model.importing.sources import open_source_files
 from tests.model.importing.encoder_checkpoints import write_encoder
 
 
@@ -26,24 +26,24 @@ def test_an_archive_is_unpacked_down_to_its_files_and_gone_afterwards(tmp_path: 
     with tarfile.open(tmp_path / "opus.tar.gz", "w:gz") as tar:
         tar.addfile(member := tarfile.TarInfo("config.json"), io.BytesIO(b"{}"))
         assert member.size == 0
-    with opened(str(tmp_path / "translate-en_fr-1_9.argosmodel")) as found:
+    with open_source_files(str(tmp_path / "translate-en_fr-1_9.argosmodel")) as found:
         assert (found.name, found.said) == ("translate-en_fr-1_9", "translate-en_fr-1_9.argosmodel")
         assert sorted(path.name for path in found.directory.iterdir()) == ["metadata.json", "model"]
         directory = found.directory
     assert not directory.exists()
-    with opened(str(tmp_path / "opus.tar.gz")) as found:
+    with open_source_files(str(tmp_path / "opus.tar.gz")) as found:
         assert (found.name, [path.name for path in found.directory.iterdir()]) == ("opus", ["config.json"])
 
 
 def test_what_a_system_adds_to_an_archive_is_left_out(tmp_path: Path) -> None:
-    """As macOS does for every file."""
+    """macOS adds such an entry for every file."""
     added = ["__MACOSX/._model", "__MACOSX/model/._config.json", ".DS_Store", "model/.DS_Store", "model/._a.npz"]
     with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive, tarfile.open(tmp_path / "mac.tar", "w") as tar:
         for name in ["model/config.json", *added]:
             archive.writestr(name, "{}")
             tar.addfile(tarfile.TarInfo(f"./{name}"))
     for name in ("mac.zip", "mac.tar"):
-        with opened(str(tmp_path / name)) as found:
+        with open_source_files(str(tmp_path / name)) as found:
             assert [path.name for path in found.directory.iterdir()] == ["config.json"]
 
 
@@ -54,7 +54,7 @@ def test_a_path_that_leads_out_of_an_archive_is_refused(tmp_path: Path, name: st
     with tarfile.open(tmp_path / "a.tar", "w") as tar:
         tar.addfile(tarfile.TarInfo(name))
     for archive_name in ("a.zip", "a.tar"):
-        with pytest.raises(ModelImportError, match="leads out of it"):
+        with pytest.raises(ModelImportError, match="a path outside of it"):
             import_model(str(tmp_path / archive_name), tmp_path / "c", Options())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar", "a.zip"]
 
@@ -87,13 +87,13 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["nothing-there", "../nothing", "a/b/c", "nothing.zip"])
 def test_what_is_nowhere_is_refused(tmp_path: Path, source: str) -> None:
-    with pytest.raises(ModelImportError, match="no directory, no file, and no id of a hub"):
+    with pytest.raises(ModelImportError, match="must be a directory, a file, or an id of the hub"):
         import_model(source, tmp_path / "c", Options())
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
-    with pytest.raises(ModelImportError, match="is in the way"):
+    with pytest.raises(ModelImportError, match="already exists"):
         import_model(str(tmp_path), tmp_path / "c", Options())
 
 
@@ -101,9 +101,9 @@ def test_what_an_import_left_is_replaced_by_a_later_one_that_goes_well(tmp_path:
     write_encoder(tmp_path / "theirs", "bert", "Model")
     source, checkpoint = str(tmp_path / "theirs"), tmp_path / "out" / "c"
     import_model(source, checkpoint, Options("first"))
-    with pytest.raises(ModelImportError, match="is in the way"):
+    with pytest.raises(ModelImportError, match="already exists"):
         import_model(source, checkpoint, Options("second"))
-    with pytest.raises(ModelImportError, match="no directory"):
+    with pytest.raises(ModelImportError, match="must be a directory"):
         import_model("no/such/model", checkpoint, Options(), overwrite=True)
     assert load_config(checkpoint).name == "first"
     import_model(source, checkpoint, Options("second"), overwrite=True)
@@ -121,7 +121,7 @@ def test_nothing_that_was_not_imported_is_replaced(tmp_path: Path, left: str) ->
         import_model(str(tmp_path / "theirs"), checkpoint, Options())
         config = load_config(checkpoint).model_copy(update={"provenance": None})
         save_config(checkpoint, config) if left == "trained" else (checkpoint / "config.yaml").unlink()
-    with pytest.raises(ModelImportError, match="is in the way"):
+    with pytest.raises(ModelImportError, match="already exists"):
         import_model(str(tmp_path / "theirs"), checkpoint, Options(), overwrite=True)
 
 
@@ -129,13 +129,13 @@ def test_a_place_where_no_directory_can_be_is_told(tmp_path: Path) -> None:
     write_encoder(tmp_path / "theirs", "bert", "Model")
     (tmp_path / "file").touch()
     for place in ("file/c", "file/more/c"):
-        with pytest.raises(ModelImportError, match="cannot be made"):
+        with pytest.raises(ModelImportError, match="cannot create"):
             import_model(str(tmp_path / "theirs"), tmp_path / place, Options())
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/"])
 def test_a_name_that_no_directory_can_have_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ModelImportError, match="is no name of a model"):
+    with pytest.raises(ModelImportError, match="must be the name of a directory"):
         import_model(str(tmp_path), tmp_path / "c", Options(name))
 
 
@@ -179,7 +179,7 @@ def test_of_a_hub_one_format_of_the_weights_is_fetched_at_one_commit(
 
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: Info())
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    with opened("Helsinki-NLP/opus-mt-en-fr", "main") as found:
+    with open_source_files("Helsinki-NLP/opus-mt-en-fr", "main") as found:
         assert (found.name, found.said, found.revision) == ("opus-mt-en-fr", "Helsinki-NLP/opus-mt-en-fr", "c0ffee")
     assert (asked["repository"], asked["revision"]) == ("Helsinki-NLP/opus-mt-en-fr", "c0ffee")
     assert ("*.bin" in asked["allow_patterns"]) == wants_bin
@@ -190,5 +190,5 @@ def test_a_hub_that_gives_nothing_is_told(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError("no route to host\nmore")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
-    with pytest.raises(ModelImportError, match=r"^the hub does not give it: no route to host$"):
+    with pytest.raises(ModelImportError, match=r"^the hub refused: no route to host$"):
         import_model("owner/name", tmp_path / "c", Options())

@@ -1,4 +1,4 @@
-"""Weights are read from every layout that Hugging Face's directories have, and from nothing else."""
+"""Weights are read from every layout of Hugging Face, and from nothing else."""
 
 import json
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_several_files_are_read_by_their_index(tmp_path: Path, name: str) -> Non
     (tmp_path / f"{name}.index.json").write_text(json.dumps({"weight_map": where}))
     expect_tensors(read_tensors(tmp_path))
     (tmp_path / where["b"]).unlink()
-    with pytest.raises(ModelImportError, match=f"{where['b']} is missing, which {name}.index.json names"):
+    with pytest.raises(ModelImportError, match=f"{where['b']} is missing; {name}.index.json names it"):
         read_tensors(tmp_path)
 
 
@@ -102,5 +102,5 @@ def test_a_bin_file_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_weights_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ModelImportError, match=r"neither model\.safetensors nor pytorch_model\.bin"):
+    with pytest.raises(ModelImportError, match=r"model\.safetensors or pytorch_model\.bin is needed"):
         read_tensors(tmp_path)

@@ -20,13 +20,13 @@ def test_a_folder_that_is_asked_for_is_made_for_this_user_alone(tmp_path: Path) 
 def test_a_folder_that_cannot_be_used_refuses_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     with (
-        pytest.raises(StartRefused, match=r"the folder of data .*file/data cannot be made: Not a directory"),
+        pytest.raises(StartRefused, match=r"file/data .*Not a directory"),
         with_data_directory(Settings(data=tmp_path / "file" / "data")),
     ):
         pass
     monkeypatch.setattr(os, "access", lambda *_: False)
     with (
-        pytest.raises(StartRefused, match=f"the folder of data {tmp_path} cannot be written"),
+        pytest.raises(StartRefused, match=f"{tmp_path} .*written"),
         with_data_directory(Settings(data=tmp_path)),
     ):
         pass

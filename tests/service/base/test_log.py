@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.base.log import N_CHARACTERS, Form, harmless
+from service.base.log import MAX_CLIENT_CHARACTERS, Form, escaped
 
 SAYS = """
 import logging, sys, warnings
@@ -55,8 +55,8 @@ def test_every_line_of_json_is_an_object_with_the_fields_of_a_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/a\nb\x1b[31m\x85\u2028/é", "/" + 2 * N_CHARACTERS * "a", N_CHARACTERS * "\n", "\udc80"]
+    "text", ["/a\nb\x1b[31m\x85\u2028/é", "/" + 2 * MAX_CLIENT_CHARACTERS * "a", MAX_CLIENT_CHARACTERS * "\n", "\udc80"]
 )
 def test_what_a_client_chose_cannot_garble_a_log(text: str) -> None:
-    assert re.fullmatch(r"[\x20-\x7e]*", harmless(text))
-    assert len(harmless(text)) <= N_CHARACTERS
+    assert re.fullmatch(r"[\x20-\x7e]*", escaped(text))
+    assert len(escaped(text)) <= MAX_CLIENT_CHARACTERS

@@ -14,7 +14,7 @@ import pytest
 
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.catalog import load_models
+from service.models.assembly import load_catalog
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator, save_translators
@@ -28,7 +28,7 @@ Listen = Callable[..., str]
 def listening(**given: object) -> Iterator[str]:
     """The address of a server, which runs in a thread."""
     settings, metrics = Settings(provider="cpu", threads=1, loops=0, **given), Metrics()  # type: ignore[arg-type]
-    models = load_models(settings, metrics)
+    models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_config=None)
     thread = threading.Thread(target=server.run)
     thread.start()

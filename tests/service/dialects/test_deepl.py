@@ -148,19 +148,19 @@ def test_options_are_followed(client: deepl.DeepLClient, address: str, given: An
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"target_lang": "XX"}, "Value for 'target_lang' not supported., detail: XX is not served, DE, EN-GB, "),
+        ({"target_lang": "XX"}, "Value for 'target_lang' not supported., detail: must be one of DE, EN-GB, "),
         ({"target_lang": "ZH-HANT"}, "Value for 'target_lang' not supported."),
-        ({"source_lang": "XX"}, "Value for 'source_lang' not supported., detail: XX is not served, EN, FR, PT are"),
+        ({"source_lang": "XX"}, "Value for 'source_lang' not supported., detail: must be one of EN, FR, PT, not XX"),
         ({"source_lang": "DE", "target_lang": "FR"}, "Value for 'target_lang' not supported."),
         ({"split_sentences": "2"}, "Value for 'split_sentences' not supported."),
         ({"formality": "more"}, "Target language 'DE' doesn't support formality."),
         ({"formality": "rude"}, "Value for 'formality' not supported."),
         ({"tag_handling": "sgml"}, "Value for 'tag_handling' not supported."),
-        ({"style_rule": "s"}, "Value for 'style_id' not supported., detail: there are none here"),
+        ({"style_rule": "s"}, "Value for 'style_id' not supported., detail: is not supported here"),
         ({"translation_memory": "t"}, "Value for 'translation_memory_id' not supported."),
         ({"custom_instructions": ["be brief"]}, "Value for 'custom_instructions' not supported."),
-        ({"text": "犬は速い。そして、とても大きいです。"}, "the text is probably ja"),
-        ({"text": ["a"] * 6}, "there are 6 texts, the limit is 5"),
+        ({"text": "犬は速い。そして、とても大きいです。"}, "is probably in ja"),
+        ({"text": ["a"] * 6}, "6 texts; the limit is 5"),
         ({"text": "<b>a</i>", "tag_handling": "xml", "tag_handling_version": "v2"}, "Tag handling parsing failed"),
         ({"tag_handling": "xml", "ignore_tags": ["b" * 201]}, "Value for 'ignore_tags' not supported."),
         ({"tag_handling": "xml", "splitting_tags": ["b"] * 101}, "Value for 'splitting_tags' not supported."),
@@ -211,15 +211,15 @@ def test_answers_have_only_what_was_asked_for(address: str) -> None:
 
 def test_what_is_wrong_is_told_below_its_paths_alone(address: str) -> None:
     url = f"{address}/v2/translate"
-    refused(httpx.post(url, json={"text": "a"}), 400, "Value for 'target_lang' not supported.", "Field required")
+    refused(httpx.post(url, json={"text": "a"}), 400, "Value for 'target_lang' not supported.", "required")
     refused(httpx.post(url, json={"text": [1], "target_lang": "DE"}), 400, "Value for 'text' not supported.", "string")
-    refused(httpx.post(url, content=b"{"), 400, "the body is not JSON")
+    refused(httpx.post(url, content=b"{"), 400, "not JSON")
     refused(httpx.post(url, json={"text": "a" * 50_001, "target_lang": "DE"}), 413, "the limit is 50000")
     refused(httpx.get(url), 405, "does not take GET")
-    refused(httpx.get(f"{address}/v3/style_rules"), 404, "there is nothing at /v3/style_rules")
+    refused(httpx.get(f"{address}/v3/style_rules"), 404, "/v3/style_rules")
     unknown = httpx.post(f"{address}/v2/write/rephrase", json={})
-    assert unknown.status_code == 404
-    assert unknown.json() == dict.fromkeys(("message", "error"), "there is nothing at /v2/write/rephrase")
+    assert (unknown.status_code, unknown.json().keys()) == (404, {"message", "error"})
+    assert all("/v2/write/rephrase" in said for said in unknown.json().values())
     assert httpx.get(f"{address}/v2").json()["name"] == "attend"
 
 
@@ -253,20 +253,20 @@ def test_odd_values_are_refused(address: str, fields: str) -> None:
 
 
 def test_what_is_not_there_is_not_found(client: deepl.DeepLClient) -> None:
-    with pytest.raises(deepl.DeepLException, match="Not found, message: there is nothing at /v2/write/rephrase"):
+    with pytest.raises(deepl.DeepLException, match=r"Not found, message: .*/v2/write/rephrase"):
         client.rephrase_text(ENGLISH, target_lang="en-GB")
-    with pytest.raises(deepl.DeepLException, match="Not found, message: there is nothing at /v3/style_rules"):
+    with pytest.raises(deepl.DeepLException, match=r"Not found, message: .*/v3/style_rules"):
         client.get_all_style_rules()
 
 
 def test_keys_missing_and_wrong_are_authorization_failures(with_keys: str) -> None:
     client = deepl.DeepLClient("wrong", server_url=with_keys)
     for call in (client.get_usage, client.get_source_languages, lambda: client.translate_text("a", target_lang="de")):
-        with pytest.raises(deepl.AuthorizationException, match="the key is not one of this service's keys"):
+        with pytest.raises(deepl.AuthorizationException, match="key"):
             call()
     url = f"{with_keys}/v2/translate"
     sent = {"text": [ENGLISH], "target_lang": "DE"}
-    hint = "this service wants a key: Authorization: DeepL-Auth-Key <key>"
+    hint = "Authorization: DeepL-Auth-Key <key>"
     refused(httpx.post(url, json=sent), 403, hint)
     refused(httpx.post(url, json=sent, headers={"Authorization": f"Bearer {KEY}"}), 403, hint)
     allowed = httpx.post(url, json=sent, headers={"Authorization": f"deepl-auth-key {KEY}"})
@@ -274,7 +274,7 @@ def test_keys_missing_and_wrong_are_authorization_failures(with_keys: str) -> No
     client = deepl.DeepLClient(KEY, server_url=with_keys)
     assert client.get_usage().character.count == len(ENGLISH)
     assert client.get_source_languages()
-    with pytest.raises(deepl.TooManyRequestsException, match="more than 3 per 1 hour"):
+    with pytest.raises(deepl.TooManyRequestsException, match="3 per 1 hour"):
         client.get_usage()
 
 
@@ -283,7 +283,7 @@ def test_it_can_be_turned_off(listen: Listen) -> None:
     gone = httpx.post(f"{address}/v2/translate", json={})
     assert (gone.status_code, gone.json().keys()) == (404, {"message", "error"})
     assert httpx.get(f"{address}/v3/glossaries").headers["content-type"] == "application/problem+json"
-    refused(httpx.post(f"{listen(open_inference=False)}/v2/write/rephrase"), 404, "there is nothing at")
+    refused(httpx.post(f"{listen(open_inference=False)}/v2/write/rephrase"), 404, "/v2/write/rephrase")
 
 
 def test_it_is_described(address: str) -> None:

@@ -73,12 +73,12 @@ def test_a_document_is_known_by_its_id_and_its_key(client: deepl.DeepLClient) ->
         ({"formality": "less"}, "Target language 'DE' doesn't support formality."),
         (
             {"output_format": "docx"},
-            "Value for 'output_format' not supported., detail: a file of txt is written as such",
+            "Value for 'output_format' not supported., detail: must be txt",
         ),
         ({"style_rule": "s"}, "Value for 'style_id' not supported."),
-        ({"filename": "a.pdf"}, "Invalid file data., detail: the file's name ends in .pdf; documents are .docx, "),
+        ({"filename": "a.pdf"}, "Invalid file data., detail: The file's name ends in .pdf; supported: .docx, "),
         ({"input_document": b"\\x00" * 9, "filename": "a.docx"}, "docx"),
-        ({"glossary": "nothing", "source_lang": "en"}, "there is no glossary nothing"),
+        ({"glossary": "nothing", "source_lang": "en"}, "nothing"),
     ],
 )
 def test_what_cannot_be_translated_is_refused_at_once(client: deepl.DeepLClient, given: Any, message: str) -> None:

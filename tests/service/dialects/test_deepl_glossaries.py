@@ -44,7 +44,7 @@ def test_a_glossary_of_one_pair_is_kept_listed_used_and_deleted(client: deepl.De
     assert "Köter" in str(client.translate_text_with_glossary("the dog runs", made))
     client.delete_glossary(made)
     for call in (client.get_glossary, client.get_glossary_entries, client.delete_glossary):
-        with pytest.raises(deepl.GlossaryNotFoundException, match="there is no glossary"):
+        with pytest.raises(deepl.GlossaryNotFoundException, match="No glossary"):
             call(made.glossary_id)
     assert client.list_glossaries() == []
 
@@ -68,9 +68,9 @@ def test_a_glossary_of_several_pairs_is_changed_and_used(client: deepl.DeepLClie
     assert pairs(got) == [("DE", "EN", 1), ("EN", "PT", 1)]
     assert [one.name for one in client.list_multilingual_glossaries()] == ["Beasts"]
     assert client.list_glossaries() == []
-    with pytest.raises(deepl.GlossaryNotFoundException, match="has 2 dictionaries: ask for /v3/glossaries"):
+    with pytest.raises(deepl.GlossaryNotFoundException, match=r"2 dictionaries.*/v3/glossaries"):
         client.get_glossary(made.glossary_id)
-    with pytest.raises(deepl.GlossaryNotFoundException, match="has no dictionary from EN to DE"):
+    with pytest.raises(deepl.GlossaryNotFoundException, match="no dictionary from EN to DE"):
         client.delete_multilingual_glossary_dictionary(made, source_lang="EN", target_lang="DE")
 
 
@@ -125,14 +125,14 @@ def test_a_form_may_have_several_dictionaries(client: deepl.DeepLClient, address
     [
         ({"target_lang": "XX"}, "Value for 'target_lang' not supported."),
         ({"source_lang": "PT"}, "Value for 'source_lang' not supported."),
-        ({"target_lang": "EN"}, "a dictionary is of two languages, and both are en"),
-        ({"entries": "dog"}, "entries: line 1 has 1 columns, a term and its translation are 2"),
-        ({"entries": ""}, "entries: there are none"),
-        ({"entries": "dog\ta\ndog\tb"}, "entries: line 2 has a term for the second time: 'dog'"),
+        ({"target_lang": "EN"}, "both are en"),
+        ({"entries": "dog"}, "line 1 must have 2 columns"),
+        ({"entries": ""}, "`entries` must not be empty"),
+        ({"entries": "dog\ta\ndog\tb"}, "line 2 repeats the term 'dog'"),
         ({"entries_format": "xlsx"}, "Value for 'entries_format' not supported."),
         ({"name": " "}, "Value for 'name' not supported."),
         ({"name": "\ud83d"}, "Value for 'name' not supported."),
-        ({"entries": "dog\t\ud83d"}, "entries: line 1 has a translation with a tab, a line end or another character"),
+        ({"entries": "dog\t\ud83d"}, "line 1: the translation"),
         ({"entries": None}, "Value for 'entries' not supported."),
     ],
 )
@@ -146,10 +146,11 @@ def test_what_is_no_glossary_is_refused(address: str, given: dict[str, str], mes
         assert response.status_code == 400
         assert message in response.json()["message"]
     nothing = httpx.patch(f"{address}/v3/glossaries/{NOBODY}", json={})
-    assert (nothing.status_code, nothing.json()["message"][:16]) == (400, "there is neither")
+    assert (nothing.status_code, nothing.json().keys()) == (400, {"message"})
     twice = {"name": "A", "dictionaries": [{"source_lang": "en", "target_lang": "de", "entries": "a\tb"}] * 2}
     refused = httpx.post(f"{address}/v3/glossaries", json=twice)
-    assert (refused.status_code, refused.json()) == (400, {"message": "there are two dictionaries from en to de"})
+    assert refused.status_code == 400
+    assert "en to de" in refused.json()["message"]
 
 
 def test_what_is_not_there_is_not_found(client: deepl.DeepLClient) -> None:
@@ -161,13 +162,13 @@ def test_what_is_not_there_is_not_found(client: deepl.DeepLClient) -> None:
             lambda one: client.replace_multilingual_glossary_dictionary(one, dictionary("EN", "DE", ANIMALS)),
             lambda one: client.get_multilingual_glossary_entries(one, "EN", "DE"),
         ):
-            with pytest.raises(deepl.GlossaryNotFoundException, match=f"there is no glossary {glossary_id}"):
+            with pytest.raises(deepl.GlossaryNotFoundException, match=glossary_id):
                 call(glossary_id)
 
 
 def test_translations_name_a_glossary_that_has_their_languages(client: deepl.DeepLClient, address: str) -> None:
     made = client.create_glossary("Animals", "en", "de", ANIMALS)
-    with pytest.raises(deepl.DeepLException, match="Not found, message: there is no glossary") as raised:
+    with pytest.raises(deepl.DeepLException, match="Not found, message: No glossary") as raised:
         client.translate_text("a", source_lang="en", target_lang="de", glossary=NOBODY)
     assert raised.value.http_status_code == 404
     other = client.create_glossary("Others", "en", "de", {"dog": "Hund", "cat": "Mieze"})
@@ -175,7 +176,7 @@ def test_translations_name_a_glossary_that_has_their_languages(client: deepl.Dee
     for ids, terms in (([made, other], {"Köter", "Mieze"}), ([other.glossary_id, made], {"Hund", "Mieze"})):
         found = str(client.translate_text("the dog sees a cat", glossary_ids=ids, **options))
         assert {*re.findall(r"\w+", found)} & {"Köter", "Hund", "Mieze"} == terms
-    with pytest.raises(deepl.DeepLException, match="there is no glossary"):
+    with pytest.raises(deepl.DeepLException, match="No glossary"):
         client.translate_text("a", glossary_ids=[made, NOBODY], **options)
     with pytest.raises(deepl.DeepLException, match="'Animals' has no dictionary from en to pt-BR"):
         client.translate_text("a", source_lang="en", target_lang="pt-BR", glossary=made.glossary_id)
@@ -186,4 +187,5 @@ def test_translations_name_a_glossary_that_has_their_languages(client: deepl.Dee
     answer = httpx.post(f"{address}/v2/translate", json=body | {"source_lang": "EN"}).raise_for_status().json()
     assert "Köter" in answer["translations"][0]["text"]
     many = httpx.post(f"{address}/v2/translate", json=body | {"source_lang": "EN", "glossary_ids": ["a"] * 6})
-    assert (many.status_code, many.json()) == (400, {"message": "there are 6 glossaries, the limit is 5"})
+    assert many.status_code == 400
+    assert "6 glossaries; the limit is 5" in many.json()["message"]

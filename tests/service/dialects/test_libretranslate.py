@@ -129,7 +129,7 @@ def test_forms_and_queries_are_read(address: str) -> None:
         ({"source": "de", "target": "fr"}, "French (fr) is not available as a target language from German (de)"),
         ({"q": "a" * 1001}, "Invalid request: request (1001) exceeds text limit (1000)"),
         ({"q": ["a"] * 6}, "Invalid request: request (6) exceeds text limit (5)"),
-        ({"q": "\ud800"}, "q: has half of a surrogate pair, which is no character"),
+        ({"q": "\ud800"}, "`q` must not have half of a surrogate pair"),
     ],
 )
 def test_refusals_are_in_its_words(address: str, changed: dict[str, Any], error: str) -> None:
@@ -150,9 +150,9 @@ def test_what_is_below_its_path_is_refused_as_it_does(address: str) -> None:
     refused(httpx.post(f"{address}/translate", json=[1]), 400, "Invalid JSON format")
     refused(httpx.post(f"{address}/detect", json={}), 400, "Invalid request: missing q parameter")
     refused(httpx.post(f"{address}/suggest", json={}), 403, "Suggestions are disabled on this server.")
-    refused(httpx.post(f"{address}/languages"), 405, "/libretranslate/languages does not take POST")
-    refused(httpx.get(f"{address}/detect"), 405, "/libretranslate/detect does not take GET")
-    refused(httpx.get(f"{address}/nothing"), 404, "there is nothing at /libretranslate/nothing")
+    refused(httpx.post(f"{address}/languages"), 405, "/libretranslate/languages does not take POST; allowed: GET")
+    refused(httpx.get(f"{address}/detect"), 405, "/libretranslate/detect does not take GET; allowed: POST")
+    refused(httpx.get(f"{address}/nothing"), 404, "Nothing is at /libretranslate/nothing")
 
 
 def test_a_file_is_translated_and_fetched(address: str) -> None:
@@ -166,7 +166,7 @@ def test_a_file_is_translated_and_fetched(address: str) -> None:
     refused(
         httpx.get(url.replace("/download_file/", "/download_file/x")),
         404,
-        "there is no document of this id and key; it may have been forgotten",
+        "No document has this id and key; it may have been deleted",
     )
 
 

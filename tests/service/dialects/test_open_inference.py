@@ -156,7 +156,7 @@ def test_parameters_are_options_of_the_native_route(call: Call, http_client: htt
     result = call("infer", "tiny-en-fr", [text_input(TEXTS)], parameters=parameters, priority=1, timeout=10_000_000)
     expected = native(http_client, "/translate", **parameters)["translations"]
     assert [text.decode() for text in result.as_numpy("text_output")] == [one["text"] for one in expected]
-    with pytest.raises(InferenceServerException, match="the deadline passed") as late:
+    with pytest.raises(InferenceServerException, match="deadline") as late:
         call("infer", "tiny-en-fr", [text_input(TEXTS)], timeout=1)
     assert late.value.status() == "504"
 
@@ -172,24 +172,24 @@ def test_a_glossary_that_is_kept_may_be_named(call: Call, http_client: httpx.Cli
 @pytest.mark.parametrize(
     ("given", "says", "status"),
     [
-        ({"model_name": "big"}, "no model is named 'big'; there are tiny-en-fr, org/tiny-sentiment", "404"),
-        ({"model_version": "2"}, "no model is named 'tiny-en-fr/versions/2'", "404"),
-        ({"inputs": [text_input(TEXTS, name="text")]}, "inputs.0.name: Input should be 'text_input'", "400"),
-        ({"inputs": [text_input(TEXTS)] * 2}, "inputs: List should have at most 1 item", "400"),
-        ({"inputs": []}, "inputs: List should have at least 1 item", "400"),
-        ({"outputs": [wanted("text", True)]}, "tiny-en-fr has no text, it has text_output, score", "400"),
+        ({"model_name": "big"}, "'big'; available: tiny-en-fr, org/tiny-sentiment", "404"),
+        ({"model_version": "2"}, "'tiny-en-fr/versions/2'", "404"),
+        ({"inputs": [text_input(TEXTS, name="text")]}, "`inputs.0.name` must be 'text_input'", "400"),
+        ({"inputs": [text_input(TEXTS)] * 2}, "`inputs` must have at most 1 item", "400"),
+        ({"inputs": []}, "`inputs` must have at least 1 item", "400"),
+        ({"outputs": [wanted("text", True)]}, "of tiny-en-fr, not text; available: text_output, score", "400"),
         ({"outputs": [tritonclient.http.InferRequestedOutput("score", class_count=2)]},
-         "score has no parameter classification here", "400"),
-        ({"parameters": {"beam": 3}}, "parameters.beam: tiny-en-fr has no such option here; it has beam_size, ", "400"),
-        ({"parameters": {"attention": True}}, "parameters.attention: tiny-en-fr has no such option here", "400"),
-        ({"parameters": {"beam_size": 9}}, "parameters.beam_size: Input should be less than or equal to 8, not 9", "400"),  # noqa: E501
+         "score has the parameter classification; available: binary_data", "400"),
+        ({"parameters": {"beam": 3}}, "`parameters.beam` is not an option of tiny-en-fr; available: beam_size", "400"),
+        ({"parameters": {"attention": True}}, "`parameters.attention` is not an option of tiny-en-fr", "400"),
+        ({"parameters": {"beam_size": 9}}, "`parameters.beam_size` must be less than or equal to 8, not 9", "400"),
         ({"parameters": {"target": "xx"}}, "tiny-en-fr does not translate from any language to xx", "400"),
-        ({"timeout": -1}, "parameters.timeout: -1 is no number of microseconds", "400"),
-        ({"timeout": 10**400}, "parameters.timeout: 1000", "400"),
-        ({"inputs": [text_input(["a", ""])]}, "text_input: text 1 of 2 is empty", "400"),
-        ({"inputs": [text_input([])]}, "text_input: List should have at least 1 item", "400"),
+        ({"timeout": -1}, "`parameters.timeout` must be a number of microseconds, not -1", "400"),
+        ({"timeout": 10**400}, "`parameters.timeout` must be a number of microseconds, not 1000", "400"),
+        ({"inputs": [text_input(["a", ""])]}, "`text_input` must not have an empty text (number 1)", "400"),
+        ({"inputs": [text_input([])]}, "`text_input` must have at least 1 item", "400"),
         ({"inputs": [text_input([b"\xff"])]}, "text_input: element 0 is not UTF-8", "400"),
-        ({"inputs": [text_input(["a"] * 300)]}, "there are 300 texts, the limit is 256", "400"),
+        ({"inputs": [text_input(["a"] * 300)]}, "300 texts; the limit is 256", "400"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_followed_is_refused_by_name(call: Call, given: Any, says: str, status: str) -> None:
@@ -203,11 +203,11 @@ def test_what_is_not_there_is_told_by_its_path_or_name(call: Call) -> None:
     assert not call("is_model_ready", "big")
     assert not call("is_model_ready", "tiny-en-fr", "2")
     for method, given, says in (
-        ("load_model", ["tiny-en-fr"], "there is nothing at /v2/repository/models/tiny-en-fr/load"),
-        ("get_log_settings", [], "there is nothing at /v2/logging"),
-        ("get_system_shared_memory_status", [], "there is nothing at /v2/systemsharedmemory/status"),
-        ("get_model_config", ["tiny-en-fr"], "no model is named 'tiny-en-fr/config'; there are "),
-        ("get_inference_statistics", [], "no model is named 'stats'; there are "),
+        ("load_model", ["tiny-en-fr"], "/v2/repository/models/tiny-en-fr/load"),
+        ("get_log_settings", [], "/v2/logging"),
+        ("get_system_shared_memory_status", [], "/v2/systemsharedmemory/status"),
+        ("get_model_config", ["tiny-en-fr"], "'tiny-en-fr/config'; available: "),
+        ("get_inference_statistics", [], "'stats'; available: "),
     ):
         with pytest.raises(InferenceServerException) as refused:
             call(method, *given)
@@ -289,37 +289,37 @@ def in_json(**changes: Any) -> tuple[bytes, dict[str, str]]:
 @pytest.mark.parametrize(
     ("sent", "status", "says"),
     [
-        (in_json(shape=[2]), 400, "text_input: its shape [2] is of 2 elements, there are 1"),
-        (in_json(shape=[-1]), 400, "inputs.0.shape.0: Input should be greater than or equal to 0, not -1"),
-        (in_json(shape=[2**64]), 400, "inputs.0.shape.0: Input should be less than 9223372036854775808, not"),
-        (in_json(shape=[2**62] * 999), 400, "inputs.0.shape: List should have at most 16 items after validation"),
-        (in_json(datatype="FP32", data=[1.0]), 400, "inputs.0.datatype: Input should be 'BYTES'"),
-        (in_json(data=[1]), 400, "text_input: an element is 1, not a string"),
-        (in_json(data=None), 400, "text_input: its elements are in data, or behind the JSON"),
-        (in_json(parameters={"binary_data_size": 5}), 400, "0 bytes come behind the JSON, the inputs have 5"),
-        (in_json(parameters={"shared_memory_region": "a"}, data=None), 400, "its elements are in data, or behind"),
-        (binary(element(b"a"), shape=[2]), 400, "its shape [2] is of 2 elements, there are 1"),
-        (binary(element(b"a"), datatype="INT32"), 400, "inputs.0.datatype: Input should be 'BYTES'"),
-        (binary(element(b"abc")[:-1]), 400, "text_input: element 0 has 3 bytes by its length, 2 are left"),
-        (binary(element(b"a") + b"\0\0"), 400, "text_input: its data end within the length of element 1"),
-        (binary(b"\xff\xff\xff\xff"), 400, "element 0 has 4294967295 bytes by its length, 0 are left"),
-        (binary(element(b"a"), parameters={"binary_data_size": 4}), 400, "5 bytes come behind the JSON, the inputs have 4"),  # noqa: E501
-        (binary(element(b"a"), parameters={"binary_data_size": 9}), 400, "5 bytes come behind the JSON, the inputs have 9"),  # noqa: E501
-        (binary(element(b"a"), parameters={"binary_data_size": -1}), 400, "its binary_data_size is -1, no number of bytes"),  # noqa: E501
-        (binary(element(b"a"), parameters={"binary_data_size": "5"}), 400, "its binary_data_size is '5', no number of bytes"),  # noqa: E501
-        (binary(element(b"a"), data=["a"]), 400, "its elements are in data, or behind the JSON"),
-        ((b'{"id": "\\ud800", "inputs": []}', {}), 400, "2 fields are not acceptable; the first is id: has"),
-        ((b"{}", {LENGTH: "x"}), 400, f"{LENGTH} is x, no number"),
-        ((b"{}", {LENGTH: "3"}), 400, f"{LENGTH} is 3, the body has 2 bytes; is {LENGTH} that of an earlier request?"),
+        (in_json(shape=[2]), 400, "text_input: `shape` [2] means 2 elements, but there are 1"),
+        (in_json(shape=[-1]), 400, "`inputs.0.shape.0` must be greater than or equal to 0, not -1"),
+        (in_json(shape=[2**64]), 400, "`inputs.0.shape.0` must be less than 9223372036854775808, not"),
+        (in_json(shape=[2**62] * 999), 400, "`inputs.0.shape` must have at most 16 items"),
+        (in_json(datatype="FP32", data=[1.0]), 400, "`inputs.0.datatype` must be 'BYTES'"),
+        (in_json(data=[1]), 400, "text_input: an element must be a string, not 1"),
+        (in_json(data=None), 400, "text_input: elements must be in `data`"),
+        (in_json(parameters={"binary_data_size": 5}), 400, "0 bytes follow the JSON, but `binary_data_size` of the inputs adds up to 5"),  # noqa: E501
+        (in_json(parameters={"shared_memory_region": "a"}, data=None), 400, "elements must be in `data`"),
+        (binary(element(b"a"), shape=[2]), 400, "`shape` [2] means 2 elements, but there are 1"),
+        (binary(element(b"a"), datatype="INT32"), 400, "`inputs.0.datatype` must be 'BYTES'"),
+        (binary(element(b"abc")[:-1]), 400, "text_input: element 0 should have 3 bytes, but 2 are left"),
+        (binary(element(b"a") + b"\0\0"), 400, "text_input: the data end within the length of element 1"),
+        (binary(b"\xff\xff\xff\xff"), 400, "element 0 should have 4294967295 bytes, but 0 are left"),
+        (binary(element(b"a"), parameters={"binary_data_size": 4}), 400, "5 bytes follow the JSON, but `binary_data_size` of the inputs adds up to 4"),  # noqa: E501
+        (binary(element(b"a"), parameters={"binary_data_size": 9}), 400, "5 bytes follow the JSON, but `binary_data_size` of the inputs adds up to 9"),  # noqa: E501
+        (binary(element(b"a"), parameters={"binary_data_size": -1}), 400, "`binary_data_size` must be a number of bytes, not -1"),  # noqa: E501
+        (binary(element(b"a"), parameters={"binary_data_size": "5"}), 400, "`binary_data_size` must be a number of bytes, not '5'"),  # noqa: E501
+        (binary(element(b"a"), data=["a"]), 400, "elements must be in `data`"),
+        ((b'{"id": "\\ud800", "inputs": []}', {}), 400, "2 fields are invalid; the first: `id` must"),
+        ((b"{}", {LENGTH: "x"}), 400, f"{LENGTH} must be a number, not x"),
+        ((b"{}", {LENGTH: "3"}), 400, f"{LENGTH} is 3, but the body has 2 bytes; is {LENGTH} that of an earlier"),
         ((b"{}", {LENGTH: "9" * 5000}), 400, "the body has 2 bytes"),
-        ((b"{}", {LENGTH: "1"}), 400, "the body is not JSON"),
-        ((b"", {}), 400, "the body is not a JSON object"),
-        ((b"not gzip", {"Content-Encoding": "gzip"}), 400, "the body is not gzip"),
+        ((b"{}", {LENGTH: "1"}), 400, "not JSON"),
+        ((b"", {}), 400, "JSON object"),
+        ((b"not gzip", {"Content-Encoding": "gzip"}), 400, "not gzip"),
         ((gzip.compress(in_json()[0])[:-9], {"Content-Encoding": "gzip"}), 400, "does not end where its gzip does"),
         ((gzip.compress(in_json()[0]) + b"x", {"Content-Encoding": "gzip"}), 400, "does not end where its gzip does"),
-        ((zlib.compress(b" " * 2_000_000), {"Content-Encoding": "deflate"}), 413, "more than 1048576 bytes when"),
-        ((in_json()[0], {"Content-Encoding": "br"}), 415, "the content encoding is br, there are gzip and deflate"),
-        ((b" " * 1_048_577, {}), 413, "the body announces 1048577 bytes"),
+        ((zlib.compress(b" " * 2_000_000), {"Content-Encoding": "deflate"}), 413, "more than 1048576 bytes"),
+        ((in_json()[0], {"Content-Encoding": "br"}), 415, "gzip or deflate, not br"),
+        ((b" " * 1_048_577, {}), 413, "announces 1048577 bytes"),
     ],
 )  # fmt: skip
 def test_a_body_that_contradicts_itself_is_refused_with_the_numbers(
@@ -345,20 +345,21 @@ def test_generate_takes_one_text(http_client: httpx.Client) -> None:
     assert labels["scores"][LABELS.index(labels["label"])] == labels["score"]
     assert http_client.post(f"{MODEL}/generate", json=body | {"parameters": None}).status_code == 200
     refused = http_client.post(f"{MODEL}/generate", json={"text_input": TEXTS})
-    assert (refused.status_code, refused.json()) == (400, {"error": "text_input: Input should be a valid string"})
+    assert (refused.status_code, refused.json()) == (400, {"error": "`text_input` must be a valid string"})
 
 
 def test_a_path_that_may_have_been_meant_for_another_interface_has_both_words(http_client: httpx.Client) -> None:
-    says = "there is nothing at /v2/nowhere"
+    says = "Nothing is at /v2/nowhere"
     answer = http_client.get("/v2/nowhere")
     assert (answer.status_code, answer.json()) == (404, {"error": says, "message": says})
     for path in (f"{MODEL}/generate_stream", f"{MODEL}/trace/setting", "/v2/models/big/config"):
         answer = http_client.post(path, json={})
-        assert (answer.status_code, answer.json()["error"]) == (404, f"there is nothing at {path}")
+        assert (answer.status_code, answer.json()["error"]) == (404, f"Nothing is at {path}")
     wrong_method = http_client.post(MODEL, json={})
     assert (wrong_method.status_code, wrong_method.headers["allow"]) == (405, "GET")
     wrong_method = http_client.put(f"{MODEL}/infer")
-    assert (wrong_method.status_code, wrong_method.json()) == (405, {"error": f"{MODEL}/infer does not take PUT"})
+    assert (wrong_method.status_code, wrong_method.json().keys()) == (405, {"error"})
+    assert "PUT" in wrong_method.json()["error"]
 
 
 def test_keys_are_asked_for_but_by_health(listen: Listen) -> None:

@@ -55,16 +55,16 @@ def test_one_text_and_the_models_own_dimensions_are_taken(
 @pytest.mark.parametrize(
     ("asked", "param", "says"),
     [
-        ({"dimensions": 7}, "dimensions", "dimensions: embeddings of tiny-en-fr have 24, not 7"),
-        ({"input": ""}, "input", "input: must not be empty"),
-        ({"input": []}, "input", "input: List should have at least 1 item after validation, not 0"),
-        ({"input": ["a", ""]}, "input", "input: text 1 of 2 is empty"),
-        ({"input": [1, 2]}, "input", "input: token ids are not taken here, send texts"),
-        ({"input": [[1, 2], [3]]}, "input", "input: token ids are not taken here, send texts"),
-        ({"input": ["a"] * 257}, None, "there are 257 texts, the limit is 256"),
+        ({"dimensions": 7}, "dimensions", "`dimensions` must be 24 for tiny-en-fr, not 7"),
+        ({"input": ""}, "input", "`input` must not be empty"),
+        ({"input": []}, "input", "`input` must have at least 1 item"),
+        ({"input": ["a", ""]}, "input", "`input` must not have an empty text (number 1)"),
+        ({"input": [1, 2]}, "input", "`input` must be texts"),
+        ({"input": [[1, 2], [3]]}, "input", "`input` must be texts"),
+        ({"input": ["a"] * 257}, None, "257 texts; the limit is 256"),
         ({"input": " "}, None, "white space"),
-        ({"encoding_format": "hex"}, "encoding_format", "encoding_format: Input should be 'float' or 'base64'"),
-        ({"model": ""}, "model", "model: "),
+        ({"encoding_format": "hex"}, "encoding_format", "`encoding_format` must be 'float' or 'base64'"),
+        ({"model": ""}, "model", "`model` "),
     ],
 )
 def test_what_cannot_be_followed_is_refused_by_name(
@@ -93,7 +93,7 @@ def test_an_unknown_model_has_its_code(client: openai.OpenAI) -> None:
         with pytest.raises(openai.NotFoundError) as refused:
             call()
         assert refused.value.code == "model_not_found"
-    with pytest.raises(openai.NotFoundError, match="there is nothing at /v1/chat/completions"):
+    with pytest.raises(openai.NotFoundError, match="/v1/chat/completions"):
         client.chat.completions.create(model="tiny-en-fr", messages=[])
 
 

@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import example, given
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidDocument
 from service.documents import html
-from service.markup.document import parse
+from service.markup.html import parse
 from service.markup.passages import Passage
 from tests.service.documents.translating import in_capitals, translated
 from tests.service.markup.test_document_properties import HTML, TREES
@@ -61,12 +61,14 @@ def test_a_page_says_its_encoding(name: str) -> None:
         *((name, "①㈱髙".encode("cp932"), "①㈱髙") for name in ("Shift_JIS", "x-sjis", "windows-31j", "ms_kanji")),
         *((name, "朱镕基".encode("gbk"), "朱镕基") for name in ("gb2312", "x-gbk", "csGB2312")),
         *((name, "똠방".encode("cp949"), "똠방") for name in ("euc-kr", "ks_c_5601-1987", "windows-949")),
-        *((name, b"\x85 \xa1 \x81", "… ก \x81") for name in ("tis-620", "iso-8859-11", "windows-874")),
+        *((name, b"\x85 \xa1 \x81", "… ก \x81") for name in ("tis-620", "iso-8859-11", "windows-874", "iso885911")),
         ("iso-8859-1", b"a\x80\x81 \x8d\x9d", "a€\x81 \x8d\x9d"),
         ("iso-8859-9", b"\x93\xfeey\x94", "“şey”"),
         ("big5", b"\xc6\xa1\xa4\x40", "①一"),
         ("iso-8859-8-i", "שלום".encode("iso-8859-8"), "שלום"),
         ("iso-2022-jp", "犬".encode("iso-2022-jp"), "犬"),
+        ("sun_eu_greek", "σκύλος".encode("iso-8859-7"), "σκύλος"),
+        ("x-mac-ukrainian", "Ґанок".encode("mac-cyrillic"), "Ґанок"),
     ],
 )
 def test_an_encoding_is_read_as_browsers_read_it(name: str, data: bytes, text: str) -> None:
@@ -84,8 +86,13 @@ def test_xhtml_may_say_its_encoding_as_xml_does() -> None:
 
 def test_a_byte_that_an_encoding_has_not_is_refused() -> None:
     for name, byte in (("windows-1253", b"\xd2"), ("shift_jis", b"\x81<"), ("utf-8", b"\x81")):
-        with pytest.raises(UnprocessableRequest, match="the file is not "):
+        with pytest.raises(InvalidDocument):
             html.read(f"<meta charset={name}>".encode() + byte)
+
+
+def test_pythons_spellings_of_an_encoding_are_known() -> None:
+    for name, data in (("latin-1", b"\xe9"), ("utf_8", b"\xc3\xa9")):
+        assert html.read(f"<meta charset={name}><p>".encode() + data).texts == ["é"]
 
 
 def test_a_letter_that_an_encoding_has_not_is_written_by_number() -> None:
@@ -94,7 +101,7 @@ def test_a_letter_that_an_encoding_has_not_is_written_by_number() -> None:
     assert contents.written(["犬 é"]) == b"<meta charset=latin1><p>&#29356; \xe9</p>"
 
 
-@pytest.mark.parametrize("name", ["hex", "klingon", "unicode_escape", "idna"])
+@pytest.mark.parametrize("name", ["hex", "klingon", "unicode_escape", "idna", "cp850", "iso-2022-kr", "x-user-defined"])
 def test_an_encoding_that_is_not_known_is_refused(name: str) -> None:
-    with pytest.raises(UnprocessableRequest, match=f"its encoding is {name}, which is not known"):
+    with pytest.raises(InvalidDocument, match=name):
         html.read(f"<meta charset={name}>".encode())

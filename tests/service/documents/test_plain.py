@@ -2,7 +2,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.documents import plain
-from service.documents.plain import ENOUGH, MOST
+from service.documents.plain import MAX_PIECE_LENGTH, MIN_PIECE_LENGTH
 
 TEXTS = st.lists(
     st.sampled_from(
@@ -13,7 +13,7 @@ TEXTS = st.lists(
 
 @given(TEXTS)
 @example("\ufeff")
-@example("x" * (2 * MOST + 1))
+@example("x" * (2 * MAX_PIECE_LENGTH + 1))
 def test_without_a_translation_a_text_comes_out_byte_for_byte(text: str) -> None:
     data = text.encode()
     contents = plain.read(data)
@@ -23,13 +23,13 @@ def test_without_a_translation_a_text_comes_out_byte_for_byte(text: str) -> None
 @given(TEXTS)
 def test_pieces_are_short_and_none_is_empty(text: str) -> None:
     lengths = [len(piece) for piece in plain.pieces(text)]
-    assert all(0 < length <= MOST for length in lengths)
+    assert all(0 < length <= MAX_PIECE_LENGTH for length in lengths)
 
 
 def test_a_paragraph_is_never_cut_unless_it_is_very_long() -> None:
     paragraph = "\n".join(["One line of it."] * 200) + "\n\n"
     text = paragraph * 5
-    assert ENOUGH < len(paragraph) < MOST
+    assert MIN_PIECE_LENGTH < len(paragraph) < MAX_PIECE_LENGTH
     assert [*plain.pieces(text)] == [paragraph] * 5
 
 

@@ -5,7 +5,7 @@ import srt
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidDocument
 from service.documents import subtitles
 from tests.service.documents.translating import translated
 
@@ -162,7 +162,7 @@ def test_times_stay_whatever_the_translation(lines: list[str], backwards: bool) 
 
 @pytest.mark.parametrize("data", [b"", b"Only a text.\n", b"WEBVTT\n", codecs.BOM_UTF8])
 def test_a_file_without_cues_is_refused(data: bytes) -> None:
-    with pytest.raises(UnprocessableRequest, match="no subtitles"):
+    with pytest.raises(InvalidDocument):
         subtitles.read(data)
 
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from service.documents.contents import Contents
-from service.markup import document, markdown
+from service.markup import html, markdown
 from service.text.aligned_words import AlignedWords
 from tests.service.markup.documents import words
 from tests.service.stand_ins import protect, restore
@@ -19,7 +19,7 @@ def translated(contents: Contents, backwards: bool = False) -> bytes:
 def in_capitals(text: str, kind: str, backwards: bool = False) -> str:
     if kind == "text":
         return text.upper()
-    read = document.parse(text) if kind == "html" else markdown.parse(text)
+    read = html.parse(text) if kind == "html" else markdown.parse(text)
     restored = []
     for passage in read.passages:
         protected = protect(passage.text, passage.keep)

@@ -142,7 +142,7 @@ def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free:
 def test_a_full_queue_refuses_with_its_numbers_and_takes_nothing() -> None:
     s = scheduler(max_waiting=2)
     s.add(of_lengths(1, 1, 1))
-    with pytest.raises(QueueFull, match="3 sequences would be before it, the limit is 2"):
+    with pytest.raises(QueueFull, match=r"3 sequences .* 2$"):
         s.add(of_lengths(1))
     assert len(s.waiting) == 3
 
@@ -271,6 +271,6 @@ def test_who_waits_behind_many_of_one_request_is_not_refused_for_them() -> None:
     s = scheduler(max_waiting=2 * TOGETHER)
     s.add(of_lengths(*[1] * 1000))
     s.add(of_lengths(1))
-    with pytest.raises(QueueFull, match="1001 sequences would be before it, the limit is 128"):
+    with pytest.raises(QueueFull, match=r"1001 sequences .* 128$"):
         s.add(of_lengths(*[1] * 1000))
     assert len(s.waiting) == 1001

@@ -77,6 +77,6 @@ def test_a_model_that_is_taken_out_is_never_stepped_again_not_even_for_who_has_j
     loop.take_out("m", "it is taken out")
     loop._take_in()
     loop._step()
-    with pytest.raises(Broken, match="m/greedy is broken: it is taken out"):
+    with pytest.raises(Broken, match=r"m/greedy .*taken out"):
         outcome(poison)
     assert {call for call, _ in [*greedy.calls, *beam.calls]} == {"warm_up"}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.base.errors import UnprocessableRequest
-from service.glossaries.terms import MOST_MATCHES, Terms, TermTable
+from service.base.errors import LimitExceeded
+from service.glossaries.terms import MAX_PATTERN_MATCHES, Terms, TermTable
 from service.segments.kept_spans import kept_spans
 from service.segments.placeholders import Protected
 from service.segments.restoration import untranslated
@@ -129,5 +129,5 @@ def test_no_pattern_takes_long(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["", "x*", "a"])
 def test_a_pattern_that_matches_everywhere_is_refused(pattern: str) -> None:
-    with pytest.raises(UnprocessableRequest, match=r"patterns of keep match more than 10,000 times"):
-        Terms([], [pattern], {}).found("a" * (MOST_MATCHES + 1))
+    with pytest.raises(LimitExceeded, match="10,000"):
+        Terms([], [pattern], {}).found("a" * (MAX_PATTERN_MATCHES + 1))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.base.errors import Draining
+from service.base.errors import Draining, KeyMissing, KeyWrong, RateLimited, RequestError
 from service.http.access import RemoteRateLimiter
 from tests.service.conftest import Serve, problem
 
@@ -26,10 +26,10 @@ async def test_without_configured_keys_nobody_needs_one(serve: Serve) -> None:
 async def test_a_missing_key_and_a_wrong_key_are_told_apart(serve: Serve) -> None:
     async with serve(api_keys="one,two,clé") as client:
         missing = await client.post("/classify", json=BODY)
-        problem(missing, 401)
+        problem(missing, KeyMissing)
         assert missing.headers["WWW-Authenticate"] == "Bearer"
-        problem(await client.post("/classify", json=BODY, headers=bearer("three")), 403)
-        problem(await client.post("/classify", json=BODY, headers=[(b"Authorization", "Bearer é".encode())]), 403)
+        problem(await client.post("/classify", json=BODY, headers=bearer("three")), KeyWrong)
+        problem(await client.post("/classify", json=BODY, headers=[(b"Authorization", "Bearer é".encode())]), KeyWrong)
         accented = await client.post("/classify", json=BODY, headers=[(b"Authorization", "Bearer clé".encode())])
         assert accented.status_code == 200
         for key in ("one", "two"):
@@ -44,19 +44,23 @@ async def test_a_key_guards_models_but_not_operations(serve: Serve, path: str) -
 
 async def test_a_missing_key_is_told_before_what_else_is_wrong(serve: Serve) -> None:
     async with serve(api_keys="one") as client:
-        problem(await client.post("/translate", json={"text": "", "txet": 1}), 401)
-        problem(await client.post("/translate", content=b"no JSON", headers={"Content-Type": "text/plain"}), 401)
+        problem(await client.post("/translate", json={"text": "", "txet": 1}), KeyMissing)
+        problem(await client.post("/translate", content=b"no JSON", headers={"Content-Type": "text/plain"}), KeyMissing)
 
 
-@pytest.mark.parametrize(("settings", "status"), [({"api_keys": "one"}, 401), ({"rate_limit": "1/hour"}, 429)])
-async def test_the_body_of_who_may_not_ask_is_never_read(serve: Serve, settings: dict[str, str], status: int) -> None:
+@pytest.mark.parametrize(
+    ("settings", "error"), [({"api_keys": "one"}, KeyMissing), ({"rate_limit": "1/hour"}, RateLimited)]
+)
+async def test_the_body_of_who_may_not_ask_is_never_read(
+    serve: Serve, settings: dict[str, str], error: type[RequestError]
+) -> None:
     async def body() -> AsyncIterator[bytes]:
         raise AssertionError("it is read")
         yield b""
 
     async with serve(**settings) as client:
         await client.post("/classify", json=BODY)
-        problem(await client.post("/classify", content=body(), headers={"Content-Type": "application/json"}), status)
+        problem(await client.post("/classify", content=body(), headers={"Content-Type": "application/json"}), error)
 
 
 async def test_without_keys_a_client_cannot_escape_its_rate_by_inventing_one(serve: Serve) -> None:
@@ -70,10 +74,10 @@ async def test_a_client_over_its_rate_waits_and_others_do_not(serve: Serve) -> N
         for _ in range(2):
             assert (await client.post("/classify", json=BODY, headers=bearer("one"))).status_code == 200
         refused = await client.post("/classify", json=BODY, headers=bearer("one"))
-        assert problem(refused, 429)["detail"] == "more than 2 per 1 hour from this client"
+        assert "2 per 1 hour" in problem(refused, RateLimited)["detail"]
         assert 0 < int(refused.headers["Retry-After"]) <= 3600
         otherwise_written = {"Authorization": "bEARER  one"}
-        problem(await client.post("/classify", json=BODY, headers=otherwise_written), 429)
+        problem(await client.post("/classify", json=BODY, headers=otherwise_written), RateLimited)
         assert (await client.post("/classify", json=BODY, headers=bearer("two"))).status_code == 200
 
 
@@ -94,5 +98,5 @@ async def test_when_who_counts_has_gone_requests_are_told_that_the_service_ends(
             asked = asyncio.create_task(limiter.wait_s("a"))
             await loop.sock_recv(connection, read)
     for asking in (asked, limiter.wait_s("a")):
-        with pytest.raises(Draining, match="the process that counts requests does not answer"):
+        with pytest.raises(Draining):
             await asking

@@ -1,4 +1,4 @@
-"""Answers compressed, for those who ask."""
+"""Responses that are compressed for clients that accept it."""
 
 import gzip
 import threading
@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from service.http import compression
-from service.http.compression import IN_A_THREAD, LEAST_BYTES, answer, takes_gzip
+from service.http.compression import MIN_COMPRESSED_BYTES, MIN_THREAD_BYTES, accepts_gzip, compressed_response
 
 pytestmark = pytest.mark.anyio
 
@@ -37,13 +37,13 @@ def asking(*accepted: str) -> Request:
     ],
 )
 def test_a_client_takes_gzip_if_it_says_so(accepted: list[str], takes: bool) -> None:
-    assert takes_gzip(asking(*accepted)) is takes
+    assert accepts_gzip(asking(*accepted)) is takes
 
 
-@pytest.mark.parametrize("size", [LEAST_BYTES, IN_A_THREAD])
+@pytest.mark.parametrize("size", [MIN_COMPRESSED_BYTES, MIN_THREAD_BYTES])
 async def test_a_large_answer_is_compressed(size: int) -> None:
     content = b"abcdefgh" * (size // 8)
-    response = await answer(content, asking("gzip"), "application/json", {"ETag": "e"})
+    response = await compressed_response(content, asking("gzip"), "application/json", {"ETag": "e"})
     assert gzip.decompress(response.body) == content
     assert response.headers["content-encoding"] == "gzip"
     assert response.headers["content-length"] == str(len(response.body))
@@ -52,16 +52,19 @@ async def test_a_large_answer_is_compressed(size: int) -> None:
 
 
 async def test_an_answer_for_who_does_not_ask_is_as_it_was_and_tells_caches_that_it_varies() -> None:
-    content = b"x" * LEAST_BYTES
-    response = await answer(content, asking(), "application/json")
+    content = b"x" * MIN_COMPRESSED_BYTES
+    response = await compressed_response(content, asking(), "application/json")
     assert response.body == content
     assert "content-encoding" not in response.headers
     assert response.headers["vary"] == "Accept-Encoding"
 
 
 async def test_a_small_answer_is_never_compressed() -> None:
-    response = await answer(b"x" * (LEAST_BYTES - 1), asking("gzip"), "application/json")
-    assert response.headers.items() == [("content-length", str(LEAST_BYTES - 1)), ("content-type", "application/json")]
+    response = await compressed_response(b"x" * (MIN_COMPRESSED_BYTES - 1), asking("gzip"), "application/json")
+    assert response.headers.items() == [
+        ("content-length", str(MIN_COMPRESSED_BYTES - 1)),
+        ("content-type", "application/json"),
+    ]
 
 
 async def test_a_very_large_answer_is_compressed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,6 +75,6 @@ async def test_a_very_large_answer_is_compressed_beside_the_event_loop(monkeypat
         return b""
 
     monkeypatch.setattr(compression.gzip, "compress", compress)
-    for size in (LEAST_BYTES, IN_A_THREAD):
-        await answer(bytes(size), asking("gzip"), "application/json")
+    for size in (MIN_COMPRESSED_BYTES, MIN_THREAD_BYTES):
+        await compressed_response(bytes(size), asking("gzip"), "application/json")
     assert [thread is threading.current_thread() for thread in used] == [True, False]

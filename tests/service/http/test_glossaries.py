@@ -8,6 +8,14 @@ from typing import Any
 import httpx
 import pytest
 
+from service.base.errors import (
+    GlossaryMismatch,
+    InvalidFields,
+    InvalidGlossary,
+    KeyMissing,
+    RequestError,
+    UnknownGlossary,
+)
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.server.test_servers import environment
@@ -54,8 +62,7 @@ async def test_a_glossary_is_kept_until_it_is_deleted(serve: Serve) -> None:
         assert whole == card
         assert (await client.delete(path)).status_code == 204
         for call in (client.get, client.delete):
-            detail = problem(await call(path), 404)["detail"]
-            assert detail == f"there is no glossary {card['id']}"
+            assert card["id"] in problem(await call(path), UnknownGlossary)["detail"]
 
 
 async def test_a_glossary_is_changed(serve: Serve) -> None:
@@ -71,38 +78,47 @@ async def test_a_glossary_is_changed(serve: Serve) -> None:
         assert (await client.delete(f"{path}/dictionaries", params=of_pair)).status_code == 204
         whole = (await client.get(path)).json()
         assert whole["dictionaries"] == [{**other, "entry_count": 1}]
-        problem(await client.delete(f"{path}/dictionaries", params=of_pair), 404)
-        missing = problem(await client.delete(f"{path}/dictionaries", params={"source": "en"}), 422)
-        assert missing["errors"] == [{"loc": ["query", "target"], "msg": "Field required"}]
+        problem(await client.delete(f"{path}/dictionaries", params=of_pair), UnknownGlossary)
+        missing = problem(await client.delete(f"{path}/dictionaries", params={"source": "en"}), InvalidFields)
+        assert [error["loc"] for error in missing["errors"]] == [["query", "target"]]
 
 
 @pytest.mark.parametrize(
-    ("body", "detail"),
+    ("body", "error", "part"),
     [
-        ({}, "name: Field required"),
-        ({"name": " "}, "name: must not be white space only"),
-        ({"name": "a\ud800"}, "name: Input should be a valid string"),
-        ({"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {}}]}, "entries: there are none"),
+        ({}, InvalidFields, "`name`"),
+        ({"name": " "}, InvalidFields, "`name`"),
+        ({"name": "a\ud800"}, InvalidFields, "`name`"),
+        (
+            {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {}}]},
+            InvalidGlossary,
+            "`entries` must not be empty",
+        ),
         (
             {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {"a": "\ud800"}}]},
-            "entries: entry 1 has a translation with a tab",
+            InvalidGlossary,
+            "`entries` entry 1: the translation",
         ),
         (
             {"name": "a", "dictionaries": [{"source": "en", "target": "en-US", "entries": {"a": "b"}}]},
-            "a dictionary is of two languages, and both are en",
+            InvalidGlossary,
+            "both are en",
         ),
         (
             {"name": "a", "dictionaries": [{"source": "e'", "target": "fr", "entries": {"a": "b"}}]},
-            "e' is no code of a language",
+            InvalidGlossary,
+            "e' ",
         ),
-        ({"name": "a", "dictionaries": ANIMALS["dictionaries"][:1] * 2}, "there are two dictionaries from en to fr"),
+        ({"name": "a", "dictionaries": ANIMALS["dictionaries"][:1] * 2}, InvalidGlossary, "from en to fr"),
     ],
 )
-async def test_what_is_no_glossary_is_refused_in_words(serve: Serve, body: dict[str, Any], detail: str) -> None:
+async def test_what_is_no_glossary_is_refused_in_words(
+    serve: Serve, body: dict[str, Any], error: type[RequestError], part: str
+) -> None:
     async with serve() as client:
         content = json.dumps(body).encode()
         response = await client.post("/glossaries", content=content, headers={"content-type": "application/json"})
-        assert problem(response, 422)["detail"].startswith(detail)
+        assert part in problem(response, error)["detail"]
         assert (await client.get("/glossaries")).json() == {"glossaries": []}
 
 
@@ -133,9 +149,9 @@ async def test_a_glossary_that_is_not_there_or_not_for_these_languages_is_refuse
         await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
         other = await client.post("/translate", json=body | {"glossary_id": card["id"]})
         same = await client.post("/translate", json=body | {"source": "fr", "glossary_id": card["id"]})
-    assert problem(unknown, 404)["detail"] == "there is no glossary x"
-    detail = "the glossary 'Animals' has no dictionary from en to fr; there are: en to de"
-    assert problem(other, 422)["detail"] == detail
+    problem(unknown, UnknownGlossary)
+    detail = problem(other, GlossaryMismatch)["detail"]
+    assert [value for value in ("'Animals'", "en to fr", "en to de") if value not in detail] == []
     assert same.json()["translations"][0]["text"] == "the dog"
 
 
@@ -152,7 +168,7 @@ async def test_where_languages_are_detected_a_glossary_is_for_those_that_it_has(
 
 async def test_glossaries_are_behind_keys_and_rates(serve: Serve) -> None:
     async with serve(api_keys="k", rate_limit="2/minute") as client:
-        problem(await client.get("/glossaries"), 401)
+        problem(await client.get("/glossaries"), KeyMissing)
         headers = {"authorization": "Bearer k"}
         for status in (200, 200, 429):
             assert (await client.get("/glossaries", headers=headers)).status_code == status

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import BadRequest, InvalidFields, RequestError
 from service.http import json_route
-from service.http.json_route import read
+from service.http.json_route import parse_json_body
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
 from tests.service.conftest import Serve
 
@@ -26,7 +26,7 @@ BODIES = st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4).map(lambda
 def outcome(model: Any, body: bytes) -> Any:
     """What a body says, or why it says nothing."""
     try:
-        return read(model, body)
+        return parse_json_body(model, body)
     except RequestError as error:
         return type(error), str(error), error.fields
 
@@ -54,8 +54,8 @@ def test_a_good_body_is_read_once(model: Any, monkeypatch: pytest.MonkeyPatch) -
     def read_again(body: bytes) -> Any:
         raise AssertionError(body)
 
-    monkeypatch.setattr(json_route, "parsed", read_again)
-    assert read(model, '{"text": ["Là", "\\ud83d\\ude00"], "timeout_s": 5}'.encode()).text == ["Là", "😀"]
+    monkeypatch.setattr(json_route, "parse_json_object", read_again)
+    assert parse_json_body(model, '{"text": ["Là", "\\ud83d\\ude00"], "timeout_s": 5}'.encode()).text == ["Là", "😀"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_good_body_is_read_once(model: Any, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_what_pythons_parser_takes_is_taken(body: str, text: str) -> None:
-    assert read(ClassifyRequest, body.encode()).text == [text]
+    assert parse_json_body(ClassifyRequest, body.encode()).text == [text]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_pythons_parser_takes_is_taken(body: str, text: str) -> None:
 )
 def test_what_no_request_may_have_is_refused(body: bytes, error: type[RequestError]) -> None:
     with pytest.raises(error):
-        read(ClassifyRequest, body)
+        parse_json_body(ClassifyRequest, body)
 
 
 @pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.base.errors import ClientGone, NotReady, UnknownModel
+from service.base.errors import BodyTooSlow, ClientGone, NotReady, RequestError, TooLarge, UnknownModel
 from service.base.metrics import Metrics
 from service.http.dialect import Dialects
 from service.http.middleware import UNMATCHED_PAUSE_S, Middleware
@@ -66,11 +66,12 @@ def count(metrics: Metrics, status: int) -> float | None:
     return metrics.registry.get_sample_value("attend_requests_total", labels)
 
 
-def refusal(sent: list[Message], status: int) -> str:
-    """What the problem says that was sent."""
+def refusal(sent: list[Message], error: type[RequestError]) -> str:
+    """Return the detail of the problem that was sent, which must be of this error."""
     start, body = sent
-    assert start["status"] == status
-    detail: str = json.loads(body["body"])["detail"]
+    problem = json.loads(body["body"])
+    assert (start["status"], problem["code"]) == (error.status, error.code)
+    detail: str = problem["detail"]
     return detail
 
 
@@ -216,13 +217,13 @@ async def read_body(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def test_a_body_that_announces_too_much_is_refused_unread() -> None:
     sent = await call(behind(read_body), headers=[(b"content-length", b"11")])
-    assert refusal(sent, 413) == "the body announces 11 bytes, the limit is 10"
+    assert "announces 11 bytes; the limit is 10" in refusal(sent, TooLarge)
     assert (b"connection", b"close") in sent[0]["headers"]
 
 
 async def test_a_body_is_refused_as_soon_as_it_is_over_the_limit() -> None:
     chunks = [{"type": "http.request", "body": b"1234", "more_body": True}] * 3
-    assert refusal(await call(behind(read_body), chunks), 413) == "the body has at least 12 bytes, the limit is 10"
+    assert "12 bytes; the limit is 10" in refusal(await call(behind(read_body), chunks), TooLarge)
 
 
 async def test_a_body_at_the_limit_is_read() -> None:
@@ -233,7 +234,7 @@ async def test_a_body_at_the_limit_is_read() -> None:
 async def test_a_body_that_does_not_end_in_time_is_not_waited_for() -> None:
     chunk = {"type": "http.request", "body": b"1234", "more_body": True}
     sent = await call(behind(read_body, body_timeout_s=0.01), [chunk])
-    assert refusal(sent, 408) == "after 0.01 s the body had not come, only 4 bytes"
+    assert "0.01 s only 4 bytes" in refusal(sent, BodyTooSlow)
 
 
 async def test_what_comes_after_the_body_may_take_longer() -> None:

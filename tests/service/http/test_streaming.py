@@ -10,10 +10,17 @@ from typing import Any
 import httpx
 import pytest
 
-from service.base.errors import DeadlinePassed
+from service.base.errors import (
+    DeadlinePassed,
+    InvalidFields,
+    RequestError,
+    UnknownModel,
+    UnsupportedLanguagePair,
+    UnsupportedOption,
+)
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.catalog import load_models
+from service.models.assembly import load_catalog
 from service.tasks import leg
 from service.workers.pool import Pool
 from tests.service.conftest import Client, Serve, problem, server_of
@@ -160,15 +167,19 @@ async def test_through_a_pivot_the_pieces_are_those_of_the_second_leg(
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
-    [({"text": ""}, 422), ({"text": "a", "attention": True}, 422), ({"text": "a", "target": "xx"}, 422),
-     ({"text": "a", "model": "none"}, 404)],
-)  # fmt: skip
+    ("body", "error"),
+    [
+        ({"text": ""}, InvalidFields),
+        ({"text": "a", "attention": True}, UnsupportedOption),
+        ({"text": "a", "target": "xx"}, UnsupportedLanguagePair),
+        ({"text": "a", "model": "none"}, UnknownModel),
+    ],
+)
 async def test_what_fails_before_the_first_piece_has_its_own_status(
-    serve: Serve, body: dict[str, Any], status: int
+    serve: Serve, body: dict[str, Any], error: type[RequestError]
 ) -> None:
     async with serve() as client:
-        problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), status)
+        problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), error)
 
 
 async def test_an_error_behind_the_first_piece_is_the_last_event(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +251,7 @@ async def test_no_character_of_a_text_ends_a_line(serve: Serve) -> None:
 async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
     settings = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0)
     metrics = Metrics()
-    models = load_models(settings, metrics)
+    models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_level="critical")
     serving = asyncio.create_task(server.serve())
     await until(lambda: server.started)

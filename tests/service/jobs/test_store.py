@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from service.base.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
+from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
 from service.jobs.job import Job
-from service.jobs.store import MOST_CLAIMS, SILENT_LOOKS, JobStore
+from service.jobs.store import MAX_CLAIMS, SILENT_LOOKS, JobStore
 from tests.service.fakes import Disk, FakeClock
 
 KEPT_S = 100.0
@@ -48,7 +48,7 @@ def test_a_server_takes_from_itself_what_it_does_not_translate_as_often_as_neede
     """It could not tell what became of it, as on a full disk."""
     one, _ = stores
     job, key = add(one)
-    for _ in range(MOST_CLAIMS + 2):
+    for _ in range(MAX_CLAIMS + 2):
         assert one.claim("a") is not None
         look(one, "a", running=[job.id])
         assert one.get(job.id, key).status == "translating"
@@ -84,7 +84,7 @@ def test_a_job_goes_its_way_and_every_server_knows(stores: tuple[JobStore, JobSt
     job, key = add(one)
     assert other.get(job.id, key) == job
     assert (job.status, job.progress) == ("queued", 0)
-    with pytest.raises(NotYet, match="it is queued"):
+    with pytest.raises(DocumentNotReady, match="queued"):
         other.result(job.id, key)
     claimed = one.claim("a")
     assert claimed is not None
@@ -112,7 +112,7 @@ def test_a_job_that_fails_says_why_and_keeps_no_file(stores: tuple[JobStore, Job
     one.claim("a")
     one.fail(job.id, "a", "a reason")
     assert other.get(job.id, key).error == "a reason"
-    with pytest.raises(DocumentFailed, match="the document could not be translated: a reason"):
+    with pytest.raises(DocumentFailed, match=r"a reason$"):
         other.result(job.id, key)
     assert files(tmp_path) == set()
 
@@ -155,7 +155,7 @@ def test_the_job_of_a_server_that_died_is_taken_up_and_no_longer_its_own(
 
 def test_a_job_that_servers_die_of_is_given_up(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
     job, key = add(stores[0])
-    for owner in range(MOST_CLAIMS):
+    for owner in range(MAX_CLAIMS):
         assert stores[0].claim(f"{owner}") is not None
         look(stores[0], "another")
     assert stores[0].claim("another") is None
@@ -166,7 +166,7 @@ def test_a_job_that_servers_die_of_is_given_up(stores: tuple[JobStore, JobStore]
 def test_a_job_that_is_released_is_taken_up_as_often_as_needed(stores: tuple[JobStore, JobStore]) -> None:
     one, other = stores
     job, key = add(one)
-    for _ in range(MOST_CLAIMS + 2):
+    for _ in range(MAX_CLAIMS + 2):
         assert one.claim("a") is not None
         one.tell(job.id, "a", 5)
         one.release(job.id, "a")
@@ -195,7 +195,7 @@ def test_a_document_that_waited_too_long_is_given_up(stores: tuple[JobStore, Job
     job, key = add(stores[0], timeout_s=5)
     clock.now += 6
     stores[1].sweep()
-    assert stores[0].get(job.id, key).error == "the deadline passed before its translation began"
+    assert stores[0].get(job.id, key).error == "The deadline passed before its translation began"
     assert stores[0].claim("a") is None
 
 
@@ -224,7 +224,7 @@ def test_files_of_no_job_are_deleted_once_they_are_old(stores: tuple[JobStore, J
 def test_there_is_a_limit_and_what_was_fetched_makes_room(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
     one, other = stores
     jobs = [add(one) for _ in range(3)]
-    with pytest.raises(QueueFull, match="3 documents are kept or wait, which is the limit"):
+    with pytest.raises(QueueFull, match="3"):
         add(other)
     assert len([*(tmp_path / "data" / "documents").iterdir()]) == 3
     for job, _ in jobs[:2]:
@@ -276,7 +276,7 @@ def test_a_source_stays_as_long_as_what_became_of_it_is_not_written(
         lambda: one.release(failed[0].id, "a"),
         lambda: add(one),
     ):
-        with pytest.raises(NotStored, match="this cannot be stored now: attempt to write a readonly database"):
+        with pytest.raises(NotStored, match="attempt to write a readonly database"):
             call()
     assert len([*(tmp_path / "data" / "documents").glob("*.source")]) == 3
     disk.is_full = False
@@ -302,7 +302,7 @@ def test_a_file_for_which_there_is_no_room_leaves_nothing(
 
     monkeypatch.setattr(os, "fdopen", no_room)
     for call in (lambda: one.finish(added[0].id, "a", b"result"), lambda: add(one)):
-        with pytest.raises(NotStored, match="this cannot be stored now: No space left on device"):
+        with pytest.raises(NotStored, match="No space left on device"):
             call()
     assert files(tmp_path) == {".source"}
     assert one.get(*at(added)).status == "translating"

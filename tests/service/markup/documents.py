@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from service.markup.document import Document
+from service.markup.passages import Document
 from service.segments.restoration import untranslated
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Span

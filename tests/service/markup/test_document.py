@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.markup.document import parse
+from service.markup.html import parse
 from service.schemas.requests import TagRules
 from service.segments.restoration import Restored
 from service.text.aligned_words import AlignedWords

@@ -8,10 +8,9 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.markup.document import parse
+from service.markup.html import parse, read
 from service.markup.passages import Passage
-from service.markup.tags import read
-from service.segments.pieces import PieceKind
+from service.markup.pieces import PieceKind
 from service.segments.restoration import Restored
 from service.text.aligned_words import AlignedWords
 from tests.service.markup.documents import unchanged, words

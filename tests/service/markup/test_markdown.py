@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from service.markup.flanking import flanking
 from service.markup.markdown import parse
-from service.segments.flanking import flanking
 from service.segments.projection import Part
 from service.segments.restoration import Restored
 from service.text.spans import Edits, Span
@@ -191,7 +191,7 @@ def test_an_address_that_comes_to_begin_a_line_stays_one() -> None:
 def test_a_line_that_is_no_list_is_none_through_a_third_language() -> None:
     first = translation("1986. A great year.", "1986. UN AN.")
     document = parse(r"1986\. A great year.")
-    document = document.translated([passage.translated(first, [], []) for passage in document.passages], [first])
+    document = document.translated([passage.translated(first, [], []) for passage in document.passages])
     assert document.render([translation("1986. UN AN.", "1986. EIN JAHR.")]) == r"1986\. EIN JAHR."
 
 

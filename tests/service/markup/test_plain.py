@@ -4,16 +4,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.markup.plain import marked
+from service.markup.passages import Passage
+from service.markup.plain import parse
 from service.segments.restoration import untranslated
 from service.text.spans import Span
 from tests.service.markup.documents import aligned, words
 from tests.service.stand_ins import protect, restore
 
 
+def passage_of(text: str) -> Passage:
+    (passage,) = parse(text).passages
+    return passage
+
+
 def bare(text: str) -> str:
-    found = marked(text)
-    return found.passage.text if found else text
+    return passage_of(text).text
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,8 @@ def test_marks_are_taken_out(text: str, expected: str) -> None:
     ],
 )
 def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:
-    assert marked(text) is None
+    assert not passage_of(text).elements
+    assert bare(text) == text
 
 
 @pytest.mark.parametrize(
@@ -66,9 +72,8 @@ def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:
     ],
 )
 def test_marks_go_where_the_aligned_words_went(text: str, translation: str, links: str | None, expected: str) -> None:
-    found = marked(text)
-    assert found is not None
-    protected = protect(found.passage.text)
+    found = passage_of(text)
+    protected = protect(found.text)
     restored = restore(protected, translation, [aligned(protected.text, translation, links)])
     shown, edits = found.shown(restored)
     assert shown == expected
@@ -107,15 +112,12 @@ TEXTS = st.lists(
 @given(TEXTS)
 @example("*a **b*** c\n- _d_\n")
 def test_a_text_comes_out_as_it_is_without_a_translation(text: str) -> None:
-    found = marked(text)
-    if found is not None:
-        shown, edits = found.shown(untranslated(protect(found.passage.text)))
-        assert shown == text
-        assert edits.new == found.edits.old
+    found = passage_of(text)
+    assert found.shown()[0] == text
+    assert found.shown(untranslated(protect(found.text))) == found.shown()
 
 
 def test_terms_keep_their_marks() -> None:
     text = "**Foo** and **bar**"
-    found = marked(text, [Span(0, 7)])
-    assert found is not None
-    assert found.passage.text == "**Foo** and bar"
+    (passage,) = parse(text, [Span(0, 7)]).passages
+    assert passage.text == "**Foo** and bar"

@@ -5,11 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from service.base.errors import ArtifactRefused, ProviderUnavailable, UnknownModel, UnprocessableRequest
+from service.base.errors import (
+    ArtifactRefused,
+    InvalidFields,
+    ModelRequired,
+    ProviderUnavailable,
+    TargetRequired,
+    UnknownModel,
+    UnsupportedLanguagePair,
+)
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.scheduler import Sequence
-from service.models.catalog import Models, load_models, models_of
+from service.models.assembly import catalog_of, load_catalog
+from service.models.catalog import Catalog
 from service.tasks.translation import Translator
 from service.text.languages import Direction
 from service.workers.loader import Loader, show_one_device
@@ -33,12 +42,12 @@ def root(
 
 
 @pytest.fixture(scope="module")
-def models(root: Path) -> Models:
+def models(root: Path) -> Catalog:
     """None is started."""
-    return load_models(Settings(artifacts=root, provider="cpu", threads=1, loops=0), Metrics())
+    return load_catalog(Settings(artifacts=root, provider="cpu", threads=1, loops=0), Metrics())
 
 
-def route(models: Models, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
+def route(models: Catalog, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
     """The only leg."""
     (leg,) = models.directions(name).route(source, target, pivot=False)
     return leg
@@ -55,7 +64,7 @@ def route(models: Models, name: str | None, source: str | None, target: str | No
     ],
 )
 def test_what_is_said_is_enough_where_one_fits(
-    models: Models, wanted: tuple[str | None, str | None, str | None], name: str, direction: tuple[str, str]
+    models: Catalog, wanted: tuple[str | None, str | None, str | None], name: str, direction: tuple[str, str]
 ) -> None:
     translator, found = route(models, *wanted)
     assert translator.manifest.name == name
@@ -63,13 +72,13 @@ def test_what_is_said_is_enough_where_one_fits(
 
 
 def test_of_several_that_fit_the_first_that_the_settings_name_answers(root: Path) -> None:
-    named = load_models(Settings(artifacts=root, provider="cpu", loops=0, models="tweets, en-fr,en-de-en"), Metrics())
+    named = load_catalog(Settings(artifacts=root, provider="cpu", loops=0, models="tweets, en-fr,en-de-en"), Metrics())
     assert [model.manifest.name for model in named] == ["en-fr", "en-de-en", "tweets"]
     assert route(named, None, "en", None)[0].manifest.name == "en-fr"
     assert route(named, None, None, "de")[0].manifest.name == "en-de-en"
     assert named.embedder(None, None).manifest.name == "tweets"
-    with pytest.raises(ArtifactRefused, match="has no model reviewz; there are en-de-en, en-fr, reviews, tweets"):
-        load_models(Settings(artifacts=root, provider="cpu", loops=0, models="reviewz"), Metrics())
+    with pytest.raises(ArtifactRefused, match=r"reviewz; .*: en-de-en, en-fr, reviews, tweets$"):
+        load_catalog(Settings(artifacts=root, provider="cpu", loops=0, models="reviewz"), Metrics())
 
 
 def test_a_server_that_begins_later_reads_no_file_that_has_changed_meanwhile(
@@ -84,7 +93,7 @@ def test_a_server_that_begins_later_reads_no_file_that_has_changed_meanwhile(
         loader.end()
     with (saved / "tokenizer.json").open("a") as file:
         file.write(" ")
-    assert models_of(loaded, settings, Metrics()).translators[0].manifest.name == "en-fr"
+    assert catalog_of(loaded, settings, Metrics()).translators[0].manifest.name == "en-fr"
 
 
 @pytest.mark.parametrize(
@@ -102,14 +111,12 @@ def test_one_gpu_is_seen_where_one_is_chosen(
 
 def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    with pytest.raises(ProviderUnavailable, match="ATTEND_DEVICE is 2, and CUDA_VISIBLE_DEVICES lists 4,6"):
+    with pytest.raises(ProviderUnavailable, match=r"ATTEND_DEVICE .*2.*4,6"):
         show_one_device(2)
 
 
-def test_several_that_fit_are_named(models: Models) -> None:
-    with pytest.raises(
-        UnprocessableRequest, match=r"name model, source and target: en-de \(en-de-en\), en-fr \(en-fr\)$"
-    ):
+def test_several_that_fit_are_named(models: Catalog) -> None:
+    with pytest.raises(TargetRequired, match=r": en-de \(en-de-en\), en-fr \(en-fr\)$"):
         route(models, None, "en", None)
 
 
@@ -125,9 +132,9 @@ def many(tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslat
     return root
 
 
-def loaded(root: Path, **settings: object) -> Models:
+def loaded(root: Path, **settings: object) -> Catalog:
     """Not started."""
-    return load_models(Settings(artifacts=root, provider="cpu", threads=1, loops=0, **settings), Metrics())  # type: ignore[arg-type]
+    return load_catalog(Settings(artifacts=root, provider="cpu", threads=1, loops=0, **settings), Metrics())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -156,18 +163,14 @@ def test_of_several_models_for_a_direction_the_first_in_order_or_the_one_of_fewe
 def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) -> None:
     models = loaded(many)
     all_of_them = "202 languages to 202 languages (all, see /models)"
-    with pytest.raises(UnprocessableRequest, match="several could serve") as refused:
+    with pytest.raises(TargetRequired) as refused:
         route(models, None, None, None)
     assert str(refused.value).endswith(f": mul-ltg (any-ltg), en-fr (good), en-fr (quick), {all_of_them}")
-    with pytest.raises(
-        UnprocessableRequest, match=r"several could serve, .*: en to 202 languages \(all, see /models\)$"
-    ):
+    with pytest.raises(TargetRequired, match=r": en to 202 languages \(all, see /models\)$"):
         route(models, "all", "en", None)
-    with pytest.raises(
-        UnprocessableRequest, match=r"all does not translate from xx to fr; there are 202 languages to 202"
-    ):
+    with pytest.raises(UnsupportedLanguagePair, match=r"all .*from xx to fr; .*: 202 languages to 202"):
         route(models, "all", "xx", "fr")
-    with pytest.raises(UnprocessableRequest, match=r"several .*: 202 languages \(all\), en \(quick\)"):
+    with pytest.raises(ModelRequired, match=r": 202 languages \(all\), en \(quick\)"):
         models.embedder(None, None)
     assert models.embedder(None, "zho_Hant").manifest.name == "all"
 
@@ -175,31 +178,29 @@ def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) 
 def test_the_first_model_in_order_is_asked_for_its_direction_where_it_has_several(many: Path) -> None:
     ordered = loaded(many, models="good,all")
     assert route(ordered, None, None, None)[0].manifest.name == "good"
-    with pytest.raises(UnprocessableRequest, match="several could serve, name model, source and target"):
+    with pytest.raises(TargetRequired):
         route(loaded(many, models="all,good"), None, None, None)
 
 
-def test_a_model_made_for_embeddings_comes_before_other_encoders(models: Models) -> None:
+def test_a_model_made_for_embeddings_comes_before_other_encoders(models: Catalog) -> None:
     first, *others = models.embedders
     manifest = first.manifest.model_copy(update={"task": "embedding", "name": "vectors", "sources": ()})
-    with_one = Models([], [], [*others, replace(first, manifest=manifest)])
+    with_one = Catalog([], [], [*others, replace(first, manifest=manifest)])
     assert with_one.embedder(None, None).manifest.name == "vectors"
     assert with_one.embedder(None, "en").manifest.name == "en-fr"
 
 
-def test_an_unknown_language_names_those_available(models: Models) -> None:
-    with pytest.raises(
-        UnprocessableRequest, match=r"no model translates from xx to any language; there are .*en-fr \(en-fr\)"
-    ):
+def test_an_unknown_language_names_those_available(models: Catalog) -> None:
+    with pytest.raises(UnsupportedLanguagePair, match=r"from xx to any language; .*: .*en-fr \(en-fr\)"):
         route(models, None, "xx", None)
 
 
-def test_a_direction_of_another_model_is_not_acceptable(models: Models) -> None:
-    with pytest.raises(UnprocessableRequest, match=r"from any language to de; there are en-fr \(en-fr\)$"):
+def test_a_direction_of_another_model_is_not_acceptable(models: Catalog) -> None:
+    with pytest.raises(UnsupportedLanguagePair, match=r"from any language to de; .*: en-fr \(en-fr\)$"):
         route(models, "en-fr", None, "de")
 
 
-def test_the_gauges_show_the_queue_of_every_task(models: Models) -> None:
+def test_the_gauges_show_the_queue_of_every_task(models: Catalog) -> None:
     translator, classifier = models.translators[0], models.classifiers[0]
     pools = [translator.beam, translator.greedy, classifier.pool, models.embedders[0].pool, translator.attention_pool]
     engines = [models._loops[0]._served[pool.name].engine for pool in pools]  # type: ignore[union-attr]
@@ -213,40 +214,40 @@ def test_the_gauges_show_the_queue_of_every_task(models: Models) -> None:
         engine.scheduler.waiting.clear()
 
 
-def test_an_unknown_model_names_those_that_can(models: Models) -> None:
-    with pytest.raises(UnknownModel, match="no model named 'reviews' can translate here; there are en-de-en, en-fr"):
+def test_an_unknown_model_names_those_that_can(models: Catalog) -> None:
+    with pytest.raises(UnknownModel, match=r"'reviews' can translate .*: en-de-en, en-fr"):
         route(models, "reviews", None, None)
-    with pytest.raises(UnknownModel, match="no model named 'en-fr' can classify here; there are reviews, tweets"):
+    with pytest.raises(UnknownModel, match=r"'en-fr' can classify .*: reviews, tweets"):
         models.classifier("en-fr")
-    with pytest.raises(UnknownModel, match="no model named '' can classify here"):
+    with pytest.raises(UnknownModel, match="'' can classify"):
         models.classifier("")
 
 
-def test_a_classifier_is_named_or_the_only_one(models: Models) -> None:
+def test_a_classifier_is_named_or_the_only_one(models: Catalog) -> None:
     assert models.classifier("tweets").manifest.name == "tweets"
-    with pytest.raises(UnprocessableRequest, match="name one: reviews, tweets"):
+    with pytest.raises(ModelRequired, match=r": reviews, tweets$"):
         models.classifier(None)
-    assert Models([], models.classifiers[:1]).classifier(None).manifest.name == "reviews"
+    assert Catalog([], models.classifiers[:1]).classifier(None).manifest.name == "reviews"
 
 
-def test_an_encoder_is_named_or_the_only_one_that_reads_the_language(models: Models) -> None:
+def test_an_encoder_is_named_or_the_only_one_that_reads_the_language(models: Catalog) -> None:
     assert models.embedder("tweets", None).manifest.name == "tweets"
     assert models.embedder(None, "de").manifest.name == "en-de-en"
     assert models.embedder("en-fr", "en").manifest.name == "en-fr"
-    with pytest.raises(UnprocessableRequest, match=r"name model or source: de, en \(en-de-en\), en \(en-fr\)$"):
+    with pytest.raises(ModelRequired, match=r": de, en \(en-de-en\), en \(en-fr\)$"):
         models.embedder(None, "en")
-    with pytest.raises(UnprocessableRequest, match=r"name model or source: .*, reviews, tweets$"):
+    with pytest.raises(ModelRequired, match=r": .*, reviews, tweets$"):
         models.embedder(None, None)
-    with pytest.raises(UnprocessableRequest, match=r"no translator here reads en; there are tweets$"):
+    with pytest.raises(InvalidFields, match=r"`source` .* en; .*: tweets$"):
         models.embedder("tweets", "en")
 
 
-def test_without_any_model_for_a_task_the_answer_says_so(models: Models) -> None:
-    with pytest.raises(UnknownModel, match="no model can classify here; there are none"):
-        Models(models.translators, []).classifier(None)
+def test_without_any_model_for_a_task_the_answer_says_so(models: Catalog) -> None:
+    with pytest.raises(UnknownModel, match=r"can classify .*: none$"):
+        Catalog(models.translators, []).classifier(None)
 
 
-def test_readiness_names_every_model_that_is_not(models: Models) -> None:
+def test_readiness_names_every_model_that_is_not(models: Catalog) -> None:
     reason = models.unready_reason() or ""
     assert [part.split(": ") for part in reason.split("; ")] == [
         ["en-de-en", "starting"],

@@ -108,12 +108,12 @@ def test_on_a_gpu_what_has_no_graphs_for_it_is_served_by_the_cpu(gpu: None, arti
 
 
 def test_where_cuda_is_asked_for_an_artifact_without_graphs_for_it_is_refused(gpu: None, artifacts: Path) -> None:
-    with pytest.raises(ProviderUnavailable, match="ATTEND_PROVIDER is cuda, but tiny-en-fr has no graphs for it"):
+    with pytest.raises(ProviderUnavailable, match=r"ATTEND_PROVIDER .*tiny-en-fr"):
         source_of(artifacts, provider="cuda").load("tiny-en-fr", alone=False)
 
 
 def test_on_a_gpu_a_limit_of_main_memory_refuses_the_start(gpu: None, artifacts: Path) -> None:
-    with pytest.raises(StartRefused, match="ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA"):
+    with pytest.raises(StartRefused, match=r"ATTEND_MODEL_MEMORY .*ATTEND_PROVIDER"):
         source_of(artifacts, provider="auto", model_memory="1GB")
 
 

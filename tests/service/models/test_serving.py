@@ -1,4 +1,4 @@
-"""Models that take the place of others, as requests see it."""
+"""Catalog that take the place of others, as requests see it."""
 
 import asyncio
 import shutil
@@ -7,13 +7,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.base.errors import Draining, Starting, StartRefused
+from service.base.errors import Draining, NotReady, Starting, StartRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
 from service.models import serving as serving_module
-from service.models.catalog import Models, load_models
-from service.models.serving import Serving, in_daemon_thread
+from service.models.assembly import load_catalog
+from service.models.catalog import Catalog
+from service.models.origin import in_daemon_thread
+from service.models.serving import Serving
 from service.server.app import create_app
 from tests.service.conftest import NoOrigin, problem, until_warm
 from tests.service.fakes import PATIENCE_S
@@ -30,10 +32,10 @@ class Make:
     def __init__(self, artifacts: Path) -> None:
         self._settings = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0)
 
-    def __call__(self) -> Models:
-        return load_models(self._settings, Metrics())
+    def __call__(self) -> Catalog:
+        return load_catalog(self._settings, Metrics())
 
-    def broken(self) -> Models:
+    def broken(self) -> Catalog:
         models = self()
         loop = models._loops[0]
         for served in loop._served.values():  # type: ignore[union-attr]
@@ -45,7 +47,7 @@ def broken_probe() -> None:
     raise RuntimeError("it cannot")
 
 
-async def serving_with(models: Models) -> Serving:
+async def serving_with(models: Catalog) -> Serving:
     serving = Serving(3600, models)
     serving.start()
     await until_warm(models)
@@ -56,11 +58,11 @@ async def test_without_models_requests_are_told_that_it_starts_or_drains(make: M
     serving = Serving(3600)
     assert serving.unready_reason() == "starting"
     with pytest.raises(Starting):
-        serving.use()
+        serving.catalog  # noqa: B018
     serving.drain()
     assert serving.unready_reason() == "draining"
     with pytest.raises(Draining):
-        serving.use()
+        serving.catalog  # noqa: B018
 
 
 @pytest.mark.slow
@@ -70,15 +72,15 @@ async def test_models_end_when_the_last_request_that_uses_them_is_answered(
     monkeypatch.setattr(serving_module, "LOOK_S", 0)
     former, later = make(), make()
     serving = await serving_with(former)
-    with serving.use() as used:
-        assert used is former
-        retiring = await serving.replace(later)
-        with serving.use() as now:
-            assert now is later
-        for _ in range(10):  # looks at the number of users
-            await asyncio.sleep(0)
-        assert not retiring.done()
-        assert former.unready_reason() is None
+    assert serving.catalog is former
+    former.n_users += 1
+    retiring = await serving.replace(later)
+    assert serving.catalog is later
+    for _ in range(10):  # looks at the number of users
+        await asyncio.sleep(0)
+    assert not retiring.done()
+    assert former.unready_reason() is None
+    former.n_users -= 1
     await asyncio.wait_for(retiring, PATIENCE_S)
     assert "draining" in (former.unready_reason() or "")
     assert serving.unready_reason() is None
@@ -90,8 +92,7 @@ async def test_models_that_cannot_do_a_forward_pass_do_not_take_over(make: Make)
     serving = await serving_with(former)
     with pytest.raises(StartRefused, match=r"tiny-en-fr: the last forward pass failed \(RuntimeError\)"):
         await serving.replace(broken)
-    with serving.use() as used:
-        assert used is former
+    assert serving.catalog is former
     assert serving.unready_reason() is None
     await serving.stop(0)
 
@@ -100,8 +101,8 @@ async def test_models_that_come_while_it_drains_take_no_requests(make: Make) -> 
     serving = Serving(3600)
     serving.drain()
     await serving.replace(make())
-    with serving.use() as models, pytest.raises(Draining):
-        await models.translators[0].greedy.run([], 0)
+    with pytest.raises(Draining):
+        await serving.catalog.translators[0].greedy.run([], 0)
     await serving.stop(0)
 
 
@@ -128,9 +129,9 @@ async def test_an_application_whose_models_are_loading_says_so(artifacts: Path) 
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://attend") as client:
         assert (await client.get("/health/live")).status_code == 200
-        assert problem(await client.get("/health/ready"), 503)["detail"] == "starting"
+        assert "starting" in problem(await client.get("/health/ready"), NotReady)["detail"]
         for answer in (await client.post("/translate", json={"text": "a"}), await client.get("/models")):
-            assert problem(answer, 503)["detail"] == "the service is starting: its models are loading"
+            problem(answer, Starting)
             assert int(answer.headers["Retry-After"]) > 0
         assert "attend_ready 0.0" in (await client.get("/metrics")).text
 

@@ -17,7 +17,7 @@ from service.runner.provider import Provider
 from service.runner.steps import TranslationGraphs
 from service.runner.translation import TranslationRunner
 from service.runner.weights import load
-from service.tasks.pooling import Pooling, Reading, read_logits
+from service.tasks.pooling import Pooling, WindowLogits, read_logits
 from tests.service.fakes import search_all
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyTranslator, V
 from tests.service.tiny_classifier import TinyClassifier
@@ -219,7 +219,7 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
     sources = [rng.integers(4, V, length).tolist() for length in (1, 7, 3, 2)]
     for source, found in zip(sources, runner.classify(sources), strict=True):
         np.testing.assert_array_equal(found, classifier.weights["token_logits_table"][source])
-    sequences = [Sequence(source, Reading()) for source in sources]
+    sequences = [Sequence(source, WindowLogits()) for source in sources]
     read_logits(runner.classify, pooling, sequences)
     for sequence in sequences:
         np.testing.assert_allclose(sequence.output.logits, classifier.logits(sequence.source_ids), rtol=1e-5)
@@ -231,10 +231,10 @@ def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooli
     artifact = read_artifact(classifier.save(tmp_path / "classifier"))
     runner = ClassificationRunner(artifact, load(artifact, CPU, "classifier.onnx"))
     rng = np.random.default_rng(3)
-    together = [Sequence(rng.integers(4, V, n).tolist(), Reading()) for n in (1, 7, 30, 11, 60, 19, 5)]
+    together = [Sequence(rng.integers(4, V, n).tolist(), WindowLogits()) for n in (1, 7, 30, 11, 60, 19, 5)]
     read_logits(runner.classify, pooling, together)
     for sequence in together:
-        alone = Sequence(sequence.source_ids, Reading())
+        alone = Sequence(sequence.source_ids, WindowLogits())
         read_logits(runner.classify, pooling, [alone])
         np.testing.assert_array_equal(alone.output.logits, sequence.output.logits)
 

@@ -1,4 +1,4 @@
-from service.segments.slots import MOST_TRIES, Slot, SlotsOfText
+from service.segments.slots import MAX_TRIES, Slot, SlotsOfText
 
 NAMES = [Slot("Paris", 10, 20), Slot("Tom", 11, 21), Slot("Boston", 12, 22)]
 NUMBERS = [Slot("7", 13, 23), Slot("4", 14, 24)]
@@ -39,7 +39,7 @@ def test_what_no_word_fits_gets_none() -> None:
     while word := chosen.word(0, False):
         tried.append(word)
         chosen.try_others({0: False})
-    assert len(tried) == MOST_TRIES
+    assert len(tried) == MAX_TRIES
     assert chosen.of(0) is None
     chosen.word(1, False)
     chosen.give_up([1])

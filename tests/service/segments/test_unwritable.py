@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.segments.kept_spans import kept_spans
-from service.segments.unwritable import OPERATORS, unwritable
+from service.segments.unwritable import unwritable
+from service.text.tokenization import OPERATORS
 
 KNOWN = "éèàçùêîôûäöüßÄÖÜœ«»„“’–абвгдежзийклмнопрстуфхцчшщъыьэюяё"
 

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from service.base.metrics import Metrics
-from service.server.connections import LINGERING, Connections
+from service.server.connections import MAX_LINGERING, Connections
 from tests.service.fakes import PATIENCE_S
 
 GET = b"GET / HTTP/1.1\r\nHost: attend\r\n\r\n"
@@ -284,7 +284,7 @@ def test_one_more_connection_closes_that_which_has_been_idle_longest(
         assert closed(service, "limit") == 2
         assert service.metrics.registry.get_sample_value("attend_connections") == 3
     assert [record.message for record in caplog.records if "connections are open" in record.message] == [
-        "all 3 connections are open, idle ones are closed for newcomers"
+        "all 3 connections are open, idle ones are closed for new ones"
     ]
 
 
@@ -301,11 +301,11 @@ def test_where_no_connection_is_idle_a_newcomer_gets_503(running: Running, caplo
     with running(limit=1) as service:
         held = service.connect(GET.replace(b"/", b"/held", 1))
         assert service.application.held.wait(PATIENCE_S)
-        for _ in range(2 * LINGERING):  # requests that are under way must not make the system reset the connection
+        for _ in range(2 * MAX_LINGERING):  # requests that are under way must not make the system reset the connection
             said = all_of(service.connect(GET))
             assert said.startswith(b"HTTP/1.1 503 ")
             assert b"retry-after: 1\r\n" in said
             assert b"connection: close\r\n" in said
         service.application.may_answer.set()
         assert answer_of(held).startswith(b"HTTP/1.1 200 ")
-    assert "none is idle: newcomers get 503" in caplog.text
+    assert "none is idle: new ones get 503" in caplog.text

@@ -68,7 +68,7 @@ def has_ipv6() -> bool:
 def test_a_port_that_is_taken_is_refused(shared: bool) -> None:
     (taken,) = listen("127.0.0.1", 0)
     port = taken.getsockname()[1]
-    with pytest.raises(StartRefused, match=rf"cannot listen on 127\.0\.0\.1:{port}: Address already in use"):
+    with pytest.raises(StartRefused, match=rf"127\.0\.0\.1:{port}: Address already in use"):
         listen("127.0.0.1", port, shared)
     taken.close()
 
@@ -86,5 +86,5 @@ def test_a_port_is_held_for_others_that_share_it() -> None:
 
 
 def test_a_host_that_is_none_is_refused() -> None:
-    with pytest.raises(StartRefused, match="ATTEND_HOST is 'no such host', which is no address of this machine"):
+    with pytest.raises(StartRefused, match="ATTEND_HOST is 'no such host'"):
         listen("no such host", 0)

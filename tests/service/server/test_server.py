@@ -11,7 +11,7 @@ import pytest
 
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.catalog import load_models
+from service.models.assembly import load_catalog
 from service.server.server import LOOK_S
 from service.server.start import main
 from tests.service.conftest import server_of
@@ -45,12 +45,12 @@ def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ATTEND_PORT", "70000")
-    assert start_error() == "ATTEND_PORT is '70000': Input should be less than or equal to 65535"
+    assert start_error() == "ATTEND_PORT is '70000': must be less than or equal to 65535"
 
 
 def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
     settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0), Metrics()
-    models = load_models(settings, metrics)
+    models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings)
     server.handle_exit(signal.SIGTERM, None)
     assert server.should_exit
@@ -64,7 +64,7 @@ async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(ar
         artifacts=artifacts, provider="cpu", threads=1, loops=0, drain_timeout_s=PATIENCE_S, drain_delay_s=delay_s
     )
     metrics = Metrics()
-    models = load_models(settings, metrics)
+    models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_config=None)
     serving = asyncio.create_task(server._serve())  # with no hands on this process's signals
     await until(lambda: server.started or serving.done())

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from service.server.upgrades import WithoutUpgrades
+from service.base.metrics import Metrics
+from service.server.connections import Connections
 from tests.service.fakes import PATIENCE_S
 
 H2C = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n"
@@ -28,7 +29,14 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.fixture(scope="module")
 def address() -> Iterator[tuple[str, int]]:
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(echo, http=WithoutUpgrades, ws="none", lifespan="off", log_config=None)
+    connections = Connections(100, PATIENCE_S, PATIENCE_S, 10_000, Metrics())
+    config = uvicorn.Config(
+        echo,
+        http=connections.protocol,  # type: ignore[arg-type]
+        ws="none",
+        lifespan="off",
+        log_config=None,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()

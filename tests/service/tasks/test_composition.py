@@ -7,7 +7,7 @@ from service.engine.scheduler import Sequence
 from service.markup import plain
 from service.segments.slots import Slot
 from service.tasks import composition
-from service.tasks.manuscript import Manuscript, Paragraph, Sentence
+from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.languages import Direction
 from service.text.sentences import sentence_spans
 from service.text.tokenization import Tokenizer
@@ -25,7 +25,7 @@ class Dictated(Tokenizer):
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         return [self._sentences[ids[0]] for ids in token_ids]
 
-    def written(self, token_ids: list[int]) -> list[Token]:
+    def target_tokens(self, token_ids: list[int]) -> list[Token]:
         sentence, *slots = token_ids
         places = [(word, self._sentences[sentence].index(word)) for word in map(self._words.__getitem__, slots)]
         return [Token("", 0, 0), *(Token(word, start, start + len(word)) for word, start in places)]
@@ -40,7 +40,8 @@ def composed(text: str, target: str, *translations: str) -> str:
         search = Search(10, finished=[Hypothesis([i, *slots], -0.1, "eos")])
         pairs = [(token - 1000, Slot(words[token], 0, token)) for token in slots]
         sentences.append(Sentence(span, Sequence([0], search), slots=pairs))
-    manuscript = Manuscript(plain.read(text), [Paragraph(protected, sentences)])
+    read = plain.parse(text)
+    manuscript = Manuscript(read, [Paragraph(*read.passages, protected, sentences)])
     direction, tokenizer = Direction(source="en", target=target), Dictated([*translations], words)
     return composition.composed(manuscript, tokenizer, direction, selection=None, alignment=False).text
 

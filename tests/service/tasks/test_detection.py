@@ -5,7 +5,7 @@ import pytest
 
 from service.schemas.requests import Format
 from service.tasks import detection
-from service.tasks.detection import LOOKED_AT, detected
+from service.tasks.detection import MAX_READ_CHARACTERS, detected
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +39,7 @@ async def test_only_what_is_translated_is_looked_at(text: str, form: Format) -> 
 
 
 async def test_words_are_found_behind_much_that_is_none() -> None:
-    assert await language("1234 " * LOOKED_AT + FRENCH) == "fr"
+    assert await language("1234 " * MAX_READ_CHARACTERS + FRENCH) == "fr"
 
 
 async def test_of_a_long_text_its_beginning_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ async def test_of_a_long_text_its_beginning_is_looked_at(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(detection, "identified", identified)
     await language(FRENCH * 1_000)
-    assert [len(text) for text in looked_at] == [LOOKED_AT]
+    assert [len(text) for text in looked_at] == [MAX_READ_CHARACTERS]
 
 
 @pytest.mark.parametrize(("texts", "is_loaded"), [(["a dog"] * 10, True), ([FRENCH * 10], True), (["a dog"], False)])

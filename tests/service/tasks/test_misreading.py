@@ -8,15 +8,23 @@ import pytest
 
 from service.base.artifact import Artifact
 from service.engine.beam_search import Search
-from service.glossaries.terms import NO_TERMS, Terms
+from service.glossaries.terms import Terms
 from service.markup import plain
 from service.segments.placeholders import Protected, protect
 from service.segments.slots import Slot
 from service.tasks import reading
-from service.tasks.reading import Reader
+from service.tasks.reading import Manuscript, Reader
 from service.text.languages import Direction
 from service.text.spans import Span
 from service.text.tokenization import Tokenizer
+
+
+def sentences_of(manuscript: Manuscript) -> list[str]:
+    return [
+        sentence.span.of(paragraph.protected.text)
+        for paragraph in manuscript.paragraphs
+        for sentence in paragraph.sentences
+    ]
 
 
 def test_sentences_that_something_kept_goes_across_are_one(translator_artifact: Artifact) -> None:
@@ -24,13 +32,12 @@ def test_sentences_that_something_kept_goes_across_are_one(translator_artifact: 
     tokenizer = Tokenizer(translator_artifact.path("tokenizer.json"))
     [[source_id, *_]] = tokenizer.encode(["dog"])
     slots = (Slot("dog", source_id, source_id),)
-    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True, NO_TERMS)
+    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True)
     text = "see https://a.org/the man. a cat"
-    read = plain.read(text)
+    read = plain.parse(text)
     sentences = [Span(0, 18), Span(18, 26), Span(27, 32)]
-    known = replace(read, passage=replace(read.passage, sentences=sentences))
-    (paragraph,) = reader.manuscript(known).paragraphs
-    assert [sentence.span.of(paragraph.protected.text) for sentence in paragraph.sentences] == ["see dog man.", "a cat"]
+    known = replace(read, parts=[replace(passage, sentences=sentences) for passage in read.passages])
+    assert sentences_of(reader.manuscript(known)) == ["see dog man.", "a cat"]
 
 
 def test_a_sentence_ends_behind_a_term_where_it_does_in_the_text(translator_artifact: Artifact) -> None:
@@ -39,11 +46,8 @@ def test_a_sentence_ends_behind_a_term_where_it_does_in_the_text(translator_arti
     slots = (Slot("dog", source_id, source_id),)
     terms = Terms(["U.S."])
     reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True, terms)
-    (paragraph,) = reader.manuscript(plain.read("see the U.S. It is big")).paragraphs
-    assert [sentence.span.of(paragraph.protected.text) for sentence in paragraph.sentences] == [
-        "see the dog",
-        "It is big",
-    ]
+    manuscript = reader.manuscript(plain.parse("see the U.S. It is big"))
+    assert sentences_of(manuscript) == ["see the dog", "It is big"]
 
 
 def test_a_line_of_thousands_is_read_a_few_times(
@@ -53,7 +57,7 @@ def test_a_line_of_thousands_is_read_a_few_times(
     tokenizer = Tokenizer(translator_artifact.path("tokenizer.json"))
     [[source_id, *_]] = tokenizer.encode(["dog"])
     slots = (Slot("dog", source_id, source_id),)
-    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True, NO_TERMS)
+    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True)
     protected = []
 
     def counted(*given: Any) -> Protected:
@@ -61,5 +65,5 @@ def test_a_line_of_thousands_is_read_a_few_times(
         return protected[-1]
 
     monkeypatch.setattr(reading, "protect", counted)
-    reader.manuscript(plain.read("a cat " + "{a} " * 2000))
+    reader.manuscript(plain.parse("a cat " + "{a} " * 2000))
     assert len(protected) < 8

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.scheduler import Sequence
-from service.tasks.pooling import Reading, pooled, probabilities, read_logits
+from service.tasks.pooling import WindowLogits, pooled, probabilities, read_logits
 from service.tasks.windows import windows
 
 
@@ -29,7 +29,7 @@ def test_pooling_windows_equals_pooling_the_whole_text(pooling: str, limit: int)
         return x.mean(0) if pooling == "mean" else x.max(0)
 
     pieces = windows(list(range(23)), limit)
-    readings = [Reading(logits=pool(per_token[piece])) for piece in pieces]
+    readings = [WindowLogits(logits=pool(per_token[piece])) for piece in pieces]
     found = pooled(readings, [len(piece) for piece in pieces], pooling)  # type: ignore[arg-type]
     np.testing.assert_allclose(found, pool(per_token), rtol=1e-5)
 
@@ -46,4 +46,4 @@ def test_what_is_no_number_is_no_probability(wrong: float) -> None:
             return [np.full((len(source), 2), wrong, np.float32) for source in sources]
 
     with pytest.raises(FloatingPointError, match="not finite"):
-        read_logits(Broken().classify, "mean", [Sequence([4, 5], Reading())])
+        read_logits(Broken().classify, "mean", [Sequence([4, 5], WindowLogits())])

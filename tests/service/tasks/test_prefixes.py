@@ -5,12 +5,14 @@ token of the source alone.
 """
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from service.base.errors import InvalidFields, SourceRequired, UnsupportedLanguagePair
 from service.engine.beam_search import Hypothesis
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, post, problem
@@ -92,13 +94,12 @@ async def test_models_and_answers_have_the_languages_by_their_tags(serve: Serve,
     async with serve(artifacts=several) as client:
         [card] = (await client.get("/models")).json()["models"]
         answers = [await translate(client, direction) for direction in ((ENGLISH, "fr-CA"), ("EN", "fra"))]
-        detail = problem(await client.post("/translate", json={"text": TEXT, "source": "en", "target": "xx"}), 422)
+        body = {"text": TEXT, "source": "en", "target": "xx"}
+        refused = problem(await client.post("/translate", json=body), UnsupportedLanguagePair)
     assert (card["sources"], card["targets"]) == ([*SOURCES], [*TARGETS])
     assert {(answer["source"], answer["target"]) for answer in answers} == {("en", "fr")}
-    assert detail["detail"] == (
-        "no model translates from en to xx; "
-        "there are en-fr (several), en-br (several), fr-en (several), fr-br (several)"
-    )
+    assert "from en to xx" in refused["detail"]
+    assert refused["detail"].endswith("en-fr (several), en-br (several), fr-en (several), fr-br (several)")
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
@@ -130,10 +131,10 @@ async def test_every_direction_begins_with_its_tokens_and_counts_them_with_proba
 async def test_a_limit_leaves_a_token_beside_the_first_ones(serve: Serve, several: Path) -> None:
     async with serve(artifacts=several) as client:
         body = {"text": TEXT, "source": "en", "target": "fr", "max_target_tokens": 1}
-        refused = problem(await client.post("/translate", json=body), 422)
+        refused = problem(await client.post("/translate", json=body), InvalidFields)
         [two] = (await translate(client, ("en", "fr"), max_target_tokens=2))["translations"]
         [one] = (await translate(client, ("en", "br"), max_target_tokens=1))["translations"]
-    assert refused["detail"] == "max_target_tokens is 1, and 1 name the target's language"
+    assert re.match("`max_target_tokens` .*at least 2 .*1", refused["detail"])
     assert (two["target_tokens"], one["target_tokens"]) == (2, 1)
 
 
@@ -232,7 +233,7 @@ async def test_a_search_that_goes_back_for_a_slot_keeps_the_first_token(
         tokens = translation["attention"]["target"]
         assert [token["token"] for token in tokens].count(FRENCH) == 1
         assert tokens[0] == {"token": FRENCH, "span": [0, 0]}
-        ids = {tokenizer.written([i])[0].token: i for i in tokenizer.pieces}
+        ids = {tokenizer.target_tokens([i])[0].token: i for i in tokenizer.pieces}
         written = [ids[token["token"]] for token in tokens]
         went_back += target in written
         expected = sum(
@@ -272,9 +273,9 @@ async def test_embeddings_are_of_texts_in_a_language(
 ) -> None:
     async with serve(artifacts=several) as client:
         body = {"text": TEXT, "pooling": "none", "normalize": False}
-        refused = problem(await client.post("/embed", json=body), 422)
+        refused = problem(await client.post("/embed", json=body), SourceRequired)
         answer = (await client.post("/embed", json=body | {"source": "fra"})).raise_for_status().json()
-    assert refused["detail"] == "several reads 2 languages, name source"
+    assert "several reads 2 languages" in refused["detail"]
     [found] = answer["embeddings"]
     source_ids = [translator.languages[FRENCH], *tokenizer.encode([TEXT])[0]]
     np.testing.assert_allclose(found["embeddings"], translator.states(source_ids), atol=1e-4)

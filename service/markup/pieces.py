@@ -1,10 +1,15 @@
-"""Neighbours: inline elements that touch without a space between them, and whether they share a word."""
+"""Pieces: what a format is read as, whichever it is: text, inline tags, and what is not to be translated.
+
+Two inline elements that touch without a space between them may share a word.
+"""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import pairwise
-
-from service.segments.pieces import Piece, PieceKind
+from typing import Protocol
 
 APART = frozenset(("a", "label"))
 """Inline elements that often are a box of their own, such as a link of a menu: two that touch share no word."""
@@ -14,8 +19,64 @@ WORD_END = re.compile(r"(?:[^\W\d_]{2}|\d)\Z")
 LABEL = re.compile(r"[^\W\d_]{2,}|\d+")
 
 
+class PieceKind(Enum):
+    TEXT = auto()
+    START = auto()
+    END = auto()
+    OPAQUE = auto()
+    """To be kept as it is, and a word of the sentence around it: <code>, translate="no"."""
+    MARK = auto()
+    """To be kept as it is, and no word: <img>, a comment."""
+    BREAK = auto()
+    """To be kept as it is, between passages: <p>, <br>, <script>."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a text."""
+
+    kind: PieceKind
+    raw: str
+    """The part as it is written."""
+    tag: str = ""
+    """The name of an element, in lower case."""
+    text: str = ""
+    """The characters of a text: as many as are written, or one for all that is written. Of an end tag, how it is
+    written behind another text, where that is not the same."""
+
+
+class Tagged(Protocol):
+    """A piece, or what becomes one."""
+
+    @property
+    def kind(self) -> PieceKind: ...
+
+    @property
+    def tag(self) -> str: ...
+
+
+def ends_of_elements(pieces: Sequence[Tagged]) -> dict[int, int]:
+    """Map the number of each start tag to that of its end tag, so that elements are properly nested.
+
+    A tag without a partner is left out.
+    """
+    ends = {}
+    opened: list[int] = []
+    names: Counter[str] = Counter()
+    for i, piece in enumerate(pieces):
+        if piece.kind is PieceKind.START:
+            opened.append(i)
+            names[piece.tag] += 1
+        elif piece.kind is PieceKind.END and names[piece.tag]:
+            while pieces[start := opened.pop()].tag != piece.tag:
+                names[pieces[start].tag] -= 1
+            names[piece.tag] -= 1
+            ends[start] = i
+    return ends
+
+
 def split_neighbours(pieces: list[Piece]) -> list[Piece]:
-    """With a break between texts that share no word, though nothing but inline tags is between them."""
+    """Put a break between texts that share no word, though nothing but inline tags is between them."""
     split, start, labels = list[Piece](), 0, _labels(pieces)
     texts = [i for i, piece in enumerate(pieces) if piece.kind is PieceKind.TEXT]
     for left, right in pairwise(texts):

@@ -1,0 +1,133 @@
+"""Puts a catalog together: of each artifact its tokenizer, the pools of its engines, and the tasks that use them."""
+
+import pkgutil
+from collections.abc import Mapping
+from collections.abc import Sequence as SequenceOf
+from typing import Any
+
+from service.base.artifact import TOKENIZER, VOCABULARY, Artifact
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+from service.engine.loop import Loop
+from service.models.catalog import Catalog
+from service.models.watch import Watch
+from service.segments.slots import slots_of
+from service.tasks.classification import Classifier
+from service.tasks.embedding import Embedder
+from service.tasks.translation import Translator
+from service.text.languages import canonical
+from service.text.tokenization import Tokenizer, Vocabulary
+from service.workers.loader import SOURCE, Loaded, Loader, TokenizerFiles, read_tokenizer_files, wanted_artifacts
+from service.workers.pool import Pool
+from service.workers.remote_worker import RemoteLoop
+
+
+def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = None) -> Catalog:
+    """Load the models that the settings name; they are not started yet.
+
+    Args:
+        loader: the process that loads them already.
+
+    Raises:
+        StartRefused: an artifact or the provider is not as it should be.
+    """
+    if settings.loops == 0:
+        return catalog_here(wanted_artifacts(settings), settings, metrics)
+    loader = loader or Loader(settings)
+    loader.remote.on_loop_end = metrics.loop_ended
+    try:
+        # What is read here is read while the loader loads.
+        tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
+        canonical("en")  # the first call reads the tables of languages
+        loaded = loader.wait()
+        loaded.announce()
+        return catalog_of(loaded, settings, metrics, loader, tokenizers)
+    except BaseException:
+        loader.end()
+        raise
+
+
+def catalog_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Metrics) -> Catalog:
+    """Make a catalog of models that run in one loop, a thread of this process.
+
+    Raises:
+        StartRefused: an artifact or the provider is not as it should be.
+    """
+    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
+    engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
+    loop = Loop(engines, metrics.count, settings.probe_interval_s)
+    abouts = {model: source.about(model) for model in artifacts}
+    loaded = Loaded(artifacts, abouts, [], read_tokenizer_files(artifacts))
+    loaded.announce()
+    return _catalog(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files))
+
+
+def catalog_of(
+    loaded: Loaded,
+    settings: Settings,
+    metrics: Metrics,
+    loader: Loader | None = None,
+    tokenizers: Mapping[str, Tokenizer] | None = None,
+) -> Catalog:
+    """Make a catalog of models that run in worker processes. Nothing is read from disk: files may have changed since.
+
+    Args:
+        loader: the process that loaded the models, if it is to end with them.
+        tokenizers: by model, if they have been read.
+
+    Raises:
+        ArtifactRefused: a tokenizer is of a kind that the service cannot read.
+    """
+    loops = [RemoteLoop(path, metrics.count) for path in loaded.paths]
+    tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
+    return _catalog(loaded, loops, settings, metrics, loader, tokenizers)
+
+
+def _tokenizers(artifacts: Mapping[str, Artifact], files: TokenizerFiles) -> dict[str, Tokenizer]:
+    """Raises ArtifactRefused: a tokenizer is of a kind that the service cannot read."""
+    return {name: _tokenizer(artifact, files[name]) for name, artifact in artifacts.items()}
+
+
+def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
+    manifest = artifact.manifest
+    vocabulary, special = None, set[int]()
+    if VOCABULARY in files:
+        vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
+        special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
+    # Encoders with special tokens of their own were trained on texts without any change.
+    as_it_is = manifest.task == "embedding" or manifest.pooling == "first"
+    return Tokenizer(artifact.path(TOKENIZER), files[TOKENIZER], vocabulary, special, as_it_is)
+
+
+def _catalog(
+    loaded: Loaded,
+    loops: SequenceOf[Loop | RemoteLoop],
+    settings: Settings,
+    metrics: Metrics,
+    loader: Loader | None,
+    tokenizers: Mapping[str, Tokenizer],
+) -> Catalog:
+    translators, classifiers, embedders = [], [], []
+    for name, artifact in loaded.artifacts.items():
+        manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.abouts[name].provider
+
+        def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
+            task_metrics = metrics.of_task(task)
+            return Pool(f"{name}/{kind}", loops, task_metrics, settings.max_sequences, settings.max_waiting)
+
+        attention = pool("attention", "attention"), settings.max_attention_weights
+        if manifest.task == "translation":
+            greedy, beam = pool("greedy", "translation"), pool("beam", "translation")
+            slots = slots_of(manifest.slots, tokenizer)
+            shown = settings.max_shown_tokens
+            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *attention, shown, slots))
+        elif manifest.task == "classification":
+            classifying = pool("classification", "classification")
+            evidence = settings.max_evidence_tokens
+            classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *attention, evidence))
+        embedding = pool("embedding", "embedding"), settings.max_embedding_numbers
+        of_embedder = attention if manifest.task == "embedding" else ()
+        embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *of_embedder))
+    watch = Watch(loaded.artifacts.values())
+    ordered = bool(settings.models)
+    return Catalog(translators, classifiers, embedders, loops, loader, watch, ordered, metrics)

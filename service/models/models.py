@@ -1,0 +1,354 @@
+"""The front door: whatever an interface asks of the models, it asks here.
+
+A call holds its request to the limits, chooses the model or the two models that serve it, keeps them in use until it is
+answered, and passes deadline, timing and glossaries on.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TypeVar
+
+from service.base.errors import (
+    InvalidFields,
+    NotReady,
+    TextTooLong,
+    TooManyTexts,
+    UnprocessableRequest,
+    UnsupportedOption,
+)
+from service.base.settings import Settings
+from service.glossaries.store import Glossaries
+from service.glossaries.terms import TermTable
+from service.models.catalog import Catalog
+from service.models.directions import AUTO, Directions
+from service.models.serving import Serving
+from service.models.sources import languages_of_texts
+from service.schemas.answers import (
+    ClassificationUsage,
+    ClassifyResponse,
+    DetectedLanguage,
+    Detection,
+    DetectResponse,
+    EmbedResponse,
+    EmbedUsage,
+    Pivot,
+    StreamedPiece,
+    TranslateResponse,
+    Translation,
+    TranslationUsage,
+)
+from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
+from service.tasks import pivot
+from service.tasks.context import Context
+from service.tasks.detection import detected
+from service.tasks.leg import Hear
+from service.tasks.pivot import Route
+from service.text.identification import Identified
+from service.text.languages import are_same
+from service.workers.admission import Admission
+
+MIN_CONFIDENCE = 0.01
+"""Languages that are less probable than this are listed only where nothing is more probable."""
+
+AnyRequest = TranslateRequest | DetectRequest | ClassifyRequest | EmbedRequest
+Result = TypeVar("Result")
+
+
+class Models:
+    """The models of one server, for every interface and for documents.
+
+    Args:
+        serving: holds the models that are loaded.
+        settings: the limits of one request.
+        glossaries: the glossaries that requests may name.
+    """
+
+    def __init__(self, serving: Serving, settings: Settings, glossaries: Glossaries) -> None:
+        self._serving = serving
+        self._settings = settings
+        self._glossaries = glossaries
+
+    @property
+    def catalog(self) -> Catalog:
+        """The models that serve now, to be described. Work goes through the methods below.
+
+        Raises:
+            Starting, Draining: there are none.
+        """
+        return self._serving.catalog
+
+    @property
+    def is_draining(self) -> bool:
+        return self._serving.draining
+
+    def unready_reason(self) -> str | None:
+        """Why this server should get no requests now; None if it should."""
+        return self._serving.unready_reason()
+
+    def is_ready(self, name: str) -> bool:
+        """Whether a model takes requests, for each of its tasks."""
+        return all(state.ready for state in self._serving.states() if state.model == name)
+
+    def refuse_unready(self, name: str) -> None:
+        """Raises UnknownModel, NotReady: the model takes no requests."""
+        self.catalog.named(name)
+        if not self.is_ready(name):
+            raise NotReady(f"Model {name} is not ready; /health/ready says why")
+
+    async def translate(
+        self, request: TranslateRequest, context: Context, hear: Hear | None = None
+    ) -> TranslateResponse:
+        """Translate each text with the model for its language, or with two.
+
+        Args:
+            hear: gets each piece of a translation as soon as it and those before it are done.
+
+        Raises:
+            UnknownModel, UnprocessableRequest: nothing here translates what is asked for.
+            UnknownGlossary: no glossary has this id.
+            RequestError: what translators raise.
+        """
+        with (
+            self._in_use(request, context) as (catalog, context),
+            Admission(catalog.translation_metrics) as context.admission,
+        ):
+            directions = catalog.directions(request.model)
+            answer = await self._translated(directions, request, context, hear)
+        catalog.metrics.characters.inc(answer.usage.characters)
+        return answer
+
+    async def stream(
+        self, request: TranslateRequest, context: Context
+    ) -> AsyncGenerator[StreamedPiece | TranslateResponse, None]:
+        """Translate as `translate` does, piece by piece; the whole answer comes last.
+
+        Raises:
+            RequestError: what `translate` raises.
+        """
+        if request.attention:
+            raise UnsupportedOption("`attention` is not supported in a streamed answer")
+        heard: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+
+        def hear(i: int, piece: str) -> None:
+            heard.put_nowait((i, piece))
+
+        work = asyncio.create_task(self.translate(request, context, hear))
+        work.add_done_callback(lambda _: heard.put_nowait(None))
+        waiting: dict[int, list[str]] = defaultdict(list)
+        index = 0
+        try:
+            while (one := await heard.get()) is not None:
+                waiting[one[0]].append(one[1])
+                while waiting[index]:
+                    piece = waiting[index].pop(0)
+                    if piece:
+                        yield StreamedPiece(index=index, piece=piece)
+                    else:
+                        index += 1
+            yield await work
+        finally:
+            work.cancel()
+
+    async def detect(self, request: DetectRequest, context: Context) -> DetectResponse:
+        """Tell the languages that each text may be in, of those that translators read.
+
+        Raises:
+            UnknownModel: no translator has this name, or there are none.
+            DeadlinePassed: it took too long.
+        """
+        with self._in_use(request, context) as (catalog, context), context.timing.tokenizing():
+            sources = catalog.directions(request.model).sources()
+            found = await detected(request.text, request.format, sources, context.left_s)
+        return DetectResponse(detections=[Detection(languages=[*_told(ranked)]) for ranked in found])
+
+    async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyResponse:
+        """Label each text.
+
+        Raises:
+            UnknownModel, UnprocessableRequest: no classifier does that, or several could.
+            RequestError: what classifiers raise.
+        """
+        with self._in_use(request, context) as (catalog, context):
+            classifier = catalog.classifier(request.model)
+            predictions = await classifier.classify(request, context)
+        usage = ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions))
+        return ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
+
+    async def embed(self, request: EmbedRequest, context: Context) -> EmbedResponse:
+        """Turn each text into a vector, or into one for each of its tokens.
+
+        Raises:
+            UnknownModel, UnprocessableRequest: no model does that, or several could.
+            RequestError: what embedders raise.
+        """
+        with self._in_use(request, context) as (catalog, context):
+            embedder = catalog.embedder(request.model, request.source)
+            embeddings, dimensions, n_tokens = await embedder.embed(request, context)
+        return EmbedResponse(
+            model=embedder.manifest.name,
+            embeddings=embeddings,
+            dimensions=dimensions,
+            usage=EmbedUsage(tokens=n_tokens),
+        )
+
+    async def languages(self, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
+        """Tell from which language into which the first text is translated; both are the same if it is not.
+
+        Raises:
+            UnknownModel, UnprocessableRequest: nothing here translates it, or the glossary is of other languages.
+            UnknownGlossary: no glossary has this id.
+            DeadlinePassed: it took longer than `timeout_s`.
+        """
+        directions = self.catalog.directions(request.model)
+        source = request.source
+        if (plan := directions.plan(source, request.target, request.pivot)) is None:
+            target = directions.target(request.target)
+            context = Context(deadline=time.monotonic() + timeout_s)
+            [language, *_] = await languages_of_texts(directions, request, target, context)
+            if language is None or are_same(language.language, target):
+                return target, target
+            source = language.language
+            plan = directions.plan(source, target, request.pivot)
+            assert plan is not None, "the source is known"
+        if plan.route:
+            await self._terms(request, plan.source, plan.target)
+        return plan.source, plan.target
+
+    @contextmanager
+    def _in_use(self, request: AnyRequest, context: Context) -> Iterator[tuple[Catalog, Context]]:
+        """Keep the models in use for a request that is within its limits, and give it its deadline.
+
+        Raises:
+            TextTooLong, TooManyTexts, InvalidFields: the request is beyond its limits.
+            Starting, Draining: there are no models.
+        """
+        settings = self._settings
+        longest = max(map(len, request.text))
+        if longest > settings.max_text_characters:
+            raise TextTooLong(f"A text has {longest} characters; the limit is {settings.max_text_characters}")
+        if len(request.text) > settings.max_texts:
+            raise TooManyTexts(f"The request has {len(request.text)} texts; the limit is {settings.max_texts}")
+        timeout_s = request.timeout_s or min(settings.default_timeout_s, settings.max_timeout_s)
+        if timeout_s > settings.max_timeout_s:
+            raise InvalidFields([(("timeout_s",), f"must be at most {settings.max_timeout_s:g}, not {timeout_s:g}")])
+        catalog = self.catalog
+        catalog.n_users += 1
+        try:
+            yield catalog, replace(context, deadline=time.monotonic() + timeout_s)
+        finally:
+            catalog.n_users -= 1
+
+    async def _translated(
+        self, directions: Directions, request: TranslateRequest, context: Context, hear: Hear | None
+    ) -> TranslateResponse:
+        plan = directions.plan(request.source, request.target, request.pivot)
+        if plan is None:
+            return await self._translate_detected(directions, request, context, hear)
+        source, target, route = plan
+        if not route:
+            unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
+            return _answer(request, unchanged, source, target)
+        terms = await self._terms(request, source, target) if request.glossary_id is not None else None
+        translations = await pivot.translate(route, request, context, hear, terms)
+        return _answer(request, translations, source, target, route)
+
+    async def _translate_detected(
+        self, directions: Directions, request: TranslateRequest, context: Context, hear: Hear | None
+    ) -> TranslateResponse:
+        target = directions.target(request.target)
+        languages = await languages_of_texts(directions, request, target, context)
+        routes: dict[str, Route] = {}
+        terms: dict[str, TermTable | None] = {}
+        places: dict[str, list[int]] = defaultdict(list)
+        unchanged = []
+        for i, language in enumerate(languages):
+            if language is None or are_same(language.language, target):
+                unchanged.append(i)
+                continue
+            name = language.language
+            if name not in routes:
+                routes[name] = directions.route(name, target, request.pivot)
+                with suppress(UnprocessableRequest):  # the glossary is of other languages than this text
+                    terms[name] = await self._terms(request, name, target)
+            places[name].append(i)
+        translations = {i: _unchanged(i, request.text[i], hear) for i in unchanged}
+        parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
+        answers = await _all(
+            pivot.translate(routes[name], part, context, hear and _hear_of(places[name], hear), terms.get(name))
+            for name, part in zip(routes, parts, strict=True)
+        )
+        for name, answer in zip(routes, answers, strict=True):
+            for i, translation in zip(places[name], answer, strict=True):
+                translation.model, translation.pivot = _made_by(routes[name])
+                translations[i] = translation
+        for i, language in enumerate(languages):
+            translations[i].detected = _shown(language) if language is not None else None
+        return _answer(request, [translations[i] for i in range(len(languages))], AUTO, target)
+
+    async def _terms(self, request: TranslateRequest, source: str, target: str) -> TermTable | None:
+        """Return the terms of the glossary that a request names.
+
+        Raises:
+            UnknownGlossary: no glossary has this id.
+            UnprocessableRequest: it has no dictionary for these languages.
+        """
+        if request.glossary_id is None:
+            return None
+        return await self._glossaries.table(request.glossary_id, source, target)
+
+
+def _hear_of(places: list[int], hear: Hear) -> Hear:
+    """Return what hears of some of the texts of a request, by their places among all of them."""
+    return lambda i, piece: hear(places[i], piece)
+
+
+async def _all(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
+    """Await all; as soon as one fails, the others are cancelled."""
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _answer(
+    request: TranslateRequest, translations: list[Translation], source: str, target: str, route: Route | None = None
+) -> TranslateResponse:
+    model, through = _made_by(route) if route else (None, None)
+    usage = TranslationUsage(
+        characters=sum(map(len, request.text)),
+        source_tokens=sum(translation.source_tokens for translation in translations),
+        target_tokens=sum(translation.target_tokens for translation in translations),
+    )
+    return TranslateResponse(
+        model=model, pivot=through, source=source, target=target, translations=translations, usage=usage
+    )
+
+
+def _made_by(route: Route) -> tuple[str | None, Pivot | None]:
+    """Return the name of the one model, or the language and the names of two."""
+    if len(route) == 1:
+        return route[0][0].manifest.name, None
+    (first, into), (second, _) = route
+    return None, Pivot(language=into.target, models=(first.manifest.name, second.manifest.name))
+
+
+def _unchanged(i: int, text: str, hear: Hear | None) -> Translation:
+    if hear is not None:
+        hear(i, text)
+        hear(i, "")
+    return Translation(text=text, score=0, finish_reason="eos", source_tokens=0, target_tokens=0)
+
+
+def _told(ranked: list[Identified]) -> Iterator[DetectedLanguage]:
+    served = [one for one in ranked if one.is_served]
+    return (_shown(one) for one in served if one is served[0] or one.confidence >= MIN_CONFIDENCE)
+
+
+def _shown(language: Identified) -> DetectedLanguage:
+    return DetectedLanguage(language=language.language, confidence=round(language.confidence, 3))
