@@ -111,10 +111,11 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(s
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
-        (
+        pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
             "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            marks=pytest.mark.process,
         ),
     ],
 )
@@ -146,6 +147,7 @@ async def test_an_upload_without_room_is_refused_and_the_next_one_taken(
     assert int(refused.headers["Retry-After"]) > 0
 
 
+@pytest.mark.process
 async def test_a_word_document_comes_back_as_one(serve: Serve) -> None:
     document = docx.Document()
     document.add_paragraph("the dog ").add_run("runs").bold = True
@@ -175,14 +177,16 @@ async def test_options_are_those_of_a_translation(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "fields", "error", "part"),
     [
-        ("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip"),
+        pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
         ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, "PDF; supported: .docx"),
         ("a.xyz", b"x", {}, UnsupportedFileType, ".xyz; supported: .docx"),
-        ("a.docx", b"x", {}, InvalidDocument, ".docx"),
+        pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),
         ("a.srt", b"x", {}, InvalidDocument, "no line such as"),
         ("a.html", b"<meta charset=klingon>", {}, InvalidDocument, "klingon"),
-        ("a.docx", by_hand("", more={"zeros": bytes(3_000_000)}), {}, TooLarge, "unpacked"),
+        pytest.param(
+            "a.docx", by_hand("", more={"zeros": bytes(3_000_000)}), {}, TooLarge, "unpacked", marks=pytest.mark.process
+        ),
         ("a.html", b"x" * 51, {}, TextTooLong, "51 characters; the limit is 50"),
         ("a.txt", b"x" * 150_000, {}, TooLarge, "body announces"),
         ("a.txt", b"x", {"target": "xx"}, UnsupportedLanguagePair, "to xx"),
@@ -364,6 +368,7 @@ async def test_a_document_that_fails_says_why(serve: Serve, monkeypatch: pytest.
         assert "a bug" not in error
 
 
+@pytest.mark.process
 async def test_a_document_in_the_target_language_comes_back_byte_for_byte(serve: Serve) -> None:
     data = by_hand(paragraph(run("a dog")))
     async with serve() as client:

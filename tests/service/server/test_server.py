@@ -29,6 +29,7 @@ def start_error() -> str:
     return said.removeprefix("attend cannot start: ")
 
 
+@pytest.mark.process
 def test_a_corrupted_artifact_is_refused_in_one_sentence(
     tmp_path: Path, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
