@@ -243,7 +243,8 @@ class _Restoration:
         span, original = self._protected.placeholders[i].span, self._protected.original
         before, after = original[max(0, span.start - 1) : span.start], original[span.end : span.end + 1]
         before = before or self._before_it.source
-        return before != "" and not before.isspace() and not is_unspaced(before), is_letter(after)
+        touches_before = before != "" and not before.isspace() and not is_unspaced(before)
+        return touches_before, after.isalnum() and not is_unspaced(after)
 
     def _before(self, point: int, i: int) -> _Edit:
         before, _ = self._around(point, point)
