@@ -41,7 +41,7 @@ def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = N
     if settings.loops == 0:
         return catalog_here(configured_artifacts(settings), settings, metrics)
     loader = loader or Loader(settings)
-    loader.remote.on_worker_end = metrics.loop_ended
+    loader.remote.on_worker_end = metrics.worker_ended
     try:
         # What is read here is read while the loader loads.
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
