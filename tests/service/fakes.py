@@ -3,7 +3,6 @@
 import math
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -18,9 +17,7 @@ from service.engine.beam_search import Search
 from service.engine.engine import Computation, ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-
-PATIENCE_S = 10
-"""How long a test waits for something that must happen, before it fails."""
+from tests.waiting import PATIENCE_S, wait_until
 
 
 class FakeClock:
@@ -161,10 +158,7 @@ class Harness:
         return state.unready_reason
 
     def await_ready(self) -> None:
-        ends_at = time.monotonic() + PATIENCE_S
-        while self.unready_reason is not None:
-            assert time.monotonic() < ends_at, self.unready_reason
-            time.sleep(0.001)
+        wait_until(lambda: self.unready_reason is None)
 
     @property
     def is_idle(self) -> bool:

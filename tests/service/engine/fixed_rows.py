@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.base.contract import IntArray
+from service.base.contract import FixedRows, IntArray
 from service.engine.beam_search import Search
 from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran
-from service.engine.scheduler import Sequence
+from service.engine.fixed_beam_search import FixedBeamSearch
+from service.engine.fixed_engine import FixedComputation, FixedEngine
+from service.engine.fixed_greedy_search import FixedGreedySearch
+from service.engine.scheduler import Scheduler, Sequence
 from tests.service.engine.test_beam_search import BOS, RUBBISH, next_log_probs
 
 Array = NDArray[Any]
@@ -81,6 +84,27 @@ class Rows:
     def _enter(self, call: str) -> None:
         if call == self.failing:
             raise RuntimeError("told to fail")
+
+
+def fixed_engine(
+    kind: str, rows: FixedRows, n_rows: int, special: tuple[int, int, int], prefill_padded_tokens: int
+) -> FixedEngine[Search]:
+    """An engine of beam search, of greedy search, or of greedy search that launches steps "ahead"."""
+    search: FixedComputation[Search]
+    if kind == "beam":
+        search = FixedBeamSearch(rows, n_rows, *special)
+    else:
+        search = FixedGreedySearch(rows, n_rows, *special, ahead=kind == "ahead")
+    return FixedEngine(search, Scheduler(n_rows, max_waiting=1000, prefill_padded_tokens=prefill_padded_tokens))
+
+
+def searched_by(kind: str, everybody: list[Sequence[Search]]) -> list[Sequence[Search]]:
+    """The sequences as this kind of search takes them: greedy search has a single hypothesis."""
+    if kind == "beam":
+        return everybody
+    return [
+        Sequence(s.source_ids, Search(s.output.max_target_tokens, once_tokens=s.output.once_tokens)) for s in everybody
+    ]
 
 
 def search_all(

@@ -12,13 +12,11 @@ from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import IntArray
 from service.engine.beam_search import BeamSearch, Search, is_runaway
 from service.engine.engine import Failed, Finished, Outcome
-from service.engine.fixed_beam_search import FixedBeamSearch
-from service.engine.fixed_engine import MAX_STEPS_WAITED, FixedComputation, FixedEngine
-from service.engine.fixed_greedy_search import FixedGreedySearch
+from service.engine.fixed_engine import MAX_STEPS_WAITED, FixedEngine
 from service.engine.greedy_search import GreedySearch
 from service.engine.places import are_runaway
-from service.engine.scheduler import Scheduler, Sequence
-from tests.service.engine.fixed_rows import Array, Rows, search_all
+from service.engine.scheduler import Sequence
+from tests.service.engine.fixed_rows import Array, Rows, fixed_engine, search_all, searched_by
 from tests.service.engine.test_beam_search import BOS, V, expected, random_sequence
 from tests.service.engine.test_beam_search import Rows as CompactRows
 from tests.service.oracle import EOS
@@ -29,22 +27,11 @@ N_ROWS = 24
 
 def engine_of(kind: str, rows: Rows, n_rows: int = N_ROWS) -> FixedEngine[Search]:
     """Return an engine of greedy search, of greedy search that launches steps ahead, or of beam search."""
-    special = BOS, EOS, PAD
-    search: FixedComputation[Search]
-    if kind == "beam":
-        search = FixedBeamSearch(rows, n_rows, *special)
-    else:
-        search = FixedGreedySearch(rows, n_rows, *special, ahead=kind == "ahead")
-    return FixedEngine(search, Scheduler(n_rows, max_waiting=1000, prefill_padded_tokens=10_000))
+    return fixed_engine(kind, rows, n_rows, (BOS, EOS, PAD), prefill_padded_tokens=10_000)
 
 
 def some_sequences(kind: str, rng: np.random.Generator, n: int = 20) -> list[Sequence[Search]]:
-    everybody = [random_sequence(rng) for _ in range(n)]
-    if kind == "beam":
-        return everybody
-    return [
-        Sequence(s.source_ids, Search(s.output.max_target_tokens, once_tokens=s.output.once_tokens)) for s in everybody
-    ]
+    return searched_by(kind, [random_sequence(rng) for _ in range(n)])
 
 
 @pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])

@@ -256,6 +256,7 @@ def test_sequences_of_low_priority_let_others_pass_from_the_first_on() -> None:
         assert s.admit() == [small]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Random) -> None:
     s = scheduler(max_rows=3, max_waiting=10**6)

@@ -81,6 +81,7 @@ def test_of_several_that_fit_the_first_that_the_settings_name_answers(root: Path
         load_catalog(Settings(artifacts=root, provider="cpu", loops=0, models="reviewz"), Metrics())
 
 
+@pytest.mark.process
 def test_a_server_that_begins_later_reads_no_file_that_has_changed_meanwhile(
     tmp_path: Path, tiny_translator: TinyTranslator
 ) -> None:

@@ -9,16 +9,14 @@ import pytest
 
 from service.base.artifact import MAX_BEAM_SIZE, Artifact
 from service.engine.beam_search import Search
-from service.engine.fixed_beam_search import FixedBeamSearch
-from service.engine.fixed_engine import FixedComputation, FixedEngine
-from service.engine.fixed_greedy_search import FixedGreedySearch
-from service.engine.scheduler import Scheduler, Sequence
+from service.engine.fixed_engine import FixedEngine
+from service.engine.scheduler import Sequence
 from service.runner.arrays import GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs
-from tests.service.engine.fixed_rows import search_all
+from tests.service.engine.fixed_rows import fixed_engine, search_all, searched_by
 from tests.service.runner.test_runner import assert_as_alone, long_source, random_sequence, random_source
 from tests.service.tiny_artifacts import BOS, EOS, PAD, TinyTranslator
 
@@ -32,20 +30,11 @@ def runner_of(artifact: Artifact, provider: Provider = CPU) -> DeviceTranslation
 
 
 def engine_of(kind: str, runner: DeviceTranslationRunner) -> FixedEngine[Search]:
-    special = BOS, EOS, PAD
-    search: FixedComputation[Search]
-    if kind == "beam":
-        search = FixedBeamSearch(runner, N_ROWS, *special)
-    else:
-        search = FixedGreedySearch(runner, N_ROWS, *special, ahead=kind == "ahead")
-    return FixedEngine(search, Scheduler(N_ROWS, max_waiting=1000, prefill_padded_tokens=512))
+    return fixed_engine(kind, runner, N_ROWS, (BOS, EOS, PAD), prefill_padded_tokens=512)
 
 
 def some_sequences(kind: str, rng: np.random.Generator, n: int = 14) -> list[Sequence[Search]]:
-    everybody = [random_sequence(rng) for _ in range(n)]
-    if kind == "beam":
-        return everybody
-    return [Sequence(s.source_ids, Search(s.output.max_target_tokens)) for s in everybody]
+    return searched_by(kind, [random_sequence(rng) for _ in range(n)])
 
 
 @pytest.fixture(params=["greedy", "ahead", "beam"])

@@ -44,10 +44,11 @@ from service.tasks.embedding import Embedder
 from service.tasks.token_pooling import Embedded, read_states
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
-from tests.service.conftest import Client, Serve, problem, until_warm
+from tests.service.conftest import Serve, post, problem, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WORDS, E, TinyTranslator
 from tests.service.tiny_classifier import WINDOW, TinyClassifier
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -67,10 +68,7 @@ def classifier_tokenizer(artifacts: Any) -> Tokenizer:
     return Tokenizer(artifacts / CLASSIFIER / "tokenizer.json")
 
 
-async def embed(client: Client, **body: Any) -> Any:
-    response = await client.post("/embed", json=body)
-    assert response.status_code == 200, response.text
-    return response.json()
+embed = partial(post, path="/embed")
 
 
 def unit(vectors: Array) -> Array:
@@ -356,8 +354,7 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         left = bench.loop.submit(GATED, [Sequence([5], Embedded(("mean",)))], bench.loop.clock() + PATIENCE_S)
         load = bench.loop.load
         refusing = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
-        while bench.loop.load == load:
-            await asyncio.sleep(0)
+        await until(lambda: bench.loop.load != load)
         bench.encoder.leave = left.cancel
         bench.encoder.gate.set()
         refused = await refusing

@@ -1,7 +1,7 @@
 """The loader: it loads models, and replaces workers that die or hang."""
 
-import asyncio
 import contextlib
+import errno
 import os
 import resource
 import shutil
@@ -157,7 +157,7 @@ async def test_a_loader_that_fails_and_says_so_is_begun_anew(
 
 
 async def test_a_worker_is_begun_as_soon_as_the_system_has_room_for_it(
-    translator_artifact: Artifact, tiny_translator: TinyTranslator
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, capfd: pytest.CaptureFixture[str]
 ) -> None:
     service = await make_service(translator_artifact, n_workers=2, dies_of="its loop", MIN_PAUSE_S=0.02).start()
     loader = service.loader._process.pid
@@ -167,7 +167,8 @@ async def test_a_worker_is_begun_as_soon_as_the_system_has_room_for_it(
     await dies(service)
     [output] = (await answered(service.workers[1].submit(GREEDY, [sequence(5, 6)], soon()))).outputs
     assert output.best()[0].token_ids == tiny_translator.translate([5, 6, EOS], 9)[0]
-    await asyncio.sleep(0.2)
+    for _ in range(3):
+        await until(lambda: os.strerror(errno.EMFILE) in capfd.readouterr().err)
     assert unready_reason(service.worker) == "starting"
     resource.prlimit(loader, resource.RLIMIT_NOFILE, (soft, hard))
     await serves(service, tiny_translator)

@@ -11,6 +11,7 @@ from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import Sequence
 from service.workers.pool import BUSY_WORK, Pool, admission_of
 from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -190,9 +191,7 @@ async def test_a_part_that_is_refused_takes_back_those_that_were_accepted() -> N
     with pytest.raises(QueueFull):
         await refused
     await asyncio.gather(*map(asyncio.wrap_future, [*running, waiting]))
-    async with asyncio.timeout(PATIENCE_S):  # its queue has no place for one that would settle it
-        while not bench.idle:
-            await asyncio.sleep(0.01)
+    await until(lambda: bench.idle)  # its queue has no place for one that would settle it
     assert bench.unanswered == {"queue_full": 1}
     bench.stop()
 

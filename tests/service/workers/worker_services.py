@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from service.workers.remote_loader import RemoteLoader
 from service.workers.remote_worker import RemoteWorker
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS
+from tests.waiting import until, wait_until
 
 SLOTS, MAX_WAITING = 8, 3
 
@@ -72,8 +72,7 @@ class FragileSource(ArtifactSource):
     def load(self, model: str, alone: bool) -> Engines:
         if self.dies_of == "its loading" and model == "tiny":
             os._exit(1)
-        while model in self.gates and not self.gates[model].exists():
-            time.sleep(0.001)
+        wait_until(lambda: model not in self.gates or self.gates[model].exists())
         note(self.journal, f"+{model}")
         loaded = super().load(model, alone)
         weakref.finalize(loaded[f"{model}/greedy"], note, self.journal, f"-{model}")
@@ -204,12 +203,6 @@ def _command_of(process_id: str) -> str:
 def unready_reason(worker: RemoteWorker, engine: str = "tiny/greedy") -> str | None:
     state = worker.state(engine)
     return "starting" if state is None else state.unready_reason
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not happened():
-            await asyncio.sleep(0.01)
 
 
 async def answered(future: "asyncio.Future[Answer[Search]]") -> Answer[Search]:
