@@ -9,7 +9,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from service.base.errors import BadRequest, InvalidFields, NotStored
-from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validated
+from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validate
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ async def form_or_json(model: type[Body], request: Request) -> Body:
         UnsupportedMediaType, BadRequest: the body cannot be read.
         InvalidFields: fields are not valid in the model.
     """
-    return validated(model, await fields_of(request))
+    return validate(model, await fields_of(request))
 
 
 def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, Sequence[str | int]]) -> Body:
@@ -50,7 +50,7 @@ def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, 
         InvalidFields: fields are not valid; it has the client's names.
     """
     try:
-        return validated(native, fields)
+        return validate(native, fields)
     except InvalidFields as error:
         raise InvalidFields([(_sent_at(place, sent_as), message) for place, message in error.fields]) from None
 

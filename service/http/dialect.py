@@ -64,14 +64,14 @@ class Dialect:
         status = self.statuses.get(error.status, error.status)
         headers = error.headers if status == error.status else {}
         body = self.error.of(error).model_dump(exclude_unset=True)
-        return problems.in_ascii(body, status, headers, "application/json")
+        return problems.ascii_json(body, status, headers, "application/json")
 
     def documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
         """Return OpenAPI's description of errors with these native statuses."""
         when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
             when[self.statuses.get(native, native)].append(problems.WHEN[native])
-        return {status: problems.described(" ".join(reasons), self.error) for status, reasons in when.items()}
+        return {status: problems.describe_error(" ".join(reasons), self.error) for status, reasons in when.items()}
 
 
 class Native:

@@ -1,4 +1,4 @@
-"""What a server keeps for its clients beside models."""
+"""The data that a server stores for its clients."""
 
 from dataclasses import dataclass
 
@@ -10,22 +10,22 @@ from service.jobs.worker import DocumentJobs
 
 @dataclass(frozen=True)
 class Stores:
-    """What clients leave here; several servers share it through files. Nothing is opened before it is used."""
+    """Stored glossaries and documents, which servers share through files. Nothing is opened before its first use."""
 
     glossaries: Glossaries
     documents: DocumentJobs
 
     def start(self) -> None:
-        """In the running event loop."""
+        """Start to translate documents, in the running event loop."""
         self.documents.start()
 
     async def stop(self) -> None:
-        """What is not translated is left to other servers, or to the next start."""
+        """Stop. Other servers, or the next start, continue with the remaining documents."""
         await self.documents.stop()
         self.glossaries.close()
 
 
 def stores_of(request: Request) -> Stores:
-    """Those of the application that a request came to."""
+    """Return the stores of the application that serves a request."""
     stores: Stores = request.app.state.stores
     return stores

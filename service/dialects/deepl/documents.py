@@ -13,8 +13,8 @@ from service.base.settings import Settings
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, languages
 from service.http.bodies import form_or_json
-from service.http.files import FILE_ANSWER, as_file, name_of
-from service.http.json_route import validated
+from service.http.files import FILE_ANSWER, file_response, name_of
+from service.http.json_route import validate
 from service.http.stores import stores_of
 from service.jobs.job import Job
 from service.models.models import Models
@@ -81,7 +81,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, models: Models, setting
         _refuse_other_format(form, name)
         source, target = languages(form, models.catalog.directions(None))
         given = {"text": "-", "source": source, "target": target, "glossary_id": glossary_id_of(form)}
-        native = validated(TranslateRequest, given)
+        native = validate(TranslateRequest, given)
         try:
             job, key = await stores_of(http).documents.submit(name, form._data, native, settings.document_timeout_s)
         except UnsupportedMediaType as error:
@@ -96,7 +96,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, models: Models, setting
     @router.post("/v2/document/{document_id}/result", response_class=Response, responses=FILE_ANSWER)
     async def document_result(request: DeepLDocumentKey, http: Request, document_id: str) -> Response:
         """The translated file."""
-        return as_file(*await stores_of(http).documents.result(document_id, request.document_key))
+        return file_response(*await stores_of(http).documents.result(document_id, request.document_key))
 
 
 def _refuse_other_format(form: DeepLDocument, name: str) -> None:

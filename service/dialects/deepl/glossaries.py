@@ -22,7 +22,7 @@ from service.dialects.deepl.glossary_bodies import (
     DeepLPairs,
 )
 from service.dialects.deepl.languages import code_of, served_source, served_target
-from service.glossaries.entries import as_tsv, of_csv, of_tsv
+from service.glossaries.entries import format_tsv, parse_csv, parse_tsv
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.stores import stores_of
 from service.models.directions import Directions
@@ -138,13 +138,13 @@ def _read(given: Sequence[DeepLDictionary], directions: Directions) -> dict[Pair
         pair = served_source(one.source_lang, directions), served_target(one.target_lang, directions)
         if pair in dictionaries:
             raise UnprocessableRequest(f"Two dictionaries are from {one.source_lang} to {one.target_lang}")
-        dictionaries[pair] = (of_csv if one.entries_format == "csv" else of_tsv)(one.entries)
+        dictionaries[pair] = (parse_csv if one.entries_format == "csv" else parse_tsv)(one.entries)
     return dictionaries
 
 
 def _entries(store: Glossaries, glossary_id: str, source: str, target: str) -> str:
     pair = _pair_of(store.get(glossary_id), source, target)
-    return as_tsv(store.entries(glossary_id, *pair))
+    return format_tsv(store.entries(glossary_id, *pair))
 
 
 def _delete_dictionary(store: Glossaries, glossary_id: str, source: str, target: str) -> None:

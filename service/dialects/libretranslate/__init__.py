@@ -21,7 +21,7 @@ from service.dialects.libretranslate.files import ENDINGS, add_files
 from service.http.access import Access, Credentials
 from service.http.bodies import as_native, fields_of, form_or_json
 from service.http.dialect import Dialect, ErrorBody
-from service.http.json_route import Body, validated
+from service.http.json_route import Body, validate
 from service.models.catalog import Catalog
 from service.models.directions import AUTO, Directions
 from service.models.models import Models
@@ -130,7 +130,7 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
         """Tell the language of a text."""
         if not request.q:
             raise BadRequest("Invalid request: missing q parameter")
-        native = validated(DetectRequest, {"text": request.q})
+        native = validate(DetectRequest, {"text": request.q})
         answer = await models.detect(native, http.state.context)
         return [_detected(one) for one in answer.detections[0].languages] or [_detected(None)]
 

@@ -12,8 +12,8 @@ from service.base.errors import BadRequest, UnknownDocument, UnprocessableReques
 from service.base.settings import Settings
 from service.documents.kinds import KINDS
 from service.http.bodies import fields_of
-from service.http.files import FILE_ANSWER, as_file, name_of, translated_name
-from service.http.json_route import validated
+from service.http.files import FILE_ANSWER, file_response, name_of, translated_name
+from service.http.json_route import validate
 from service.http.stores import stores_of
 from service.schemas.requests import TranslateRequest
 
@@ -38,7 +38,7 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
             data = await file.read()
         finally:
             await http.close()
-        native = validated(TranslateRequest, {"text": "-", "source": source, "target": target})
+        native = validate(TranslateRequest, {"text": "-", "source": source, "target": target})
         try:
             job, key = await documents.submit(name_of(file.filename), data, native, settings.document_timeout_s)
         except UnsupportedMediaType:
@@ -47,7 +47,7 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
             refuse(source, target)
             raise
         try:
-            await documents.finished(job, key)
+            await documents.wait_until_finished(job, key)
             job, _ = await documents.result(job.id, key)
         except BaseException:
             with suppress(UnknownDocument):
@@ -63,7 +63,7 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
     )
     async def download_file(http: Request, document_id: str, key: str, file_name: str) -> Response:  # noqa: ARG001
         """A file that was translated."""
-        return as_file(*await stores_of(http).documents.result(document_id, key))
+        return file_response(*await stores_of(http).documents.result(document_id, key))
 
 
 def _wanted(fields: dict[str, object]) -> tuple[UploadFile, str, str]:
