@@ -1,6 +1,6 @@
-"""Writes the tables that the documentation takes from the code and from the models: `make docs`.
+"""Writes the tables of settings and scores into the pages: `make docs`.
 
-A page has a table between `<!-- NAME: written by make docs -->` and `<!-- end -->`.
+A table stands between `<!-- NAME: written by make docs -->` and `<!-- end -->`.
 """
 
 import json
@@ -13,7 +13,7 @@ from service.base.settings import Settings
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 MODELS = ROOT / "artifacts"
-"""Each model has its evaluation.json and its card here."""
+"""The folder with each model's evaluation.json and card."""
 
 LANGUAGES = {"de": "German", "en": "English", "fr": "French", "ja": "Japanese", "ru": "Russian"}
 TEST_SETS = {
@@ -23,7 +23,7 @@ TEST_SETS = {
     "newstest2014": "newstest2014",
     "BSD": "bsd-test",
 }
-"""What a column is called, and how the names of its test sets begin."""
+"""The name of each column, and the beginning of the names of its test sets."""
 
 PLACE = re.compile(r"(?<=<!-- )(\w+)(: written by make docs -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
@@ -31,18 +31,18 @@ Evaluation = dict[str, dict[str, float]]
 
 
 def main() -> None:
-    """Writes every table anew."""
+    """Write every table anew."""
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def filled(page: str) -> str:
-    """The page with its tables as they are now."""
+    """Return a page with its tables up to date."""
     return PLACE.sub(lambda place: f"{place[1]}{place[2]}{TABLES[place[1]]()}\n", page)
 
 
 def settings() -> str:
-    """Every setting, its default and its meaning."""
+    """Return the table of settings with their defaults and meanings."""
     rows = []
     for name, field in Settings.model_fields.items():
         default = "–" if field.default in (None, frozenset()) else f"`{field.default}`"  # noqa: RUF001  A dash.
@@ -51,7 +51,7 @@ def settings() -> str:
 
 
 def translators() -> str:
-    """BLEU of each translator on each test set, and its share of the failure cases."""
+    """Return the table of translators: BLEU on each test set, and the share of failure cases that pass."""
     header = ["model", "direction", *TEST_SETS, "cases"]
     rows = []
     for name, evaluation in evaluations("translate-"):
@@ -61,7 +61,7 @@ def translators() -> str:
 
 
 def classifiers() -> str:
-    """Accuracy and calibration of each classifier on each test set."""
+    """Return the table of classifiers: accuracy and calibration error on each test set."""
     rows = [
         [link(name), test, f"{scores['accuracy']:.1f} %", f"{scores['calibration_error']:.1f} %"]
         for name, evaluation in evaluations("sentiment-")
@@ -72,7 +72,7 @@ def classifiers() -> str:
 
 
 def shipped() -> str:
-    """A line for each model: what it does, and its scores on easy and on hard text."""
+    """Return the table of all models: what each does, and its scores on easy and on hard text."""
     rows = []
     for name, evaluation in evaluations("translate-"):
         easy, hard = (bleu(evaluation, TEST_SETS[test]) for test in ("Tatoeba", "NTREX-128"))
@@ -89,13 +89,13 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def evaluations(prefix: str) -> list[tuple[str, Evaluation]]:
-    """The models whose names begin so, with their scores."""
+    """Return the models whose names begin with a prefix, and their scores."""
     files = sorted(MODELS.glob(f"{prefix}*/evaluation.json"))
     return [(file.parent.name, json.loads(file.read_text(encoding="utf-8"))) for file in files]
 
 
 def bleu(evaluation: Evaluation, prefix: str) -> str:
-    """Of the first test set whose name begins so; Japanese is compared by characters."""
+    """Return BLEU on the first test set with this prefix, "" if there is none; Japanese is compared by characters."""
     scores = next((scores for test, scores in evaluation.items() if test.startswith(prefix)), None)
     return "" if scores is None else f"{scores.get('bleu', scores.get('bleu_of_characters')):.1f}"
 
@@ -106,7 +106,7 @@ def direction(name: str) -> str:
 
 
 def link(name: str) -> str:
-    """To the model's card, from a page in docs/."""
+    """Return a link to the model's card from a page in docs/."""
     return f"[{name}](../{MODELS.name}/{name}/README.md)"
 
 

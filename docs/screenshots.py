@@ -1,7 +1,7 @@
-"""Takes the pictures of the playground that the documentation shows, from the shipped artifacts: `make screenshots`.
+"""Takes the pictures of the playground for the documentation, with the shipped artifacts: `make screenshots`.
 
-Needs Playwright and a Chromium (Debian: apt-get install chromium fonts-inter). The page is set in Inter where a machine
-has it, and in the system's own type elsewhere.
+Needs Playwright and a Chromium (Debian: apt-get install chromium fonts-inter). Without the font Inter the page has the
+system's own font.
 """
 
 import shutil
@@ -28,8 +28,8 @@ REVIEW = "The story is weak, but the music is beautiful and I loved the ending."
 class Shot:
     """A picture of the page in one state.
 
-    Args:
-        height: of the window; None for one that shows the whole page.
+    Attributes:
+        height: height of the window; None shows the whole page.
         pointed: selector of the word that the pointer is at.
     """
 
@@ -70,7 +70,7 @@ SHOTS = [
 
 
 def main() -> None:
-    """Writes docs/images/*.png."""
+    """Write docs/images/*.png."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         sys.exit("no Chromium is installed (Debian: apt-get install chromium)")
@@ -101,7 +101,7 @@ def take(browser: Browser, address: httpx.URL, shot: Shot) -> None:
 
 
 def point(page: Page, selector: str) -> None:
-    """Puts the pointer there, and lets what it changes come to rest."""
+    """Move the pointer to an element, and wait until all animations have ended."""
     box = page.locator(selector).bounding_box()
     assert box is not None, f"there is no {selector}"
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

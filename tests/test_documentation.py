@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from docs.generate import PAGES, PLACE, ROOT, TABLES, filled
 from service.base.metrics import Metrics
+from service.base.settings import Settings
 from service.http.documents import DocumentForm
 from service.schemas.glossaries import DictionaryRequest, GlossaryRequest, GlossaryUpdate
 from service.schemas.requests import (
@@ -96,6 +97,14 @@ def test_every_field_of_a_request_is_described(schema: type[BaseModel]) -> None:
     described = set(codes(ROOT / "docs" / "api.md"))
     assert schema.model_fields.keys() - described == set()
     assert [name for name, field in schema.model_fields.items() if not field.description] == []
+
+
+def test_names_in_the_vocabulary_are_names_in_the_code() -> None:
+    files = (path for package in ("export", "model", "service") for path in (ROOT / package).rglob("*.py"))
+    words = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in files)))
+    words |= {f"ATTEND_{name.upper()}" for name in Settings.model_fields}
+    named = {code for code in codes(ROOT / "docs" / "vocabulary.md") if not (ROOT / code).exists()}
+    assert [code for code in sorted(named) if not words.issuperset(re.findall(r"\w+", code))] == []
 
 
 def test_every_metric_is_described() -> None:

@@ -1,4 +1,4 @@
-"""The reader of artifact directories: a corrupted or foreign one is refused with a sentence that says what is wrong."""
+"""Reads artifact directories. A damaged or foreign one is refused with a sentence that says what is wrong."""
 
 import hashlib
 import logging
@@ -23,22 +23,22 @@ GRAPHS = {
     "classification": ("classifier.onnx", "attention.onnx"),
     "embedding": ("encoder.onnx", "attention.onnx"),
 }
-"""What a task needs for each provider, in a folder of the provider's name."""
+"""The graphs that a task needs; each provider has a folder of them."""
 DENSE = "dense.onnx"
-"""Beside them, where pooled states go through dense layers."""
+"""One more graph, if pooled states go through dense layers."""
 MANIFEST, WEIGHTS, TOKENIZER = "manifest.json", "weights.safetensors", "tokenizer.json"
 VOCABULARY = "vocabulary.json"
-"""Ids of pieces, where a model numbers them otherwise than its tokenizer does."""
+"""The ids of pieces, if a model numbers them otherwise than its tokenizer does."""
 
 LOST_AND_FOUND = "lost+found"
-"""Every volume of ext4 has one, which only root may read."""
+"""A directory of every ext4 volume, which only root may read."""
 
 Dtype = Literal["bool", "uint8", "int8", "int32", "int64", "float16", "float32"]
 
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
 
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
-"""When a beam search ends; service/engine/beam_search.py tells of each."""
+"""When a beam search ends; service/engine/beam_search.py describes each rule."""
 
 Task = Literal["translation", "classification", "embedding"]
 
@@ -53,7 +53,7 @@ class _Section(BaseModel):
 class Dimensions(_Section):
     d_model: Count
     d_encoder: Count | None = None
-    """The encoder's width, where it is not d_model."""
+    """Width of the encoder; None if it is d_model."""
     n_heads: Count
     head_dim: Count
     d_ff: Count
@@ -77,9 +77,9 @@ class SpecialTokens(_Section):
 
 class Language(_Section):
     code: str = Field(min_length=1)
-    """As the model has it."""
+    """Code that the model uses, such as fr or fra_Latn."""
     source_prefix: tuple[TokenId, ...]
-    """Tokens put in front of a source: in this language, or to be translated into it."""
+    """Tokens before a source that is in this language, or is to be translated into it."""
     target_prefix: tuple[TokenId, ...]
     """Tokens with which a target in this language begins."""
 
@@ -97,7 +97,7 @@ class Decoding(_Section):
 
 
 class Embedding(_Section):
-    """How a text's embedding is made of the states of its tokens."""
+    """How the states of a text's tokens become its embedding."""
 
     dimensions: Count
     pooling: tuple[TokenPooling, ...] = Field(min_length=1)
@@ -108,12 +108,12 @@ class Embedding(_Section):
 
 
 class AlignmentChoice(_Section):
-    """Which cross-attention tells best what a target token translates."""
+    """The cross-attention that tells best which source token a target token translates."""
 
     layer: int = Field(ge=0)
     heads: tuple[int, ...] = Field(min_length=1)
     next_row: bool
-    """Look at the row in which the token is read again, and not at the one in which it is produced."""
+    """Whether the row counts in which the target token is read, instead of the row in which it is written."""
 
 
 class FileSum(_Section):
@@ -122,7 +122,7 @@ class FileSum(_Section):
 
 
 class Manifest(_Section):
-    """manifest.json."""
+    """The content of manifest.json."""
 
     format_version: Literal[9]
     name: str = Field(min_length=1)
@@ -132,7 +132,7 @@ class Manifest(_Section):
     dimensions: Dimensions
     special_tokens: SpecialTokens
     sources: tuple[Language, ...]
-    """Which a translator reads; each is translated into every other language of `targets`."""
+    """Languages that a translator reads; it translates each into every other language of `targets`."""
     targets: tuple[Language, ...]
     labels: tuple[str, ...]
     label_activation: Literal["softmax", "sigmoid"] | None
@@ -145,12 +145,12 @@ class Manifest(_Section):
     """Pairs of a source token and the target token that it becomes, the surest first."""
     evaluation: dict[str, dict[str, float]]
     graphs: dict[str, dict[Dtype, tuple[str, ...]]]
-    """Of each graph the tensors that it takes from the weights, by the type that it declares for them."""
+    """The tensors that each graph takes from the weights, by graph and by the type that the graph declares."""
     files: dict[str, FileSum]
-    """Everything that is served; what else lies in the directory is neither read nor refused."""
+    """All files that are read; others in the directory are ignored."""
 
     def has_graphs_for(self, provider: str) -> bool:
-        """All or none of them, as validation has it."""
+        """Whether there are graphs for a provider: all that the task needs, or none."""
         return any(graph.startswith(f"{provider}/") for graph in self.graphs)
 
     @property
@@ -212,27 +212,31 @@ class Manifest(_Section):
 
 
 Stamp = tuple[int, int, int]
-"""What tells cheaply that a file is another one, or was written: inode, size, and time of the last change in ns."""
+"""Inode, size and time of the last change in ns: they differ if a file was replaced or written."""
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """One model on disk."""
+    """One model on disk.
+
+    Attributes:
+        manifest_sum: the sum of the manifest's own file.
+        stamps: the stamp of each file, taken before it was read.
+    """
 
     directory: Path
     manifest: Manifest
     manifest_sum: FileSum | None = None
     stamps: dict[str, Stamp | None] = field(default_factory=dict)
-    """Of every file, taken before it was read."""
 
     def path(self, file: str) -> Path:
         return self.directory / file
 
     def read(self, file: str) -> bytes:
-        """A file that the manifest names, whenever it is called: what is computed with is what the manifest says.
+        """Return the content of a file. It is what the manifest says, whenever it is read.
 
         Raises:
-            ArtifactRefused: it is missing, or another one.
+            ArtifactRefused: the file is missing, or has changed.
         """
         path = self.path(file)
         with _reading(path):
@@ -246,7 +250,7 @@ class Artifact:
             _check(self.path(name), sum_of(self.path(name)), expected)
 
     def is_as_read(self, file: str) -> bool:
-        """Whether a file's content is still what it was, the manifest's too."""
+        """Whether the content of a file, or of the manifest itself, is unchanged."""
         expected = self.manifest_sum if file == MANIFEST else self.manifest.files[file]
         try:
             return sum_of(self.path(file)) == expected
@@ -255,14 +259,14 @@ class Artifact:
 
 
 def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
-    """The artifacts directly under `root`, whose files are checked when they are read. What else lies there is passed
-    over, directories with a warning, unless they are hidden.
+    """Return the artifacts directly under `root`; their files are checked when they are read. Other directories are
+    skipped, with a warning unless they are hidden.
 
     Args:
-        names: those that are wanted, in this order; none for all, by directory.
+        names: names of the artifacts to return, in this order; by default all, in the order of their directories.
 
     Raises:
-        ArtifactRefused: there is none, two have one name, or one is not what it should be.
+        ArtifactRefused: there are no artifacts, two have one name, or one is damaged or of another format.
     """
     by_name: dict[str, Artifact] = {}
     for artifact in _found(root):
@@ -278,10 +282,10 @@ def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
 
 
 def read_artifact(directory: Path) -> Artifact:
-    """One artifact directory, every file that its manifest names checked.
+    """Return the artifact of a directory, after a check of every file that its manifest names.
 
     Raises:
-        ArtifactRefused: it is corrupted, incomplete, or of another format.
+        ArtifactRefused: it is damaged, incomplete, or of another format.
     """
     artifact = _opened(directory)
     artifact.verify()
@@ -289,11 +293,11 @@ def read_artifact(directory: Path) -> Artifact:
 
 
 class _NoManifest(ArtifactRefused):
-    """A directory is none of an artifact."""
+    """A directory has no manifest, so it is not an artifact."""
 
 
 def _found(root: Path) -> Iterator[Artifact]:
-    """The artifacts directly under `root`, none of their files checked but for the manifest."""
+    """Yield the artifacts directly under `root`. Only their manifests are read."""
     try:
         is_artifact = (root / MANIFEST).is_file()
         directories = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
@@ -309,13 +313,13 @@ def _found(root: Path) -> Iterator[Artifact]:
                 raise _NoManifest
             artifact = _opened(directory)
         except _NoManifest:
-            logger.warning("%s is passed over: it has no %s", directory, MANIFEST)
+            logger.warning("%s is skipped: it has no %s", directory, MANIFEST)
         else:
             yield artifact
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """None where there is no such file."""
+    """Return the stamp of a file; None if there is no such file."""
     try:
         found = path.stat()
     except OSError:
@@ -331,7 +335,7 @@ def sum_of(path: Path) -> FileSum:
 
 
 def _opened(directory: Path) -> Artifact:
-    """Only its manifest is read."""
+    """Return the artifact of a directory. Only its manifest is read."""
     path = directory / MANIFEST
     stamp = stamp_of(path)
     try:
@@ -349,7 +353,7 @@ def _opened(directory: Path) -> Artifact:
 
 
 def _first_problem(found: ValidationError) -> str:
-    """One sentence for the error that matters most: another format version explains all the others."""
+    """Return one sentence about the error that matters most: another format version explains all others."""
     error = min(found.errors(), key=lambda error: error["loc"] != ("format_version",))
     if error["loc"] == ("format_version",):
         return f"format_version is {error['input']!r}, this service reads {FORMAT_VERSION}"

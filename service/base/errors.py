@@ -64,7 +64,7 @@ from typing import ClassVar
 
 
 class AttendError(Exception):
-    """The root."""
+    """Base of all errors below."""
 
 
 class StartRefused(AttendError):

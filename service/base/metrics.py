@@ -31,12 +31,12 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 PHASES: tuple[Phase, ...] = ("probe", "encode", "decode")
 TASKS = {"greedy": "translation", "beam": "translation"}
-"""Tasks of engines that have another name than their task."""
+"""The tasks of engines that are not named after their task."""
 REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken))
 CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
-"""The files in which each of several servers counts, and their size: enough for every route with every status."""
+"""The kinds of files in which each of several servers counts, and their size: enough for every route and status."""
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -96,7 +96,7 @@ class Metrics:
         for reason in ("head_timeout", "send_timeout", "limit"):
             self.connections_closed.labels(reason)
         self.loops_ended = Counter(
-            "attend_loops_ended", "Processes of models that ended and were replaced.", ["how"], registry=registry
+            "attend_loops_ended", "Workers that ended and were replaced.", ["how"], registry=registry
         )
         for how in ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT", "exit 1"):
             self.loops_ended.labels(how)
@@ -112,8 +112,8 @@ class Metrics:
         self._requests(dialect, route, status).inc()
         self._request_seconds(dialect, route).observe(seconds)
 
-    def loop_ended(self, how: str) -> None:
-        """Count the end of a process, by signal or status."""
+    def worker_ended(self, how: str) -> None:
+        """Count a worker that has ended, by signal or status."""
         self.loops_ended.labels(how).inc()
 
     def of_task(self, task: str) -> "TaskMetrics":
@@ -265,7 +265,7 @@ class _Gauges(Collector):
         yield ready
         changed = GaugeMetricFamily(
             "attend_model_files_changed",
-            "1 where files are not those that a model was read from.",
+            "1 where the files of a model have changed since it was read.",
             labels=["model"],
         )
         for model, has_changed in {s.model: s.files_changed for s in states}.items():

@@ -1,4 +1,4 @@
-"""All settings, read once from the environment: ATTEND_HOST, ATTEND_PORT, and so on."""
+"""The settings of the service, read once from the environment: ATTEND_HOST, ATTEND_PORT, and so on."""
 
 import ipaddress
 import re
@@ -15,7 +15,7 @@ from service.base.log import Form, Log
 PREFIX = "ATTEND_"
 
 ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://")
-"""The value that Kubernetes gives ATTEND_PORT where a Service is called attend."""
+"""Begins the value of ATTEND_PORT that Kubernetes sets if a Service is called attend."""
 
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 """An origin as browsers send it: without a path, and without a slash at its end."""
@@ -30,115 +30,116 @@ class Settings(BaseSettings):
 
     host: str = Field(
         default="127.0.0.1",
-        description="Address to listen on; * for every one of IPv4 and IPv6.",
+        description="Address to listen on; *: all addresses of IPv4 and IPv6.",
     )
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
-    artifacts: Path = Field(default=Path("artifacts"), description="Directory of artifact directories.")
+    artifacts: Path = Field(default=Path("artifacts"), description="Folder with a folder for each artifact.")
     models: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Names of the models to serve, comma-separated; by default every artifact. Where several could "
-        "answer a request, the first one named does; by default that of the fewest languages translates, and other "
-        "requests are refused.",
+        description="Names of the models to serve, comma-separated; by default all artifacts. If several models could "
+        "answer a request, the first one in this list does. Without a list the translator with the fewest languages "
+        "does, and other requests must name a model.",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
-        description="auto: CUDA where it really works, the CPU otherwise. cuda: refuse to start without.",
+        description="auto: CUDA if it works, otherwise the CPU. cuda: refuse to start without CUDA.",
     )
     threads: int | None = Field(
         default=None,
         ge=1,
-        description="CPU threads for models, which the loops share; by default one for each loop. A slow model, which "
-        "has a loop of its own, uses all of them, by default the physical cores of this process.",
+        description="CPU threads for models, which the workers share; by default one for each worker. A slow model, "
+        "which has a worker of its own, uses all of them, by default as many as there are physical cores.",
     )
     loops: int | None = Field(
         default=None,
         ge=0,
-        description="Processes that run the models; by default one for each thread or core on the CPU, four at most, "
-        "one on CUDA. 0: models run in the server's own process.",
+        description="Number of workers, the processes that run models; by default one for each thread or core on the "
+        "CPU, four at most, and one on CUDA. 0: models run in the server's own process.",
     )
     model_memory: ByteSize | None = Field(
         default=None,
         gt=0,
-        description="Memory for models, such as 2GB, on the CPU. Models are then loaded when first asked for, each by "
-        "one loop, and those not used for the longest time are unloaded. By default there is no limit, and every model "
-        "is loaded at start.",
+        description="Limit of the memory for models, such as 2GB, on the CPU. Each model is then loaded by one worker "
+        "at its first request, and models not used for the longest time are unloaded. By default there is no limit, "
+        "and all models are loaded at the start.",
     )
     servers: int | None = Field(
         default=None,
         ge=1,
-        description="Processes that speak HTTP, on one port; by default one, and up to four where there are cores that "
-        "the loops leave free.",
+        description="Number of servers, the processes that speak HTTP, all on one port; by default one, and up to four "
+        "if the workers leave cores free.",
     )
     data: Path | None = Field(
         default=None,
-        description="Folder of what is kept for clients: glossaries and documents. By default the folder data in the "
-        "working directory; where that cannot be written, one that goes with the service.",
+        description="Folder of the glossaries and documents of clients. By default the folder data in the working "
+        "directory; if that cannot be written, a temporary folder, which is deleted when the service ends.",
     )
     run_directory: Path | None = Field(
         default=None,
-        description="Where the service makes a folder for the sockets between its processes, and for the metrics of "
-        "several servers; by default where the system has temporary files.",
+        description="Folder in which the service makes a folder of its own for the sockets between its processes, and "
+        "for the metrics of several servers; by default the system's folder of temporary files.",
     )
     device: int | None = Field(
         default=None,
         ge=0,
-        description="Which GPU runs the models, on a machine with several: its place among those that "
-        "CUDA_VISIBLE_DEVICES lists, or among all. By default the first.",
+        description="Number of the GPU that runs the models, from 0, among those that CUDA_VISIBLE_DEVICES lists, or "
+        "among all. By default the first.",
     )
     cuda_graphs: bool = Field(
         default=True,
-        description="On CUDA, launch a decoder step, or a pass of a translator's encoder, as one CUDA graph, captured "
-        "when the first of its size runs. Not where models run in the server's own process.",
+        description="On CUDA, launch each decoder step and each encoder pass of a translator as one CUDA graph, which "
+        "is captured when its size runs first. Without effect if models run in the server's own process.",
     )
     slots: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
-        description="Hypotheses of a model that one loop runs at once (decoder rows), for greedy search and for wider "
-        "beams each; by default 96 on the CPU, 256 on CUDA. "
+        description="Most hypotheses (decoder rows) of a model that one worker runs at once, for greedy search and for "
+        "wider beams each; by default 96 on the CPU, 256 on CUDA. "
         "The same limit applies to texts being classified, embedded or aligned; by default 256.",
     )
     max_waiting: int = Field(
         default=1024,
         ge=1,
-        description="A request gets 503 if so many sequences would be before its own in a queue.",
+        description="A request gets 503 if this many sequences would be before its own in a queue.",
     )
     prefill_padded_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Tokens, padding included, that one forward pass reads at most; "
-        "by default 8192, and 512 on the CPU for all but classification, or fewer where a translation model is slow: "
-        "running requests must not stall.",
+        description="Most tokens, padding included, that one forward pass reads. By default 512 on the CPU, or fewer "
+        "if a translation model is slow, so that running requests do not stall; 8192 on CUDA, 512 for attention.",
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     max_document_bytes: int = Field(
         default=10_485_760,
         ge=1,
-        description="The same of a request with a document, which may be four times as large when it is unpacked.",
+        description="Largest body of a request with a document. Unpacked, a document may be four times as large.",
     )
     body_timeout_s: Seconds = Field(
-        default=30.0, gt=0, description="Seconds in which a body must have come; a slower one gets 408."
+        default=30.0, gt=0, description="Seconds in which a whole body must arrive; a slower one gets 408."
     )
     head_timeout_s: Seconds = Field(
         default=30.0,
         gt=0,
         description="Seconds for the first byte of a connection, and for the head of each request; then the connection "
-        "is closed, with 408 where part of a head has come.",
+        "is closed, with 408 if part of a head has arrived.",
     )
     send_timeout_s: Seconds = Field(
-        default=30.0, gt=0, description="Seconds after which a client that takes nothing of its answer is left."
+        default=30.0,
+        gt=0,
+        description="Seconds after which a client that receives nothing of its answer is disconnected.",
     )
     max_connections: int | None = Field(
         default=None,
         ge=1,
-        description="Most connections of one server. For one more, that which has been idle longest is closed; where "
-        "none is idle, the new one gets 503. By default 10000, or what the limit of descriptors leaves after 64.",
+        description="Most connections of one server. One more closes the connection that has been idle longest; if "
+        "none is idle, the new one gets 503. By default 10000, or what the limit of file descriptors leaves after 64.",
     )
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
     max_texts: int = Field(default=256, ge=1, description="Most texts in one request; more get 422.")
     max_sequences: int = Field(
         default=10_000,
         ge=1,
-        description="Most sentences, or windows of a long text, in one request; more get 422.",
+        description="Most sentences, or windows of long texts, in one request; more get 422.",
     )
     max_attention_weights: int = Field(
         default=1_000_000,
@@ -148,13 +149,13 @@ class Settings(BaseSettings):
     max_shown_tokens: int = Field(
         default=50_000,
         ge=1,
-        description="Most tokens that one answer aligns, about 100 bytes each; more get 422.",
+        description="Most source tokens that one answer aligns, about 100 bytes each; more get 422.",
     )
     max_evidence_tokens: int = Field(
         default=131_072,
         ge=1,
-        description="Most tokens that are read for the evidence of one answer: a text is read once more without each "
-        "of its tokens, so that 256 tokens in one window are 65,000, some seconds of work; more get 422.",
+        description="Most tokens that are read for the evidence of one answer; more get 422. A text is read once more "
+        "without each of its tokens: for a window of 256 tokens that is 65,000, some seconds of work.",
     )
     max_embedding_numbers: int = Field(
         default=1_000_000,
@@ -166,18 +167,18 @@ class Settings(BaseSettings):
     )
     max_timeout_s: Seconds = Field(default=300.0, gt=0, description="Largest timeout_s that a request may ask for.")
     document_timeout_s: Seconds = Field(
-        default=3600.0, gt=0, description="Seconds until a document is given up, waiting included."
+        default=3600.0, gt=0, description="Seconds, waiting included, after which a document is given up."
     )
     documents_kept_s: Seconds = Field(
         default=3600.0,
         gt=0,
-        description="Seconds after which a document is forgotten that is translated, or cannot be.",
+        description="Seconds for which a document is kept after it was translated, or has failed.",
     )
     max_documents: int = Field(
         default=100,
         ge=1,
-        description="Most documents that wait, are translated or are kept. One more takes the place of one that was "
-        "fetched already, or gets 503.",
+        description="Most documents that wait, are being translated or are kept. One more replaces a document that was "
+        "fetched, or whose failure was told, or gets 503.",
     )
     drain_timeout_s: Seconds = Field(
         default=30.0, ge=0, description="Seconds after SIGTERM in which accepted requests are still answered."
@@ -185,30 +186,30 @@ class Settings(BaseSettings):
     drain_delay_s: Seconds = Field(
         default=0.0,
         ge=0,
-        description="Least seconds after SIGTERM for which the service goes on listening, not ready and answering 503, "
-        "so that load balancers notice before it has gone.",
+        description="Seconds after SIGTERM for which the service listens at least, not ready and answering 503, so "
+        "that load balancers notice before it ends.",
     )
     probe_interval_s: Seconds = Field(
         default=15.0,
         ge=0.1,  # the probes of a few models take some hundredths of a second each
-        description="An idle model proves itself by a forward pass this often, and its files are looked at; after "
-        "three times as long without a pass it is not ready.",
+        description="Seconds between the forward passes by which an idle model proves itself, and between checks of "
+        "its files. After three times as long without a pass a model is not ready.",
     )
     api_keys: Annotated[frozenset[SecretStr], NoDecode] = Field(
         default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."
     )
     api_keys_file: Path | None = Field(
-        default=None, description="File of keys, one a line, which count together with those of ATTEND_API_KEYS."
+        default=None, description="File of keys, one a line; these are valid beside those of ATTEND_API_KEYS."
     )
     rate_limit: str | None = Field(
         default=None,
-        description="Requests per client, such as 60/minute; more get 429. The window slides, and is counted to about "
-        "one request. None by default.",
+        description="Limit of the requests of one client, such as 60/minute; more get 429. The window slides, and "
+        "counts are exact to about one request. By default there is no limit.",
     )
     trusted_proxies: str | None = Field(
         default=None,
-        description="Addresses or networks, comma-separated, of proxies whose X-Forwarded-For tells who the client is; "
-        "*: any. None by default: the client is who connects.",
+        description="Addresses or networks, comma-separated, of proxies whose X-Forwarded-For names the client; *: "
+        "any. None by default: the client is whoever connects.",
     )
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
@@ -217,31 +218,29 @@ class Settings(BaseSettings):
     )
     open_inference: bool = Field(
         default=True,
-        description="Whether clients of the Open Inference Protocol, such as Triton's, may ask, below /v2.",
+        description="Serve clients of the Open Inference Protocol, such as Triton's, below /v2.",
     )
-    libretranslate: bool = Field(
-        default=True, description="Whether clients of LibreTranslate may ask, below /libretranslate."
-    )
-    deepl: bool = Field(default=True, description="Whether clients of DeepL may ask, below /v2 and /v3.")
+    libretranslate: bool = Field(default=True, description="Serve clients of LibreTranslate below /libretranslate.")
+    deepl: bool = Field(default=True, description="Serve clients of DeepL below /v2 and /v3.")
     hugging_face: bool = Field(
-        default=True, description="Whether clients of Hugging Face's inference endpoints may ask, below /models/NAME."
+        default=True, description="Serve clients of Hugging Face's inference endpoints below /models/NAME."
     )
-    openai: bool = Field(default=True, description="Whether clients of OpenAI may ask, below /v1.")
+    openai: bool = Field(default=True, description="Serve clients of OpenAI below /v1.")
     root_path: str = Field(
         default="",
-        description="Path under which a proxy serves the service, such as /attend, whether the proxy takes it off or "
-        "not. By default the service is at the root.",
+        description="Path under which a proxy offers the service, such as /attend, whether or not the proxy removes "
+        "it. By default the service is at the root.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severity that is logged."
+        default="info", description="Lowest level that is logged."
     )
     log_format: Form = Field(
-        default="text", description="text: lines for people. json: a JSON object on each line, for what collects logs."
+        default="text", description="text: lines for people. json: a JSON object on each line, for log collectors."
     )
     access_log: bool = Field(
         default=False,
         description="Log a line for each request: method, path, status, time, request id. Health checks and scrapes "
-        "that succeed have theirs only with ATTEND_LOG_LEVEL=debug.",
+        "that succeed are logged only with ATTEND_LOG_LEVEL=debug.",
     )
 
     @property
@@ -263,9 +262,9 @@ class Settings(BaseSettings):
 
     @field_validator("servers", "model_memory")
     @classmethod
-    def _have_loops_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
+    def _have_workers_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
         if value is not None and value > 1 and others.data.get("loops") == 0:
-            raise ValueError("needs processes that run models, but ATTEND_LOOPS is 0")
+            raise ValueError("needs workers, but ATTEND_LOOPS is 0")
         return value
 
     @field_validator("rate_limit")

@@ -33,15 +33,15 @@ def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = N
     """Load the models that the settings name; they are not started yet.
 
     Args:
-        loader: the process that loads them already.
+        loader: the process that is loading them; by default a new one.
 
     Raises:
-        StartRefused: an artifact or the provider is not as it should be.
+        StartRefused: an artifact or the provider cannot be used.
     """
     if settings.loops == 0:
         return catalog_here(configured_artifacts(settings), settings, metrics)
     loader = loader or Loader(settings)
-    loader.remote.on_worker_end = metrics.loop_ended
+    loader.remote.on_worker_end = metrics.worker_ended
     try:
         # What is read here is read while the loader loads.
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
@@ -58,7 +58,7 @@ def catalog_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Me
     """Make a catalog of models that run in one loop, a thread of this process.
 
     Raises:
-        StartRefused: an artifact or the provider is not as it should be.
+        StartRefused: an artifact or the provider cannot be used.
     """
     source = pkgutil.resolve_name(SOURCE)(artifacts, settings).resolved()
     engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
@@ -80,14 +80,14 @@ def catalog_of(
 
     Args:
         loader: the process that loaded the models, if it is to end with them.
-        tokenizers: by model, if they have been read.
+        tokenizers: the tokenizers by model, if they have been read.
 
     Raises:
         ArtifactRefused: a tokenizer is of a kind that the service cannot read.
     """
-    loops = [RemoteWorker(path, metrics.count) for path in loaded.paths]
+    workers = [RemoteWorker(path, metrics.count) for path in loaded.paths]
     tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
-    return _catalog(loaded, loops, settings, metrics, loader, tokenizers)
+    return _catalog(loaded, workers, settings, metrics, loader, tokenizers)
 
 
 def _tokenizers(artifacts: Mapping[str, Artifact], files: TokenizerFiles) -> dict[str, Tokenizer]:
@@ -108,7 +108,7 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
 
 def _catalog(
     loaded: LoadedModels,
-    loops: SequenceOf[Loop | RemoteWorker],
+    workers: SequenceOf[Loop | RemoteWorker],
     settings: Settings,
     metrics: Metrics,
     loader: Loader | None,
@@ -120,7 +120,7 @@ def _catalog(
 
         def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
             task_metrics = metrics.of_task(task)
-            return Pool(f"{name}/{kind}", loops, task_metrics, settings.max_sequences, settings.max_waiting)
+            return Pool(f"{name}/{kind}", workers, task_metrics, settings.max_sequences, settings.max_waiting)
 
         attention = pool("attention", "attention"), settings.max_attention_weights
         if manifest.task == "translation":
@@ -137,4 +137,4 @@ def _catalog(
         embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *of_embedder))
     watch = Watch(loaded.artifacts.values())
     ordered = bool(settings.models)
-    return Catalog(translators, classifiers, embedders, loops, loader, watch, ordered, metrics)
+    return Catalog(translators, classifiers, embedders, workers, loader, watch, ordered, metrics)

@@ -31,8 +31,8 @@ class Catalog:
 
     Args:
         embedders: models that were made for embeddings, and the encoders of the translators and classifiers.
-        loops: what runs the models.
-        loader: the process that loaded the models, where the loops are processes; it ends when the models stop.
+        workers: the processes that run the models, or a loop in this process.
+        loader: the process that loaded the models, if workers are processes; it ends when the models stop.
         watch: notices changes of the files that the models were loaded from.
         ordered: whether the first model answers where several could. Otherwise a translator of fewer languages comes
             before one of more.
@@ -44,7 +44,7 @@ class Catalog:
         translators: list[Translator],
         classifiers: list[Classifier],
         embedders: SequenceOf[Embedder] = (),
-        loops: SequenceOf[Loop | RemoteWorker] = (),
+        workers: SequenceOf[Loop | RemoteWorker] = (),
         loader: Loader | None = None,
         watch: Watch | None = None,
         ordered: bool = False,
@@ -55,7 +55,7 @@ class Catalog:
         self.translators = translators
         self.classifiers = classifiers
         self.embedders = list(embedders)
-        self._loops = loops
+        self._workers = workers
         self.n_users = 0
         """Requests that use the models now."""
         self._loader = loader
@@ -77,8 +77,8 @@ class Catalog:
         yield from (embedder for embedder in self.embedders if embedder.manifest.task == "embedding")
 
     def start(self) -> None:
-        for loop in self._loops:
-            loop.start()
+        for worker in self._workers:
+            worker.start()
 
     def drain(self) -> None:
         """Take no new requests; accepted requests are still answered, and may still ask for attention."""
@@ -90,8 +90,8 @@ class Catalog:
         """Answer the accepted requests, within `timeout_s`."""
         self.drain()
         ends_at = time.monotonic() + timeout_s
-        for loop in self._loops:
-            loop.stop(max(0.0, ends_at - time.monotonic()))
+        for worker in self._workers:
+            worker.stop(max(0.0, ends_at - time.monotonic()))
         if self._loader is not None:
             self._loader.end()
 

@@ -43,11 +43,11 @@ def create_app(
     reload: Reload,
     rates: Path | None = None,
 ) -> FastAPI:
-    """An application whose lifespan starts the models, and ends when they have answered what they accepted.
+    """Return the application. Its lifespan starts the models, and ends when all accepted requests are answered.
 
     Args:
         reload: loads the models anew, and replaces the models that serve.
-        rates: the socket where requests are counted for several servers; None where this is the only one.
+        rates: the socket where requests are counted for several servers; None if this is the only one.
     """
 
     @asynccontextmanager
@@ -83,7 +83,7 @@ def create_app(
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
         exception_handlers={HTTPException: raise_not_routed},
-        # The application's own routes: it matches each request twice against those of an included router.
+        # Routes of the application itself: FastAPI matches each request twice against those of an included router.
         routes=[route for router in (*native, *of_dialects) for route in router.routes],
     )
     app.state.stores = stores
@@ -107,7 +107,7 @@ def create_app(
         body_timeout_s=settings.body_timeout_s,
         access_log=settings.access_log,
     )
-    if settings.allowed_origins or dialects.open_to_all:  # around what answers errors, so that they can be read too
+    if settings.allowed_origins or dialects.open_to_all:  # outside of what answers errors: pages may read these
         app.add_middleware(Origins, allowed=settings.allowed_origins, dialects=dialects)
     if settings.root_path:
         app.add_middleware(RootPath, root_path=settings.root_path)

@@ -171,7 +171,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.forget(self)
-        if self._started is not None:  # uvicorn tells only the newest request, though an older one may still run
+        if self._started is not None:  # uvicorn tells only the newest request, while an older one may still run
             self._started.disconnected = True
             self._started.message_event.set()
         super().connection_lost(exc)

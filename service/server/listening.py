@@ -24,7 +24,7 @@ def listen(host: str, port: int, shared: bool = False) -> list[socket.socket]:
             returned ones only hold the port.
 
     Raises:
-        StartRefused: another program listens there, or there is no such address.
+        StartRefused: another program uses the port, or the address is not one of this machine.
     """
     sockets: list[socket.socket] = []
     for family, address in _addresses(host, port):

@@ -1,5 +1,4 @@
-"""The life of a server: it listens, loads models or gets them, serves until a signal comes, and answers what it
-accepted."""
+"""The life of a server: it listens, gets its models, serves until a signal comes, and answers accepted requests."""
 
 import asyncio
 import logging
@@ -38,13 +37,13 @@ LOOK_S = 0.05
 
 
 def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
-    """Be the only server, until a signal comes.
+    """Run the only server until a signal comes.
 
     Args:
-        loader: the process that loads the models already; None where models run in this process.
+        loader: the process that is loading the models; None if models run in this process.
 
     Raises:
-        StartRefused: a model is not as it should be.
+        StartRefused: a model cannot be loaded.
     """
     metrics, serving = Metrics(), Serving(settings.probe_interval_s)
     origin = LoadingOrigin(partial(load_catalog, settings, metrics), serving.replace, loader)
@@ -60,20 +59,20 @@ def run(
     origin: Origin,
     rates: Path | None = None,
 ) -> None:
-    """Serve until a signal comes; then answer what was accepted.
+    """Serve until a signal comes; then answer the accepted requests.
 
     Args:
-        rates: the socket where requests are counted for several servers; None where this is the only one.
+        rates: the socket where requests are counted for several servers; None if this is the only one.
 
     Raises:
-        StartRefused: a model is not as it should be.
+        StartRefused: a model cannot be loaded.
     """
     limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
     connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
     config = uvicorn.Config(
         create_app(settings, serving, metrics, keys, origin.reload, rates),
-        http=connections.protocol,  # type: ignore[arg-type]  # uvicorn calls it, and wants no more of it
+        http=connections.protocol,  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         log_config=None,
         log_level="warning",
@@ -109,7 +108,7 @@ class Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self.failure: BaseException | None = None
-        """The error that ended the server; None where a signal did."""
+        """The error that ended the server; None if a signal did."""
         self._serving = serving
         self._origin = origin
         self._keys = keys
@@ -166,7 +165,7 @@ class Server(uvicorn.Server):
         while not self.force_exit and (now := time.monotonic()) < ends_at:
             if now >= stays_until and all(task.done() for task in accepted):
                 break
-            await self.on_tick(0)  # it sets the Date header of answers
+            await self.on_tick(0)  # this sets the Date header of answers
             await asyncio.sleep(LOOK_S)
         self.config.timeout_graceful_shutdown = math.ceil(max(0.0, ends_at - time.monotonic())) + 1
 

@@ -1,5 +1,5 @@
-"""The first steps of the process. They import little, so that the process can be stopped immediately, and models load
-while the rest is imported."""
+"""The start of the service. It imports little, so that a signal can stop it immediately, and models load while the rest
+is imported."""
 
 import logging
 import signal
@@ -21,7 +21,7 @@ def main() -> None:
     """Serve until a signal comes; exit with one sentence if the service cannot start as configured."""
     for number in (signal.SIGINT, signal.SIGTERM):  # by default the first process of a container ignores both
         signal.signal(number, _exit)
-    if sys.platform != "win32" and not (sys.stdin and sys.stdin.isatty()):  # in a terminal, SIGHUP means it has gone
+    if sys.platform != "win32" and not (sys.stdin and sys.stdin.isatty()):  # else the terminal was closed
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         settings = read_settings()
@@ -35,11 +35,11 @@ def main() -> None:
         logger.info("attend %s running on %s", __version__, addresses)
         with with_data_directory(settings) as settings:
             loader = Loader(settings) if settings.loops != 0 else None
-            # Imported only now, since that takes as long as a few models take to load.
+            # Imported only now, since these imports take as long as loading a few models.
             if servers > 1:
                 from service.server.supervisor import supervise
 
-                assert loader is not None, "settings have no several servers without loops"
+                assert loader is not None, "settings refuse several servers without workers"
                 supervise(settings, sockets, loader, servers)
             else:
                 from service.server.server import serve

@@ -1,4 +1,4 @@
-"""One of several servers: its supervisor loads the models, and tells it where they run."""
+"""One of several servers, which gets its models from the supervisor that loads them."""
 
 import asyncio
 import itertools
@@ -31,12 +31,12 @@ ENDED = "The models stay as they are: this server ends"
 
 
 def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
-    """Be one of several servers.
+    """Run one of several servers.
 
     Args:
         supervisor_file: the file descriptor of a socket to the supervisor.
-        joins: whether other servers serve already: then this one must not listen before it has models.
-        rates: the path of the socket where requests are counted; empty where they are not.
+        joins: whether other servers serve already; then this one must not listen before it has models.
+        rates: the path of the socket where requests are counted; empty if they are not counted.
     """
     settings = read_settings()
     settings.log.configure()
@@ -112,7 +112,7 @@ class SupervisedOrigin:
             elif kind == "all are ready":
                 self._serving.awaits_others = False
             elif kind == "worker ended":
-                self._metrics.loop_ended(*content)
+                self._metrics.worker_ended(*content)
             else:
                 number, refusal = content
                 self._reloads.pop(number).set_result(refusal)

@@ -41,7 +41,7 @@ from service.workers.wire import READ_BYTES, Unpacker, packed
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.05
-"""Pause between two looks at the servers."""
+"""Pause between two checks of the servers."""
 
 BEAT_S = 1.0
 """Pause between two messages to each server, by which the supervisor sees whether the server reads."""
@@ -50,8 +50,8 @@ END_S = 5.0
 """Time in which a server that has drained must end; then it is killed."""
 
 SHORT_LIFE_S = 5.0
-"""Time from the start of a server before which it is not replaced, so that one that cannot start is not started all the
-time."""
+"""Least time between the start of a server and its replacement, so that one that cannot start is not restarted without
+pause."""
 
 
 def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
@@ -59,10 +59,10 @@ def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, 
 
     Args:
         sockets: sockets that hold the port; they do not listen.
-        loader: the process that loads the models already.
+        loader: the process that is loading the models.
 
     Raises:
-        StartRefused: a model is not as it should be.
+        StartRefused: a model cannot be loaded.
     """
     directory = make_run_directory(settings.run_directory)
     try:
@@ -77,7 +77,7 @@ class Supervisor:
 
     Args:
         directory: a folder that no other service uses.
-        loader: the process that loads the models already.
+        loader: the process that is loading the models.
     """
 
     def __init__(self, settings: Settings, directory: Path, port: int, loader: Loader, n_servers: int) -> None:
@@ -99,10 +99,10 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Replace servers that die, until a signal comes; then let all servers answer what they have accepted.
+        """Replace servers that die, until a signal comes; then let all servers answer their accepted requests.
 
         Raises:
-            StartRefused: a model is not as it should be.
+            StartRefused: a model cannot be loaded.
         """
         self._event_loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -140,15 +140,15 @@ class Supervisor:
                 try:
                     self._servers[place] = await self._begin(joins=self._loaded is not None)
                 except OSError as error:  # the system has no room for it
-                    logger.critical("a server cannot be begun now: %s", error)
-                    server.begun_at = time.monotonic()  # it is tried again as if this one had been begun
+                    logger.critical("a server cannot be started now: %s", error)
+                    server.begun_at = time.monotonic()  # tried again later, as if this one had just started
 
     async def _end_what_hangs(self, loading: "asyncio.Task[None]") -> None:
-        """Kill servers that read nothing; they are replaced. Silence is counted in looks, not by the clock: a server is
-        not to blame when the whole machine was paused.
+        """Kill servers that read nothing; they are replaced. Silence is counted in checks, not by the clock: a server
+        is not to blame if the whole machine was paused.
 
         Args:
-            loading: loads the first models; before it is done, no server may be told that all are ready.
+            loading: the task that loads the first models; until it is done, no server is told that all are ready.
         """
         while True:
             await asyncio.sleep(BEAT_S)
@@ -193,7 +193,7 @@ class Supervisor:
                 server.taken[number].set()
             else:
                 self._do(self._reload_for(server, number))
-        for taken in server.taken.values():  # a server that has gone uses nothing
+        for taken in server.taken.values():  # a server that has ended uses nothing
             taken.set()
 
     async def _reload_for(self, server: "_Server", number: int) -> None:
@@ -297,7 +297,7 @@ class _Server:
         self.process = process
         self.begun_at = time.monotonic()
         self.taken: dict[int, asyncio.Event] = {}
-        """By the number of a set of models: set when the server does not use the former models any more."""
+        """For each generation of models, an event: set when the server does not use the former models any more."""
         self._incoming = incoming
         self._outgoing = outgoing
         self._has_gone = False

@@ -100,7 +100,7 @@ class Bench:
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
         pool: Pool[Any] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "translation"))
         translator = Translator(manifest, "cpu", tokenizer, pool, pool, pool, 1000, 1000)
-        self.models = Catalog([translator], [], loops=[self.loop], metrics=self.metrics)
+        self.models = Catalog([translator], [], workers=[self.loop], metrics=self.metrics)
 
     def hold(self) -> None:
         """Stop at the next step."""

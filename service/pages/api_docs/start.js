@@ -1,5 +1,5 @@
-// Shows the document that lies beside this page. Where it names no server, requests go where the page came from, also
-// behind a proxy that serves the service under a path.
+// Shows the OpenAPI document beside this page. If the document names no server, requests go to where the page came
+// from, also behind a proxy that serves the service under a path.
 const spec = await (await fetch("openapi.json")).json();
 spec.servers ??= [{ url: new URL(".", location.href).href.replace(/\/$/, "") }];
 window.SwaggerUIBundle({

@@ -1,15 +1,15 @@
-/** Requests to the service that this page came from. Addresses are relative, so that it may live under a path. */
+/** Requests to the service that this page came from. Addresses are relative, so the service may be under a path. */
 
 /**
  * @typedef {import("./types.js").Timing} Timing
  */
 
-/** The service said no, and why (RFC 9457). */
+/** The service refused a request, and said why (RFC 9457). */
 export class Problem extends Error {
   /**
    * @param {number} status
    * @param {string} detail
-   * @param {string[]} fields   What was not acceptable.
+   * @param {string[]} fields   The fields that were not accepted.
    * @param {number} retryAfter Seconds.
    */
   constructor(status, detail, fields, retryAfter) {
@@ -37,7 +37,7 @@ export class Problem extends Error {
   }
 }
 
-/** Nobody answered. */
+/** The service cannot be reached. */
 export class Unreachable extends Error {
   constructor() {
     super("attend cannot be reached");
@@ -46,7 +46,7 @@ export class Unreachable extends Error {
 
 let key = sessionStorage.getItem("attend-key") ?? "";
 
-/** @param {string} value  The key for a service that asks for one; kept until the browser's tab is closed. */
+/** @param {string} value  The key for a service that requires one; kept until the browser's tab is closed. */
 export function useKey(value) {
   key = value;
   sessionStorage.setItem("attend-key", value);
@@ -82,7 +82,7 @@ export async function post(path, body, signal) {
 }
 
 /**
- * The same, of an answer that comes in pieces.
+ * Asks as above, for an answer that comes in pieces.
  *
  * @param {string} path
  * @param {object} body
@@ -114,7 +114,7 @@ export async function postInPieces(path, body, signal, hear) {
 
 /**
  * @param {File} file
- * @param {Record<string, unknown>} options  What is no text is sent as JSON.
+ * @param {Record<string, unknown>} options  Values that are not strings are sent as JSON.
  * @param {AbortSignal} signal
  * @returns {Promise<import("./types.js").DocumentCard>}
  */
@@ -138,7 +138,7 @@ export async function download(address, signal) {
   return connected(response.blob());
 }
 
-/** @param {string} address  Of what is not wanted any more: whether it is forgotten at once does not matter. */
+/** @param {string} address  Address of a document to delete; nobody waits until it is deleted. */
 export function forget(address) {
   reach(address, { method: "DELETE", keepalive: true }).catch(() => {});
 }
@@ -156,7 +156,7 @@ function bodyOf(response) {
   return connected(response.json());
 }
 
-/** A promise of the network, whose failures are all one to the user. */
+/** Awaits a promise of fetch, and turns every failure of the network into one error. */
 async function connected(promise) {
   try {
     return await promise;

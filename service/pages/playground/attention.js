@@ -1,4 +1,4 @@
-/** The panel that shows what was attended to: its controls, and what to ask of the service for them. */
+/** The panel that shows attention: its controls, and the request for the matrices that they choose. */
 
 import { css, isDark, onScheme, sequential } from "./colors.js";
 import { element, fill, parts } from "./dom.js";
@@ -15,14 +15,14 @@ import { Matrices } from "./tensors.js";
  */
 
 /**
- * @typedef {object} Cell  Of a matrix, and which texts its tokens are of.
+ * @typedef {object} Cell  A cell of a matrix, and the texts that its tokens belong to.
  * @property {Token} row
  * @property {Token} column
  * @property {"source" | "target"} rowSide
  * @property {"source" | "target"} columnSide
  */
 
-/** Texts of up to so many characters get all matrices at once; longer ones a kind at a time, or a layer. */
+/** Texts of up to this many characters get all matrices at once; longer ones get one kind at a time, or one layer. */
 const ALL_KINDS = 160;
 const ALL_LAYERS = 600;
 
@@ -56,7 +56,7 @@ export class AttentionPanel {
   /**
    * @param {HTMLDetailsElement} panel
    * @param {object} listener
-   * @param {() => void} listener.wanted  Matrices are to be shown that the last answer does not have.
+   * @param {() => void} listener.wanted  Called if the panel needs matrices that the last answer does not have.
    * @param {(cell: Cell | null) => void} listener.pointed
    * @param {() => void} listener.changed
    */
@@ -82,7 +82,7 @@ export class AttentionPanel {
 
   /**
    * @param {Model | null} model
-   * @param {string} [state]  As `state` gave it once: kind, layer and head of an open panel.
+   * @param {string} [state]  A former value of `state`: kind, layer and head of an open panel.
    */
   use(model, state = "") {
     if (model !== this.#model) this.#suit(model);
@@ -99,7 +99,7 @@ export class AttentionPanel {
     return this.#panel.open ? [this.#kind, this.#layer, this.#head].join(".") : "";
   }
 
-  /** What to ask for with a text: nothing while the panel is closed. */
+  /** Returns the fields to send with a text; none while the panel is closed. */
   request(text) {
     if (!this.#panel.open || this.#panel.hidden) return {};
     const kinds = text.length <= ALL_KINDS ? [...this.#parts.kind.options].map((option) => option.value) : [this.#kind];
@@ -109,7 +109,7 @@ export class AttentionPanel {
 
   /**
    * @param {import("./types.js").Attention | undefined} attention
-   * @param {string} [refused]  Why there is none.
+   * @param {string} [refused]  Why there is no attention.
    */
   show(attention, refused) {
     this.#matrices = attention ? new Matrices(attention) : null;
@@ -151,7 +151,7 @@ export class AttentionPanel {
     return this.#matrices?.weights(this.#kind, layer, head, Number(this.#parts.sentence.value) || 0) ?? null;
   }
 
-  /** The layers of the chosen kind, the last one first: it is the one that words are aligned by, or labels read from. */
+  /** Lists the layers of the chosen kind, and chooses the last one: alignments and labels come from it. */
   #offer() {
     const count = this.#model.layers[this.#kind === "encoder" ? "encoder" : "decoder"];
     options(this.#parts.layer, range(count).map((layer) => [layer, `Layer ${layer}`]));

@@ -1,4 +1,4 @@
-/** The page's second task: a text, its label, and what its label loses without each of its tokens. */
+/** The second task of the page: a text, its label, and how much its label loses without each token. */
 
 import { onScheme } from "./colors.js";
 import { announce, element } from "./dom.js";
@@ -15,15 +15,15 @@ export class ClassifyView {
   #model;
   /** @type {import("./types.js").Prediction | null} */
   #prediction = null;
-  /** The label whose evidence is shown, where there are more than two. */
+  /** The label whose evidence is shown, if there are more than two labels. */
   #label = "";
-  /** @type {number[]}  Evidence of each token. */
+  /** @type {number[]}  The evidence of each token. */
   #values = [];
 
   /**
    * @param {HTMLElement} root
    * @param {import("./types.js").Model[]} models
-   * @param {() => void} changed  The view has a new state to keep.
+   * @param {() => void} changed  Called when the state of the view changes.
    */
   constructor(root, models, changed) {
     this.#models = models;
@@ -86,7 +86,7 @@ export class ClassifyView {
     return { attention, summary: `${label}, ${percent(scores[label])}` };
   }
 
-  /** In the colours of the scheme, for the label that was chosen. */
+  /** Shows the evidence for the chosen label, in the colours of the scheme. */
   #draw() {
     if (this.#prediction === null) return;
     const { evidence, scores } = this.#prediction;
@@ -132,7 +132,7 @@ export class ClassifyView {
     return element("li", {}, name, element("span", { className: "number" }, percent(score)), track);
   }
 
-  /** Of more than two labels, one is chosen to see the evidence for it. */
+  /** Returns a button that shows the evidence for one of more than two labels. */
   #chooser(label, isFor) {
     const choose = () => {
       this.#label = label;

@@ -1,5 +1,5 @@
 /**
- * Colour scales that are even to the eye: equal steps of a value are equal steps of lightness in Oklch
+ * Perceptually even colour scales: equal steps of a value are equal steps of lightness in Oklch
  * (Björn Ottosson, "A perceptual color space for image processing", 2020).
  */
 
@@ -17,7 +17,7 @@ export function onScheme(listener) {
 }
 
 /**
- * From the paper to the ink: 256 colours for 0 to 1.
+ * Returns 256 colours from the background to the ink, for values from 0 to 1.
  *
  * @param {boolean} dark
  * @returns {Color[]}
@@ -31,7 +31,7 @@ export function sequential(dark) {
 }
 
 /**
- * From one colour over the paper to another; at its ends light enough, or dark enough, for the text on it.
+ * Returns a colour between two, with the background in the middle. Text on it can be read, also at both ends.
  *
  * @param {number} value  -1 to 1.
  * @param {boolean} dark

@@ -1,10 +1,10 @@
-/** A request as a command line that does the same. */
+/** Shows a request as a command for curl. */
 
 import { addressOf, hasKey } from "./api.js";
 import { copies, fill, parts } from "./dom.js";
 
 /**
- * For POSIX shells. The key is not written out: a command that is pasted somewhere should not carry it.
+ * Returns the command for POSIX shells. It has no key: a command may be pasted where others see it.
  *
  * @param {string} path
  * @param {object} body
@@ -19,7 +19,7 @@ export function curlCommand(path, body) {
   ].join(" \\\n  ");
 }
 
-/** In single quotes, in which a shell reads everything as it is, but for the single quote itself. */
+/** Puts a text in single quotes, in which a shell interprets only the single quote itself. */
 export function quoted(text) {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,7 +1,7 @@
 /**
- * What can be translated into what, and by which models: with hundreds of languages, pairs are never listed.
+ * Which languages are translated into which, and by which models. With hundreds of languages, pairs are never listed.
  *
- * Where no model has a direction, two may have it together, through a language that one writes and the other reads.
+ * If no model has a direction, two may have it together, through a language that one writes and the other reads.
  */
 
 /**
@@ -9,7 +9,7 @@
  * @typedef {{source: string, target: string, model: Model | null}} Choice  Without a model the service chooses.
  */
 
-/** The source where the service is to detect the language. */
+/** The source that asks the service to detect the language. */
 export const AUTO = "auto";
 
 const NAMES = new Intl.DisplayNames(["en"], { type: "language" });
@@ -27,7 +27,7 @@ export function nameOf(code) {
 }
 
 /**
- * The words of a text and what is between them: no space tells the words of Japanese.
+ * Returns the words of a text and the text between them; the browser finds words of Japanese too, without spaces.
  *
  * @param {string} text
  * @param {string} language
@@ -48,7 +48,7 @@ export class Directions {
   constructor(models) {
     this.#models = models;
     this.sources = unique(models.flatMap((model) => model.sources)).filter((source) => this.targets(source).length > 0);
-    /** Whether there are more than one direction and its opposite. */
+    /** Whether there are more directions than one and its opposite. */
     this.many = this.sources.length > 2 || this.sources.some((source) => this.targets(source).length > 1);
   }
 
@@ -97,13 +97,13 @@ export class Directions {
     return this.#models.find((model) => model.name === name) ?? null;
   }
 
-  /** How many hypotheses a model has at once; the fewest of all, where it is not known which model answers. */
+  /** Returns the beam size of a model; the smallest of all if it is not known which model answers. */
   beam(model) {
     const sizes = (model ? [model] : this.#models).map(({ decoding }) => decoding?.beam_size ?? 1);
     return Math.min(...sizes);
   }
 
-  /** Into which languages these are translated by one model. */
+  /** Returns the languages into which one model translates any of these. */
   #written(sources) {
     const able = this.#models.filter((model) => sources.some((source) => model.sources.includes(source)));
     return unique(able.flatMap((model) => model.targets));
@@ -111,7 +111,7 @@ export class Directions {
 }
 
 /**
- * The first one that most of the tests are true of; one test counts more than all that follow it.
+ * Returns the first item that fits the tests best; each test counts more than all that follow it.
  *
  * @template T
  * @param {T[]} all

@@ -1,4 +1,4 @@
-/** A file that is translated while the page tells how far it is: its formatting stays. */
+/** Translates a file, and shows the progress. */
 
 import { Problem, Unreachable, download, forget, statusOf, upload } from "./api.js";
 import { announce, element } from "./dom.js";
@@ -86,7 +86,7 @@ export class DocumentTask {
     this.#parts.said.replaceChildren(text);
   }
 
-  /** Gives up what is being translated, on the server too, and forgets what was. */
+  /** Stops the translation, and deletes the document, on the server too. */
   #end() {
     this.#controller.abort();
     this.#controller = new AbortController();

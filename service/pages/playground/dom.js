@@ -1,10 +1,10 @@
-/** The few things that every part of the page does with the document. */
+/** Helpers that every part of the page uses. */
 
 /**
- * A new element.
+ * Returns a new element.
  *
  * @param {string} name
- * @param {Record<string, unknown>} [properties]  Those with a dash are attributes.
+ * @param {Record<string, unknown>} [properties]  Names with a dash are attributes.
  * @param {...(Node | string)} children
  * @returns {HTMLElement}
  */
@@ -19,7 +19,7 @@ export function element(name, properties = {}, ...children) {
 }
 
 /**
- * The elements below a root that have a data-part attribute, by its value.
+ * Returns the elements below a root that have a data-part attribute, by its value.
  *
  * @param {ParentNode} root
  * @returns {Record<string, any>}
@@ -29,7 +29,7 @@ export function parts(root) {
 }
 
 /**
- * A template's content, put into a box.
+ * Puts the content of a template into a box.
  *
  * @param {Element} box
  * @param {string} id
@@ -41,7 +41,7 @@ export function fill(box, id) {
 let announcing = 0;
 
 /**
- * Has a screen reader say something when nothing newer has come for a while.
+ * Lets a screen reader say a text, if no newer one follows for a while.
  *
  * @param {string} text
  * @param {number} [patience]  Milliseconds.
@@ -52,7 +52,7 @@ export function announce(text, patience = 0) {
 }
 
 /**
- * Copies a text, also where the page was not loaded over a secure connection, and says so on the button.
+ * Copies a text, also if the page was not loaded over a secure connection, and says so on the button.
  *
  * @param {HTMLElement} button
  * @param {() => string} text

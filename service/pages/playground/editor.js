@@ -1,8 +1,8 @@
 /**
- * A text area with the words of its text marked behind it.
+ * A text area whose words can be marked.
  *
- * A layer behind the transparent text area has the same text in the same type, so that its words lie under the
- * author's. It gives the text area its height, and tells which word the pointer or the caret is at.
+ * A layer behind the transparent text area has the same text in the same type, so that its marked words are seen under
+ * the text. The layer gives the text area its height, and tells which word the pointer or the caret is at.
  */
 
 import { WordLine } from "./wordline.js";
@@ -62,7 +62,7 @@ export class Editor {
 
   #follow() {
     this.words.change(this.text);
-    // `auto` asks the text for its direction; the layer must have the same, also while it is empty.
+    // `auto` takes the direction from the text; the layer must have the same direction, also while it is empty.
     this.words.box.dir = getComputedStyle(this.#area).direction;
   }
 

@@ -1,4 +1,4 @@
-/** What the tokens of a text said for one label and against the others. */
+/** The evidence of a text's tokens: for one label, or against it. */
 
 import { css, diverging, isDark } from "./colors.js";
 import { element } from "./dom.js";
@@ -7,18 +7,18 @@ import { unitsOf } from "./spans.js";
 /**
  * @typedef {import("./types.js").Evidence} Evidence
  * @typedef {{against: string, for: string, label: string, others: string[]}} Poles
- *   The ends of the scale. With two labels they are these two, always on the same sides.
+ *   The ends of the scale. Two labels are always on the same sides.
  */
 
-/** Below so much all is shown pale: weak evidence is not to look strong only because there is no other. */
+/** Evidence below this is shown pale: weak evidence must not look strong because there is no stronger. */
 const FULL_COLOR_AT_LEAST = 0.05;
 const STRONGEST = 5;
-/** Of the strongest evidence; what is weaker is not worth a line. */
+/** Words with less than this share of the strongest evidence are not listed. */
 const WORTH_A_LINE = 0.04;
 
 /**
  * @param {string[]} labels
- * @param {string} chosen  Where there are more than two.
+ * @param {string} chosen  The chosen label, if there are more than two.
  * @returns {Poles}
  */
 export function poles(labels, chosen) {
@@ -28,7 +28,7 @@ export function poles(labels, chosen) {
 }
 
 /**
- * How much more the label's logit loses without a token than the others'.
+ * Returns how much more the label's logit loses without a token than those of other labels.
  *
  * @param {Record<string, number>} contributions
  * @param {Poles} poles
@@ -38,7 +38,7 @@ export function evidenceOf(contributions, { label, others }) {
 }
 
 /**
- * Tokens that are parts of one character have their evidence together.
+ * Gives tokens that are parts of one character the sum of their evidence.
  *
  * @param {number[]} values
  * @param {number[][]} groups
@@ -53,11 +53,11 @@ export function summed(values, groups) {
 }
 
 /**
- * Words and what their tokens say together: a token that goes on where the one before it ended, without a space, is of
- * the same word.
+ * Returns words with the evidence of their tokens together. A token that begins where the one before it ended, without
+ * a space, belongs to the same word.
  *
  * @param {Evidence["tokens"]} tokens
- * @param {number[]} values  Of each token.
+ * @param {number[]} values  The evidence of each token.
  * @param {string} text
  */
 export function words(tokens, values, text) {
@@ -95,7 +95,7 @@ export function signed(value, digits = 3) {
 }
 
 /**
- * The legend of the shades.
+ * Shows the legend of the shades.
  *
  * @param {HTMLElement} box
  * @param {Poles} ends
@@ -113,7 +113,7 @@ export function showScale(box, ends, full) {
 }
 
 /**
- * The strongest words for each end, as a list.
+ * Returns a list of the words with the strongest evidence for one end.
  *
  * @param {string} title
  * @param {{word: string, value: number}[]} words

@@ -1,8 +1,8 @@
-/** Texts to begin with, where there is none yet. */
+/** Example texts, shown while there is no text. */
 
 import { element } from "./dom.js";
 
-/** By source language. */
+/** The examples by source language. */
 export const TO_TRANSLATE = {
   en: [
     "A little girl in a red dress is feeding the ducks by the lake.",

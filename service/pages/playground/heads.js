@@ -1,4 +1,4 @@
-/** All heads of all layers at once, as small pictures; choosing one enlarges it. */
+/** Small pictures of all heads of all layers; a chosen head is shown large. */
 
 import { onScheme } from "./colors.js";
 import { element } from "./dom.js";

@@ -1,4 +1,4 @@
-/** One attention matrix as a heat map: who attends down the side, what is attended to along the top. */
+/** One attention matrix as a heat map: a row for each token that attends, a column for each that is attended to. */
 
 import { isDark, onScheme, sequential } from "./colors.js";
 import { element } from "./dom.js";
@@ -42,7 +42,7 @@ export class HeatMap {
   /** @type {Weights | null} */
   #weights = null;
   #cell = [0, 0];
-  /** Where the cells are, in CSS pixels. */
+  /** The geometry of the cells, in CSS pixels. */
   #grid = { left: 0, top: 0, cell: 1 };
 
   /**
@@ -84,7 +84,7 @@ export class HeatMap {
     const font = `${style.fontSize} ${style.fontFamily}`;
     context.font = font;
     const longest = (tokens) => Math.min(LONGEST_LABEL, Math.max(...tokens.map((token) => context.measureText(label(token)).width)));
-    // With thousands of cells there is no room for labels, and a canvas has its limits.
+    // With thousands of cells there is no room for labels, and the size of a canvas is limited.
     const labelled = Math.max(rows.length, columns.length) <= 128;
     const left = labelled ? Math.ceil(longest(rows)) + LABEL_GAP : 0;
     const slanted = labelled ? Math.ceil((longest(columns) + LABEL_GAP) * Math.sin(SLANT)) + LABEL_GAP : 0;

@@ -1,4 +1,4 @@
-/** The page's beginning: what serves here, which task is open, and its state in the address. */
+/** The start of the page: it reads the models, opens a task, and keeps the state in the address. */
 
 import { models } from "./api.js";
 import { ClassifyView } from "./classify.js";
@@ -53,7 +53,7 @@ function open(all) {
     choose(name);
     restoring = false;
   };
-  // A visitor may have written before the page knew its models.
+  // A visitor may have written a text before the page knew the models.
   const written = Object.fromEntries(Object.entries(views).map(([name, { text }]) => [name, text]));
   restoring = true;
   for (const view of Object.values(views)) view.restore(new URLSearchParams());

@@ -1,4 +1,4 @@
-/** What went wrong, in words to act upon. */
+/** A notice that says what went wrong, and what to do. */
 
 import { Problem, Unreachable, useKey } from "./api.js";
 import { announce, element } from "./dom.js";
@@ -65,7 +65,7 @@ export class Notice {
   }
 }
 
-/** A problem's detail has no full stop. */
+/** Adds a full stop, which the detail of a problem does not have. */
 function sentence(detail) {
   return /[.!?]$/.test(detail) ? detail : `${detail}.`;
 }

@@ -1,4 +1,4 @@
-/** One question that is asked again and again while its author is still writing it. */
+/** A request that is sent again whenever the visitor changes the text. */
 
 import { Problem, Unreachable, post, postInPieces } from "./api.js";
 
@@ -8,13 +8,13 @@ const LONGEST_WAIT_S = 10;
 /**
  * @typedef {object} Listener
  * @property {(answer: any, timing: import("./types.js").Timing, refused: Map<string, string>) => void} answered
- *   With the fields that had to be left out, and the service's words why.
+ *   Called with the answer, the fields that had to be left out, and why the service refused them.
  * @property {(error: Error) => void} failed
- * @property {(seconds: number) => void} waiting  The service is busy; it is asked again after so long.
+ * @property {(seconds: number) => void} waiting  The service is busy; it is asked again after these seconds.
  * @property {(text: string) => void} arriving  The beginning of the answer to a long text.
  */
 
-/** Of characters, from which on an answer is shown as it comes. */
+/** From this number of characters on, an answer is shown as it arrives. */
 const LONG = 400;
 
 export class Question {
@@ -36,7 +36,7 @@ export class Question {
   }
 
   /**
-   * Asks after a pause, unless it is superseded until then. What was asked before is given up, on the server too.
+   * Sends a request after a pause, unless a newer one replaces it. The former request is cancelled, on the server too.
    *
    * @param {Record<string, unknown>} body
    * @param {string[]} optional  Fields that may be left out if the service refuses them.
@@ -55,7 +55,7 @@ export class Question {
     this.#again = null;
   }
 
-  /** Asks once more what failed; nothing happens where nothing did. */
+  /** Sends a failed request once more; does nothing if none failed. */
   retry() {
     this.#again?.();
   }
@@ -81,7 +81,7 @@ export class Question {
     });
   }
 
-  /** Once more after a while where the service is busy; without the optional fields that it refuses. */
+  /** Sends a request: once more after a pause if the service is busy, and without optional fields that it refuses. */
   async #patiently(body, optional, signal) {
     const refused = new Map();
     let waited = false;

@@ -1,14 +1,14 @@
-/** Texts cut by spans. The service counts characters as Unicode code points, JavaScript strings as UTF-16 units. */
+/** Cuts texts by spans. The service counts characters as Unicode code points, JavaScript strings as UTF-16 units. */
 
 /**
  * @typedef {import("./types.js").Token} Token
  * @typedef {{start: number, end: number, tokens: number[]}} Piece
- *   A part of a text in UTF-16 units, and the tokens that it stands for: none for what is between them, several
- *   where a character is made of several tokens.
+ *   A part of a text in UTF-16 units, and its tokens: none for the text between tokens, several if a character is
+ *   made of several tokens.
  */
 
 /**
- * From code points to UTF-16 units.
+ * Returns a function from positions in code points to positions in UTF-16 units.
  *
  * @param {string} text
  * @returns {(position: number) => number}
@@ -21,7 +21,7 @@ export function unitsOf(text) {
 }
 
 /**
- * A whole text in pieces, in order; tokens that cover nothing are left out.
+ * Cuts a whole text into pieces, in order; tokens that cover nothing are left out.
  *
  * @param {string} text
  * @param {Token[]} tokens
@@ -50,12 +50,12 @@ export function cut(text, tokens) {
 }
 
 /**
- * Pieces of a text for the text it was changed into: those before and after the change stay, with their tokens.
+ * Returns the pieces of a changed text: those before and after the change stay, with their tokens.
  *
  * @param {string} before
  * @param {string} after
  * @param {Piece[]} pieces
- * @returns {{pieces: Piece[], ahead: number, behind: number}}  With the numbers of those that stayed at both ends.
+ * @returns {{pieces: Piece[], ahead: number, behind: number}}  The pieces, and how many stayed at each end.
  */
 export function carried(before, after, pieces) {
   const shorter = Math.min(before.length, after.length);
@@ -74,7 +74,7 @@ export function carried(before, after, pieces) {
 }
 
 /**
- * How a token is written where it stands alone: a part of a word has a dot before it.
+ * Returns a token as it is shown alone: a part of a word has a dot before it.
  *
  * @param {Token} token
  */

@@ -1,9 +1,9 @@
-/** Tabs as the ARIA Authoring Practices have them: one stop of the Tab key, arrow keys choose. */
+/** Tabs as in the ARIA Authoring Practices: the Tab key stops once, arrow keys choose. */
 
 /**
  * @param {HTMLElement[]} tabs
  * @param {(panel: string) => void} chosen
- * @returns {(panel: string) => void}  Chooses one.
+ * @returns {(panel: string) => void}  Chooses a tab.
  */
 export function tabbed(tabs, chosen) {
   const choose = (panel) => {

@@ -1,4 +1,4 @@
-/** What both tasks of the page have in common: a text that is written, the answer that follows it, what may go wrong. */
+/** The common part of both tasks: a text that is written, the answer that follows it, and failures. */
 
 import { AttentionPanel } from "./attention.js";
 import { CurlPanel } from "./curl.js";
@@ -13,17 +13,17 @@ import { showTiming } from "./timing.js";
 const ANNOUNCE_AFTER_MS = 1000;
 
 /**
- * @typedef {object} Plan  What is different from task to task.
+ * @typedef {object} Plan  The difference between the tasks.
  * @property {string} path
  * @property {(text: string) => Record<string, unknown>} body
- * @property {string} optional  A field of it that the answer can be shown without.
+ * @property {string} optional  A field of the request without which the answer can be shown too.
  * @property {(answer: any) => {attention?: import("./types.js").Attention, summary: string}} show
- *   Shows an answer, and returns what else is in it.
+ *   Shows an answer, and returns its attention and a summary.
  * @property {(text: string) => void} [arriving]  Shows the beginning of a long answer.
- * @property {() => void} clear  Shows nothing.
- * @property {(word: number | null, spoken: boolean) => void} pointed  At a word of the text.
+ * @property {() => void} clear  Removes the answer.
+ * @property {(word: number | null, spoken: boolean) => void} pointed  A word of the text is pointed at.
  * @property {(cell: import("./attention.js").Cell | null) => void} lit  A cell of an attention matrix is pointed at.
- * @property {() => void} changed  There is a new state to keep.
+ * @property {() => void} changed  The state has changed.
  */
 
 export class Task {
@@ -36,7 +36,7 @@ export class Task {
 
   /**
    * @param {HTMLElement} root
-   * @param {HTMLElement} result  What is stale when an answer fails to come.
+   * @param {HTMLElement} result  The part of the page that is stale when a request fails.
    * @param {Plan} plan
    */
   constructor(root, result, plan) {
@@ -71,10 +71,10 @@ export class Task {
   }
 
   /**
-   * Which model answers.
+   * Shows which model answers.
    *
-   * @param {import("./types.js").Model | null} model  None where several do, or it is not known.
-   * @param {string} [others]  Which they are, in words.
+   * @param {import("./types.js").Model | null} model  Null if several answer, or if it is not known.
+   * @param {string} [others]  The names of several models.
    */
   tell(model, others = "", attention = "") {
     this.attention.use(model, attention);
@@ -148,7 +148,7 @@ export class Task {
     this.#notice.show(error);
   }
 
-  /** @param {boolean} stale  What is shown belongs to an earlier text. */
+  /** @param {boolean} stale  Whether the shown answer belongs to an earlier text. */
   #settle(stale) {
     this.#notice.hide();
     this.parts.stale.hidden = !stale;
@@ -158,7 +158,7 @@ export class Task {
 }
 
 /**
- * The words that a token covers.
+ * Returns the words that a token covers.
  *
  * @param {import("./wordline.js").WordLine} line
  * @param {import("./types.js").Token} token

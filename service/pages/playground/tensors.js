@@ -1,4 +1,4 @@
-/** Attention matrices out of an answer. */
+/** The attention matrices of an answer. */
 
 /**
  * @typedef {import("./types.js").Attention} Attention
@@ -18,7 +18,7 @@ export function floats(encoded) {
   return Float32Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(i * 4, true));
 }
 
-/** The matrices of one answer, found by what they are and decoded when they are looked at. */
+/** The matrices of one answer by kind, layer and head, decoded when they are first shown. */
 export class Matrices {
   #attention;
   /** @type {Map<import("./types.js").Matrix, Weights>} */
@@ -29,7 +29,7 @@ export class Matrices {
     this.#attention = attention;
   }
 
-  /** Where the sentences of a kind begin, as rows. */
+  /** Returns the rows in which the sentences of a kind begin. */
   sentences(kind) {
     return [...new Set(this.#of(kind).map((matrix) => matrix.first_row))];
   }
@@ -41,7 +41,7 @@ export class Matrices {
   /**
    * @param {Kind} kind
    * @param {number} layer
-   * @param {number | "mean"} head  The mean is that of all heads.
+   * @param {number | "mean"} head  A head, or the mean of all heads.
    * @param {number} sentence
    * @returns {Weights | null}
    */

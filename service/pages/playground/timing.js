@@ -1,4 +1,4 @@
-/** How long an answer took, and where: the round trip as the page saw it, its parts as the service measured them. */
+/** Shows how long an answer took: the round trip that the page measured, and the parts that the service measured. */
 
 import { element } from "./dom.js";
 

@@ -1,4 +1,4 @@
-/** The page's first task: a text, its translation as it is written, and which words became which. */
+/** The first task of the page: a text, its translation while it is written, and which words became which. */
 
 import { AUTO, Directions, nameOf, segments } from "./directions.js";
 import { DocumentTask } from "./document.js";
@@ -18,13 +18,13 @@ export class TranslateView {
   #choice;
   #result;
   #links;
-  /** The source of the last answer, where it was detected. */
+  /** The detected source of the last answer, if it was detected. */
   #detected = "";
 
   /**
    * @param {HTMLElement} root
    * @param {import("./types.js").Model[]} models
-   * @param {() => void} changed  The view has a new state to keep.
+   * @param {() => void} changed  Called when the state of the view changes.
    */
   constructor(root, models, changed) {
     this.#directions = new Directions(models);
@@ -79,7 +79,7 @@ export class TranslateView {
     const { translation, alternatives } = this.#parts;
     const models = this.#directions.models(source, target);
     const { many } = this.#directions;
-    // One direction and its opposite need no lists: they have the button that swaps them.
+    // One direction and its opposite need no lists: the swap button is enough.
     for (const [side, code] of Object.entries({ source, target })) {
       this.#parts[`${side}-name`].textContent = nameOf(code);
       this.#parts[`${side}-name`].hidden = many;
@@ -114,12 +114,12 @@ export class TranslateView {
     this.#task.ask({ now: true });
   }
 
-  /** @param {"source" | "target" | "model"} part  What the visitor has chosen anew. */
+  /** @param {"source" | "target" | "model"} part  The part that the visitor has changed. */
   #choose(part, value) {
     const { target, model } = this.#choice;
     const source = this.#source;
     const wish = { source: this.#choice.source, target, model: model?.name, [part]: value };
-    // Whoever reads another language now wants the same translation, or that into the language read before.
+    // After a change of the source, keep the target, or take the former source as the target.
     const other = { source: wish.source, target: source };
     if (!this.#directions.has(wish) && this.#directions.has(other)) wish.target = source;
     this.#turn(this.#directions.nearest(wish));
@@ -137,7 +137,7 @@ export class TranslateView {
     return alternatives > 0 ? { ...body, alternatives } : body;
   }
 
-  /** What is asked of every text, and of a file. */
+  /** Returns the options for every text and file. */
   #asked() {
     const { model, source, target } = this.#choice;
     const glossary = this.#terms();
@@ -149,7 +149,7 @@ export class TranslateView {
     };
   }
 
-  /** The lines that are terms; one that is still being written is none. */
+  /** Returns the terms of the glossary; a line that is still being written is not a term. */
   #terms() {
     const found = this.#parts.terms.value.split("\n").map((line) => TERM.exec(line));
     return Object.fromEntries(found.filter((term) => term !== null).map(([, source, target]) => [source, target]));
@@ -201,12 +201,12 @@ function named(code) {
 }
 
 /**
- * Lists what can be chosen, by name.
+ * Fills a list with options, sorted by name.
  *
  * @param {HTMLSelectElement} select
  * @param {string[][]} options  Values and names.
  * @param {string} chosen
- * @param {string[][]} [first]  What stands before them.
+ * @param {string[][]} [first]  Options before all others.
  */
 function offer(select, options, chosen, first = []) {
   const alike = (name) => options.filter(([, other]) => other === name).length > 1;
@@ -216,7 +216,7 @@ function offer(select, options, chosen, first = []) {
   select.value = chosen;
 }
 
-/** Another translation; the words that the first one does not have stand out. */
+/** Returns another translation, in which words that the first one does not have stand out. */
 function wording(text, first, language) {
   const known = new Set(segments(first, language).map(({ segment }) => segment.toLowerCase()));
   const isKnown = ({ segment, isWordLike }) => !isWordLike || known.has(segment.toLowerCase());

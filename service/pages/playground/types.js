@@ -1,5 +1,5 @@
 /**
- * What comes over HTTP, for the readers of this code and their editors; see /docs of a running service.
+ * The types of answers over HTTP, for readers of this code and their editors; see /docs of a running service.
  *
  * @typedef {[number, number]} Range  Start and end in characters (Unicode code points).
  * @typedef {{token: string, span: Range}} Token
@@ -11,7 +11,7 @@
  * @property {Kind} kind
  * @property {number} layer
  * @property {number} head
- * @property {"source" | "target"} rows     The list of tokens that its rows belong to.
+ * @property {"source" | "target"} rows     The list of tokens that the rows belong to.
  * @property {"source" | "prefix"} columns
  * @property {number} first_row             Place of the first row's token in that list.
  * @property {number} first_column

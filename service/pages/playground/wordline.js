@@ -1,4 +1,4 @@
-/** A text in a box, as the words or tokens it was cut into; which of them is where, and how each looks. */
+/** A text in a box, cut into words or tokens; it knows where each is, and how each looks. */
 
 import { carried, cut } from "./spans.js";
 
@@ -33,14 +33,14 @@ export class WordLine {
     this.#render(cut(text, tokens));
   }
 
-  /** The text has been changed; words that it still has stay as they are. */
+  /** Shows a changed text; words that it still has stay as they are. */
   change(text) {
     const { pieces, ahead, behind } = carried(this.#text, text, this.#pieces);
     this.#text = text;
     this.#render(pieces, ahead, behind);
   }
 
-  /** @param {(string | undefined)[]} colors  Of each token. */
+  /** @param {(string | undefined)[]} colors  The color of each token. */
   paint(colors) {
     this.#elements.forEach((elements, i) => elements.forEach((word) => (word.style.backgroundColor = colors[i] ?? "")));
   }
@@ -56,18 +56,18 @@ export class WordLine {
     for (const i of tokens) this.#elements[i]?.forEach((word) => word.classList.add(name));
   }
 
-  /** The tokens that share characters with a range of UTF-16 units. */
+  /** Returns the tokens that have characters in a range of UTF-16 units. */
   within(start, end) {
     return this.#pieces.filter((piece) => piece.start < end && start < piece.end).flatMap((piece) => piece.tokens);
   }
 
-  /** The token at a place between two characters: the one that begins there, or the one that ends there. */
+  /** Returns the token at a position between two characters: the one that begins there, or the one that ends there. */
   atOffset(offset) {
     const touching = this.#pieces.filter((piece) => piece.tokens.length > 0 && piece.start <= offset && offset <= piece.end);
     return touching.at(-1)?.tokens[0] ?? null;
   }
 
-  /** The token at a point of the window. */
+  /** Returns the token at a point of the window. */
   atPoint(x, y) {
     const origin = this.box.getBoundingClientRect();
     const [left, top] = [x - origin.left, y - origin.top];
@@ -76,18 +76,18 @@ export class WordLine {
     return hit?.tokens[0] ?? null;
   }
 
-  /** The piece of text that a token is in. */
+  /** Returns the piece of text that a token is in. */
   wordOf(token) {
     const piece = this.#pieces.find(({ tokens }) => tokens.includes(token));
     return piece ? this.#text.slice(piece.start, piece.end) : "";
   }
 
-  /** The tokens that can be pointed at, in order; those that share their characters together. */
+  /** Returns the tokens that can be pointed at, in order; tokens of the same characters are together. */
   get groups() {
     return this.#pieces.filter(({ tokens }) => tokens.length > 0).map(({ tokens }) => tokens);
   }
 
-  /** Pieces at both ends may be shown already; long texts are long in the making. */
+  /** Shows pieces; those at both ends may be shown already, since long texts take long. */
   #render(pieces, ahead = 0, behind = 0) {
     const nodes = [...this.box.childNodes];
     const shown = this.#pieces.length;
@@ -95,7 +95,7 @@ export class WordLine {
     for (const node of nodes.slice(ahead, shown - behind)) node.remove();
     for (const node of nodes.slice(shown)) node.remove();
     this.box.insertBefore(fragment(made), behind > 0 ? nodes[shown - behind] : null);
-    // A last line break is a line of its own in an editor, but not in a box.
+    // A line break at the end makes another line in an editor, but not in a box.
     if (this.#text.endsWith("\n") || this.#text === "") this.box.append("\u200b");
     this.#pieces = pieces;
     this.#places = null;

@@ -1,4 +1,4 @@
-/** Lights the words of one text that belong to the word pointed at in the other. */
+/** Highlights the words of one text that are aligned with the word pointed at in the other. */
 
 import { announce } from "./dom.js";
 
@@ -6,7 +6,7 @@ import { announce } from "./dom.js";
 
 export class WordLinks {
   #lines;
-  /** @type {Record<Side, Map<number, number[]>>}  Each word's words on the other side. */
+  /** @type {Record<Side, Map<number, number[]>>}  For each word its aligned words on the other side. */
   #others = { source: new Map(), target: new Map() };
 
   /** @param {Record<Side, import("./wordline.js").WordLine>} lines */
@@ -42,14 +42,14 @@ export class WordLinks {
     announce(`${this.#lines[side].wordOf(word)}: ${found || "no counterpart"}`);
   }
 
-  /** Lights words on both sides, as whoever reads an attention matrix points at its cells. */
+  /** Highlights words on both sides, for a cell of an attention matrix. */
   light(source, target) {
     for (const name of ["pointed", "lit"]) for (const line of Object.values(this.#lines)) line.mark(name, []);
     this.#lines.source.mark("lit", source);
     this.#lines.target.mark("lit", target);
   }
 
-  /** The words of a text that is not edited are pointed at by pointer, and by arrow keys where it has the focus. */
+  /** Lets words of a text that is not edited be pointed at by pointer, and by arrow keys if the text has the focus. */
   #walkable(line) {
     const { box } = line;
     let place = 0;

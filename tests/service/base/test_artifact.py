@@ -179,7 +179,7 @@ def test_directories_without_a_manifest_are_passed_over_with_a_warning(
         (tmp_path / name).mkdir()
     assert len(read_artifacts(tmp_path)) == 1
     assert caplog.messages == [
-        f"{tmp_path / name} is passed over: it has no manifest.json" for name in ("@eaDir", "__pycache__")
+        f"{tmp_path / name} is skipped: it has no manifest.json" for name in ("@eaDir", "__pycache__")
     ]
 
 

@@ -57,7 +57,7 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
         Settings()
 
 
-def test_memory_for_models_has_a_unit_and_needs_loops() -> None:
+def test_memory_for_models_has_a_unit_and_needs_workers() -> None:
     assert Settings(model_memory="512MiB").model_memory == 1 << 29
     assert Settings(model_memory="2GB").model_memory == 2 * 10**9
     with pytest.raises(ValidationError, match="ATTEND_LOOPS is 0"):

@@ -204,7 +204,7 @@ def test_a_direction_of_another_model_is_not_acceptable(models: Catalog) -> None
 def test_the_gauges_show_the_queue_of_every_task(models: Catalog) -> None:
     translator, classifier = models.translators[0], models.classifiers[0]
     pools = [translator.beam, translator.greedy, classifier.pool, models.embedders[0].pool, translator.attention_pool]
-    engines = [models._loops[0]._served[pool.name].engine for pool in pools]  # type: ignore[union-attr]
+    engines = [models._workers[0]._served[pool.name].engine for pool in pools]  # type: ignore[union-attr]
     for n_waiting, engine in enumerate(engines, start=1):
         engine.scheduler.add([Sequence([1], None) for _ in range(n_waiting)])
     waiting = Counter[str]()

@@ -37,7 +37,7 @@ class Make:
 
     def broken(self) -> Catalog:
         models = self()
-        loop = models._loops[0]
+        loop = models._workers[0]
         for served in loop._served.values():  # type: ignore[union-attr]
             served.engine.probe = broken_probe  # type: ignore[union-attr, assignment]
         return models
