@@ -1,8 +1,6 @@
-"""What a server keeps for its clients beside models."""
+"""The data that a server stores for its clients."""
 
 from dataclasses import dataclass
-
-from fastapi import Request
 
 from service.glossaries.store import Glossaries
 from service.jobs.worker import DocumentJobs
@@ -10,22 +8,16 @@ from service.jobs.worker import DocumentJobs
 
 @dataclass(frozen=True)
 class Stores:
-    """What clients leave here; several servers share it through files. Nothing is opened before it is used."""
+    """Glossaries and documents, which several servers share through files. No file is opened before it is needed."""
 
     glossaries: Glossaries
     documents: DocumentJobs
 
     def start(self) -> None:
-        """In the running event loop."""
+        """Begin to translate documents, in the running event loop."""
         self.documents.start()
 
     async def stop(self) -> None:
-        """What is not translated is left to other servers, or to the next start."""
+        """Stop translating. Other servers, or the next start, take up what is left."""
         await self.documents.stop()
         self.glossaries.close()
-
-
-def stores_of(request: Request) -> Stores:
-    """Those of the application that a request came to."""
-    stores: Stores = request.app.state.stores
-    return stores

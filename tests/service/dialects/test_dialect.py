@@ -14,12 +14,10 @@ from starlette.types import Message
 
 from service.base.errors import MethodNotAllowed, RateLimited, RequestError, UnknownPath
 from service.base.metrics import Metrics
-from service.base.settings import Settings
-from service.http.access import Access, Credentials, Guards
+from service.http.access import Credentials, Guards
 from service.http.bodies import fields_of, form_or_json
-from service.http.dialect import Dialect, Dialects, ErrorBody
+from service.http.dialect import Backend, Dialect, Dialects, ErrorBody
 from service.http.middleware import Middleware
-from service.models.models import Models
 from service.models.serving import Serving
 from tests.service.conftest import Serve, problem
 from tests.service.fakes import PATIENCE_S
@@ -47,9 +45,9 @@ async def key_of(request: Request) -> bytes | None:
     return key.encode() if isinstance(key, str) else None
 
 
-def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
-    router = ECHO.router(access.guards(Credentials(key_of, "in the field key", None)), form_or_json)
-    anonymous = ECHO.router(access.guards(None))
+def routers(backend: Backend) -> list[APIRouter]:
+    router = ECHO.router(backend.access.guards(Credentials(key_of, "in the field key", None)), form_or_json)
+    anonymous = ECHO.router(backend.access.guards(None))
     free = ECHO.router(Guards())
 
     @router.post("/echo/say")
@@ -77,7 +75,15 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
     return [router, anonymous, free]
 
 
-ECHO = Dialect("echo", "Says it again.", ("/echo", "/translate"), EchoError, routers, {401: 418, 422: 400}, True)
+ECHO = Dialect(
+    name="echo",
+    about="Says it again.",
+    paths=("/echo", "/translate"),
+    error=EchoError,
+    routers=routers,
+    statuses={401: 418, 422: 400},
+    is_open_to_all=True,
+)
 
 
 @pytest.fixture(autouse=True)
