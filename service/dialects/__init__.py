@@ -4,35 +4,36 @@ the models, and turns the answers back.
 A dialect is a file of this folder, or a folder. It has a `Dialect`, which `ALL` lists, and a setting of the same name
 that turns it off. Nothing else knows of it. To add one:
 
-1.  `name.py` has the requests and answers as pydantic models, an `ErrorBody`, and a function that makes the routers:
+1.  `acme.py` has the requests and answers as pydantic models, the body of errors, and a function that makes the routers
+    (`Backend`, `Dialect` and `ErrorBody` are in `service.http.dialect`, `validated` in `service.http.json_route`):
 
-        class NameError(ErrorBody):
+        class AcmeError(ErrorBody):
             wrong: str
 
             @classmethod
-            def of(cls, error: RequestError) -> "NameError":
+            def of(cls, error: RequestError) -> "AcmeError":
                 return cls(wrong=str(error))
 
         def routers(backend: Backend) -> list[APIRouter]:
-            router = NAME.router(backend.access.guards())  # checks key and rate before the body is read
+            router = ACME.router(backend.access.guards())  # checks key and rate before the body is read
 
-            @router.post("/name/translate")
-            async def translate(request: NameRequest, http: Request) -> NameAnswer:
+            @router.post("/acme/translate")
+            async def translate(request: AcmeRequest, http: Request) -> AcmeAnswer:
                 return from_native(await backend.models.translate(to_native(request), http.state.context))
 
             return [router]
 
-        def to_native(request: NameRequest) -> TranslateRequest:
+        def to_native(request: AcmeRequest) -> TranslateRequest:
             return validated(TranslateRequest, {"text": request.q, "target": request.to})
 
-        def from_native(answer: TranslateResponse) -> NameAnswer:
-            return NameAnswer(a=[one.text for one in answer.translations])
+        def from_native(answer: TranslateResponse) -> AcmeAnswer:
+            return AcmeAnswer(a=[one.text for one in answer.translations])
 
-        NAME = Dialect(
-            name="name",
+        ACME = Dialect(
+            name="acme",
             about="What /openapi.json says.",
-            paths=("/name",),
-            error=NameError,
+            paths=("/acme",),
+            error=AcmeError,
             routers=routers,
             statuses={422: 400},
             client_fields={"text": ("q",), "target": ("to",)},
@@ -40,17 +41,18 @@ that turns it off. Nothing else knows of it. To add one:
 
     An endpoint takes the body, the request, and the parameters of its path and query. It returns a value that becomes
     JSON, or a `Response`. To leave out fields that are None, its route has `response_model_exclude_none=True`.
-2.  Endpoints let errors of `service.base.errors` pass. Each error below `paths` becomes `NameError.of(error)`, also
+2.  Endpoints let errors of `service.base.errors` pass. Each error below `paths` becomes `AcmeError.of(error)`, also
     those of unknown paths, methods, keys, rates, bodies and bugs; `statuses` changes their statuses. `client_fields`
-    gives the client's name of each native field: errors of validation and of the models have it.
-3.  `NAME.router(guards, read_body)` says how bodies are read: `bodies.json_body`, the default, takes JSON of any
+    has the client's names of native fields, where they differ: errors of validation and of the models use them.
+3.  `ACME.router(guards, read_body)` says how bodies are read: `bodies.json_body`, the default, takes JSON of any
     content type; `bodies.form_or_json` takes fields of the query, and of a form or JSON. `bodies.fields_of(request)`
     returns these fields without a model, also for a GET.
 4.  `access.guards(credentials)` says where the key is: `Credentials(key, hint, scheme)`. `key` may read the body, by
     `bodies.fields_of`. `access.guards(None)` checks rates but no key, `Guards()` nothing. Each has a router of its own.
 5.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read the answers (CORS).
-6.  Add the dialect to `ALL`, add a setting `name: bool = True` to `service/base/settings.py`, and run `make docs`. If
-    several dialects have a path, it belongs to the one whose `paths` match most of it, and among those to the first.
+6.  Add the dialect to `ALL`, add a described setting `acme`, true by default, to `service/base/settings.py`, and run
+    `make docs`. If several dialects have a path, it belongs to the one whose `paths` match most of it, and among those
+    to the first in `ALL`.
 """
 
 from collections.abc import Iterable

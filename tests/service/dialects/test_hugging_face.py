@@ -112,6 +112,7 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (TRANSLATE, {"inputs": "a", "parameters": {"src_lang": "de", "tgt_lang": "fr"}}, 422, "tiny-en-fr does not translate from de to fr"),  # noqa: E501
         (TRANSLATE, {"inputs": "a", "parameters": {"generate_parameters": {"do_sample": True}}}, 422, "`parameters.generate_parameters.do_sample` is not supported; available: num_beams, "),  # noqa: E501
         (TRANSLATE, {"inputs": "a", "parameters": {"generate_parameters": {"num_beams": 9}}}, 422, "`parameters.generate_parameters.num_beams` must be less than or equal to 8"),  # noqa: E501
+        (TRANSLATE, {"inputs": "a", "parameters": {"generate_parameters": {"max_new_tokens": 10**6}}}, 422, "`parameters.generate_parameters.max_new_tokens` must be at most 70 for tiny-en-fr"),  # noqa: E501
         (TRANSLATE, {"inputs": {"source_sentence": "a", "sentences": ["b"]}}, 422, "`inputs` must be a text or a list of texts"),  # noqa: E501
         (TRANSLATE, {"inputs": ""}, 422, "must not be empty"),
         (TRANSLATE, {"inputs": 5}, 422, "must be a string or a list of strings"),
@@ -121,7 +122,7 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (CLASSIFY, {"inputs": "a", "parameters": {"candidate_labels": ["b"]}}, 422, "`parameters.candidate_labels` is not supported; org/tiny-sentiment"),  # noqa: E501
         (EMBED, {"inputs": "a", "dimensions": 5}, 422, "`dimensions` must be 24 for tiny-vectors, not 5"),
         (EMBED, {"inputs": "a", "parameters": {"dimensions": 5}}, 422, "`dimensions` must be 24"),
-        (EMBED, {"inputs": "a", "prompt_name": "passage"}, 422, "of tiny-vectors, not 'passage'; available: query"),
+        (EMBED, {"inputs": "a", "prompt_name": "passage"}, 422, "`prompt_name` must be a prompt of tiny-vectors, not 'passage'; available: query"),  # noqa: E501
         (EMBED, {"inputs": "a", "encoding_format": "base64"}, 422, "`encoding_format` must be 'float'"),
         (EMBED, {"inputs": {"source_sentence": "a", "sentences": []}}, 422, "at least 1 item"),
         (EMBED, {"inputs": {"source_sentence": "a", "sentences": ["b", ""]}}, 422, "sentences.1` must"),
