@@ -14,10 +14,11 @@ from service.http.dialect import Backend, Dialect, ErrorBody, Sent
 from service.http.json_route import validated
 from service.models.catalog import Model
 from service.models.models import Models
-from service.schemas.answers import Status
+from service.schemas.answers import EmbedResponse, Status
 from service.schemas.requests import ClassifyRequest, EmbedRequest, NonEmptyText, Texts, TranslateRequest
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
+from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
 
 MODEL = "/models/{name:path}"
@@ -149,38 +150,23 @@ def routers(backend: Backend) -> list[APIRouter]:
 
 
 async def _translate(models: Models, name: str, request: PipelineRequest, context: Context) -> list[Translated]:
-    parameters = _parameters(request)
-    generate = parameters.generate_parameters or {}
-    for key in generate.keys() - GENERATE.keys():
-        raise UnprocessableRequest(
-            f"`parameters.generate_parameters.{key}` is not supported; available: {', '.join(GENERATE)}"
-        )
-    options = {GENERATE[key]: value for key, value in generate.items()}
-    options |= {"source": parameters.src_lang, "target": parameters.tgt_lang}
-    native = validated(TranslateRequest, {"text": _texts(request), "model": name, **options})
-    answer = await models.translate(native, context)
+    answer = await models.translate(translation_to_native(request, name), context)
     return [Translated(translation_text=one.text) for one in answer.translations]
 
 
 async def _classify(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[Scored]]:
-    parameters, classifier = _parameters(request), models.catalog.classifier(name)
-    if parameters.candidate_labels is not None:
-        raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
-    own = classifier.manifest.label_activation
-    if parameters.function_to_apply not in (None, own):
-        raise UnprocessableRequest(
-            f"`parameters.function_to_apply` must be {own} for {name}, not {parameters.function_to_apply}"
-        )
-    native = validated(ClassifyRequest, {"text": _texts(request), "model": name})
+    native = classification_to_native(request, models.catalog.classifier(name))
     answer = await models.classify(native, context)
+    top_k = _parameters(request).top_k
     return [
-        [Scored(label=label, score=score) for label, score in [*one.scores.items()][: parameters.top_k]]
+        [Scored(label=label, score=score) for label, score in [*one.scores.items()][:top_k]]
         for one in answer.predictions
     ]
 
 
 async def _embed(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[float]]:
-    return await _embeddings(models, name, _texts(request), _parameters(request), context)
+    native = embedding_to_native(_texts(request), _parameters(request), models.catalog.embedder(name, None))
+    return embeddings_from_native(await models.embed(native, context))
 
 
 async def _compare(models: Models, name: str, request: PipelineRequest, context: Context) -> list[float]:
@@ -188,22 +174,9 @@ async def _compare(models: Models, name: str, request: PipelineRequest, context:
         raise InvalidFields([(("inputs",), "must be an object with source_sentence and sentences")])
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
     parameters = _parameters(request).model_copy(update={"normalize": True})
-    rows = np.array(await _embeddings(models, name, texts, parameters, context))
+    native = embedding_to_native(texts, parameters, models.catalog.embedder(name, None))
+    rows = np.array(embeddings_from_native(await models.embed(native, context)))
     return [float(cosine) for cosine in (rows[1:] @ rows[0]).round(7)]
-
-
-async def _embeddings(
-    models: Models, name: str, texts: list[str], parameters: Parameters, context: Context
-) -> list[list[float]]:
-    embedder = models.catalog.embedder(name, None)
-    if parameters.dimensions not in (None, embedder.dimensions):
-        raise UnprocessableRequest(
-            f"`dimensions` must be {embedder.dimensions} for {name}, not {parameters.dimensions}"
-        )
-    options = {"normalize": parameters.normalize is not False, "prompt": parameters.prompt_name}
-    native = validated(EmbedRequest, {"text": texts, "model": name, **options})
-    answer = await models.embed(native, context)
-    return [one.embedding for one in answer.embeddings]  # type: ignore[union-attr, misc]  # one list of numbers for each text
 
 
 TASKS = {
@@ -218,6 +191,39 @@ def _own_task(model: Model) -> str:
     if isinstance(model, Translator):
         return "translation"
     return "text-classification" if isinstance(model, Classifier) else "feature-extraction"
+
+
+def translation_to_native(request: PipelineRequest, name: str) -> TranslateRequest:
+    parameters = _parameters(request)
+    generate = parameters.generate_parameters or {}
+    for key in generate.keys() - GENERATE.keys():
+        raise UnprocessableRequest(
+            f"`parameters.generate_parameters.{key}` is not supported; available: {', '.join(GENERATE)}"
+        )
+    options = {GENERATE[key]: value for key, value in generate.items()}
+    options |= {"source": parameters.src_lang, "target": parameters.tgt_lang}
+    return validated(TranslateRequest, {"text": _texts(request), "model": name, **options})
+
+
+def classification_to_native(request: PipelineRequest, classifier: Classifier) -> ClassifyRequest:
+    parameters, name, own = _parameters(request), classifier.manifest.name, classifier.manifest.label_activation
+    if parameters.candidate_labels is not None:
+        raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
+    if (asked := parameters.function_to_apply) not in (None, own):
+        raise UnprocessableRequest(f"`parameters.function_to_apply` must be {own} for {name}, not {asked}")
+    return validated(ClassifyRequest, {"text": _texts(request), "model": name})
+
+
+def embedding_to_native(texts: list[str], parameters: Parameters, embedder: Embedder) -> EmbedRequest:
+    name, own = embedder.manifest.name, embedder.dimensions
+    if parameters.dimensions not in (None, own):
+        raise UnprocessableRequest(f"`dimensions` must be {own} for {name}, not {parameters.dimensions}")
+    options = {"normalize": parameters.normalize is not False, "prompt": parameters.prompt_name}
+    return validated(EmbedRequest, {"text": texts, "model": name, **options})
+
+
+def embeddings_from_native(answer: EmbedResponse) -> list[list[float]]:
+    return [one.embedding for one in answer.embeddings]  # type: ignore[union-attr, misc]  # a vector for each text
 
 
 def _texts(request: PipelineRequest) -> list[str]:
