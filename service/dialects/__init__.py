@@ -4,15 +4,9 @@ the models, and turns the answers back.
 A dialect is a file of this folder, or a folder. It has a `Dialect`, which `ALL` lists, and a setting of the same name
 that turns it off. Nothing else knows of it. To add one:
 
-1.  `acme.py` has the requests and answers as pydantic models, the body of errors, and a function that makes the routers
-    (`Backend`, `Dialect` and `ErrorBody` are in `service.http.dialect`, `validated` in `service.http.json_route`):
-
-        class AcmeError(ErrorBody):
-            wrong: str
-
-            @classmethod
-            def of(cls, error: RequestError) -> "AcmeError":
-                return cls(wrong=str(error))
+1.  `acme.py` has the requests and answers as pydantic models, an `AcmeError(ErrorBody)` whose `of(error)` returns the
+    body of an error, and a function that makes the routers. `Backend`, `Dialect` and `ErrorBody` are in
+    `service.http.dialect`, `validated` is in `service.http.json_route`:
 
         def routers(backend: Backend) -> list[APIRouter]:
             router = ACME.router(backend.access.guards())  # checks key and rate before the body is read
@@ -29,15 +23,8 @@ that turns it off. Nothing else knows of it. To add one:
         def from_native(answer: TranslateResponse) -> AcmeAnswer:
             return AcmeAnswer(a=[one.text for one in answer.translations])
 
-        ACME = Dialect(
-            name="acme",
-            about="What /openapi.json says.",
-            paths=("/acme",),
-            error=AcmeError,
-            routers=routers,
-            statuses={422: 400},
-            client_fields={"text": ("q",), "target": ("to",)},
-        )
+        ACME = Dialect("acme", "What /openapi.json says.", ("/acme",), AcmeError, routers, statuses={422: 400},
+                       client_fields={"text": ("q",), "target": ("to",)})
 
     An endpoint takes the body, the request, and the parameters of its path and query. It returns a value that becomes
     JSON, or a `Response`. To leave out fields that are None, its route has `response_model_exclude_none=True`.
@@ -49,7 +36,8 @@ that turns it off. Nothing else knows of it. To add one:
     returns these fields without a model, also for a GET.
 4.  `access.guards(credentials)` says where the key is: `Credentials(key, hint, scheme)`. `key` may read the body, by
     `bodies.fields_of`. `access.guards(None)` checks rates but no key, `Guards()` nothing. Each has a router of its own.
-5.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read the answers (CORS).
+5.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read the answers (CORS). `paths_of_documents` take
+    files, whose bodies may be larger.
 6.  Add the dialect to `ALL`, add a described setting `acme`, true by default, to `service/base/settings.py`, and run
     `make docs`. If several dialects have a path, it belongs to the one whose `paths` match most of it, and among those
     to the first in `ALL`.

@@ -12,14 +12,12 @@ from service.base.errors import InvalidFields, RequestError, UnknownPath, Unproc
 from service.http.compression import compressed_response
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
 from service.http.json_route import validated
-from service.models.catalog import Model
 from service.models.models import Models
 from service.schemas.answers import EmbedResponse, Status
 from service.schemas.requests import ClassifyRequest, EmbedRequest, NonEmptyText, Texts, TranslateRequest
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
 from service.tasks.embedding import Embedder
-from service.tasks.translation import Translator
 
 MODEL = "/models/{name:path}"
 GENERATE = {"num_beams": "beam_size", "length_penalty": "length_penalty", "max_new_tokens": "max_target_tokens"}
@@ -117,7 +115,7 @@ def routers(backend: Backend) -> list[APIRouter]:
         return EndpointInfo(
             model_id=name,
             model_dtype=model.manifest.precision,
-            model_pipeline_tag=_own_task(model),
+            model_pipeline_tag=OWN_TASKS[model.manifest.task],
             max_input_length=model.manifest.limits.max_source_tokens,
             max_client_batch_size=backend.settings.max_texts,
         )
@@ -141,7 +139,7 @@ def routers(backend: Backend) -> list[APIRouter]:
     @router.post(f"{MODEL}/", include_in_schema=False)  # tried first: a name may have slashes
     async def run_own_task(request: PipelineRequest, http: Request, name: str) -> Response:
         """Do the task that the model was made for. If that is embeddings, a source sentence asks for similarities."""
-        task = _own_task(models.catalog.named(name))
+        task = OWN_TASKS[models.catalog.named(name).manifest.task]
         if task == "feature-extraction" and isinstance(request.inputs, Similarity):
             task = "sentence-similarity"
         return await run_task(request, http, name, task)
@@ -185,12 +183,8 @@ TASKS = {
     "feature-extraction": _embed,
     "sentence-similarity": _compare,
 }
-
-
-def _own_task(model: Model) -> str:
-    if isinstance(model, Translator):
-        return "translation"
-    return "text-classification" if isinstance(model, Classifier) else "feature-extraction"
+OWN_TASKS = {"translation": "translation", "classification": "text-classification", "embedding": "feature-extraction"}
+"""Hugging Face's name of the task that a model was made for."""
 
 
 def translation_to_native(request: PipelineRequest, name: str) -> TranslateRequest:

@@ -31,11 +31,7 @@ def _list_of_texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-Flag = Annotated[bool, BeforeValidator(_as_it_is, json_schema_input_type=bool | int | str)]
+Flag = Annotated[bool, BeforeValidator(lambda value: value, json_schema_input_type=bool | int | str)]
 """true or false. Forms have 0 and 1, and so has the JSON of some clients."""
 Listed = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str] | None)]
 Refused = Annotated[Any, AfterValidator(_refused)]

@@ -38,6 +38,10 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     async def to_native(dictionaries: Sequence[DeepLDictionary]) -> dict[Pair, dict[str, str]]:
         return await _in_thread(_to_native, dictionaries, models.catalog.directions(None))
 
+    async def entries_of(glossary_id: str, source: str, target: str) -> str:
+        pair = _pair_of(await _in_thread(glossaries.get, glossary_id), source, target)
+        return as_tsv(await _in_thread(glossaries.entries, glossary_id, *pair))
+
     @router.get("/v2/glossary-language-pairs")
     async def list_pairs(_: Request) -> DeepLPairs:
         """List the language pairs that glossaries may have: all that are translated."""
@@ -66,8 +70,7 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     async def get_entries(_: Request, glossary_id: str) -> Response:
         """Return the entries of a glossary of one language pair, as TSV."""
         info = _glossary_info(await _in_thread(glossaries.get, glossary_id))
-        entries = await _in_thread(_entries, glossaries, glossary_id, info.source_lang, info.target_lang)
-        return Response(entries, media_type=TSV)
+        return Response(await entries_of(glossary_id, info.source_lang, info.target_lang), media_type=TSV)
 
     @router.post("/v3/glossaries", status_code=201)
     async def create_multilingual(request: DeepLMultilingualGlossary, _: Request) -> DeepLMultilingualGlossaryInfo:
@@ -98,7 +101,7 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     @router.get("/v3/glossaries/{glossary_id}/entries")
     async def get_dictionary(_: Request, glossary_id: str, source_lang: str, target_lang: str) -> DeepLDictionaries:
         """Return the entries of one dictionary, as TSV."""
-        entries = await _in_thread(_entries, glossaries, glossary_id, source_lang, target_lang)
+        entries = await entries_of(glossary_id, source_lang, target_lang)
         pair = {"source_lang": source_lang.lower(), "target_lang": target_lang.lower()}
         return DeepLDictionaries(dictionaries=[DeepLEntries(entries=entries, **pair)])
 
@@ -111,7 +114,8 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     @router.delete("/v3/glossaries/{glossary_id}/dictionaries", status_code=204)
     async def delete_dictionary(_: Request, glossary_id: str, source_lang: str, target_lang: str) -> Response:
         """Delete one dictionary of a glossary."""
-        await _in_thread(_delete_dictionary, glossaries, glossary_id, source_lang, target_lang)
+        pair = _pair_of(await _in_thread(glossaries.get, glossary_id), source_lang, target_lang)
+        await _in_thread(glossaries.delete_dictionary, glossary_id, *pair)
         return Response(status_code=204)
 
     async def delete(_: Request, glossary_id: str) -> Response:
@@ -141,15 +145,6 @@ def _to_native(dictionaries: Sequence[DeepLDictionary], directions: Directions) 
         )
         for one in dictionaries
     )
-
-
-def _entries(store: Glossaries, glossary_id: str, source: str, target: str) -> str:
-    pair = _pair_of(store.get(glossary_id), source, target)
-    return as_tsv(store.entries(glossary_id, *pair))
-
-
-def _delete_dictionary(store: Glossaries, glossary_id: str, source: str, target: str) -> None:
-    store.delete_dictionary(glossary_id, *_pair_of(store.get(glossary_id), source, target))
 
 
 def _pair_of(glossary: Glossary, source: str, target: str) -> Pair:

@@ -26,9 +26,7 @@ TARGETS: Mapping[str, Iterable[tuple[str, str]]] = {
 class DeepLLanguage(BaseModel):
     language: str = Field(examples=["EN"])
     name: str
-    supports_formality: bool | None = Field(
-        default=None, description="Targets alone have it: false, as no model has formality."
-    )
+    supports_formality: bool | None = Field(default=None, description="Only of targets; always false.")
 
 
 def code_of(source: str) -> str:

@@ -27,9 +27,7 @@ CLIENT_FIELDS = {
 class DeepLTranslation(BaseModel):
     detected_source_language: str = Field(description="Detected, or the one that the request names.", examples=["EN"])
     text: str
-    billed_characters: int | None = Field(
-        default=None, description="Characters of the text, if the request asks for them."
-    )
+    billed_characters: int | None = Field(default=None, description="Characters, if the request asks for them.")
     model_type_used: str | None = None
     tag_handling_version: str | None = None
 

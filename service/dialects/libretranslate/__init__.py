@@ -1,29 +1,18 @@
 """LibreTranslate's interface, for its clients and for its own page in a browser."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from service.base.errors import BadRequest, KeyMissing, KeyWrong, RateLimited, RequestError, UnprocessableRequest
+from service.base.errors import BadRequest, KeyMissing, KeyWrong, RateLimited, RequestError
 from service.dialects.libretranslate.files import ENDINGS, add_files
-from service.dialects.libretranslate.translate import (
-    Detected,
-    LibreTranslateRequest,
-    LibreTranslation,
-    detected_language,
-    from_native,
-    refuse_languages,
-    to_native,
-)
+from service.dialects.libretranslate.translate import add_translate
 from service.http.access import Credentials
-from service.http.bodies import fields_of, form_or_json
+from service.http.bodies import fields_of
 from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import Body, validated
 from service.models.directions import AUTO
-from service.schemas.requests import DetectRequest
 from service.text.languages import english_name
 
 
@@ -39,10 +28,6 @@ class LibreTranslateError(ErrorBody):
 
 class Disabled(RequestError):  # noqa: N818
     status = 403
-
-
-class TextToDetect(BaseModel):
-    q: str | None = Field(default=None, examples=["A dog runs."])
 
 
 class LibreLanguage(BaseModel):
@@ -80,26 +65,9 @@ class Health(BaseModel):
 
 def routers(backend: Backend) -> list[APIRouter]:
     models, settings, access = backend.models, backend.settings, backend.access
-    keyed = LIBRETRANSLATE.router(access.guards(Credentials(_key, "api_key", None)), _fields)
+    keyed = LIBRETRANSLATE.router(access.guards(Credentials(_key, "api_key", None)), _read_body)
     free = LIBRETRANSLATE.router(access.guards(None))
-
-    @keyed.post("/libretranslate/translate", response_model_exclude_none=True)
-    async def translate(request: LibreTranslateRequest, http: Request) -> LibreTranslation:
-        """Translate a text or a list of texts."""
-        try:
-            native = to_native(request, models, settings)
-            return from_native(request, await models.translate(native, http.state.context))
-        except UnprocessableRequest:
-            refuse_languages(str(request.source), str(request.target), models)
-            raise
-
-    @keyed.post("/libretranslate/detect")
-    async def detect(request: TextToDetect, http: Request) -> list[Detected]:
-        """Detect the language of a text."""
-        if not request.q:
-            raise BadRequest("Invalid request: missing q parameter")
-        answer = await models.detect(validated(DetectRequest, {"text": request.q}), http.state.context)
-        return [detected_language(one) for one in answer.detections[0].languages] or [detected_language(None)]
+    add_translate(keyed, models, settings)
 
     @free.get("/libretranslate/languages")
     async def list_languages(_: Request) -> list[LibreLanguage]:
@@ -145,20 +113,18 @@ def routers(backend: Backend) -> list[APIRouter]:
 
 
 async def _key(request: Request) -> bytes | None:
-    with _in_libretranslates_words():
-        key = (await fields_of(request)).get("api_key")
+    key = (await _fields_of(request)).get("api_key")
     return key.encode(errors="surrogatepass") if isinstance(key, str) and key else None
 
 
-async def _fields(model: type[Body], request: Request) -> Body:
-    with _in_libretranslates_words():
-        return await form_or_json(model, request)
+async def _read_body(model: type[Body], request: Request) -> Body:
+    return validated(model, await _fields_of(request))
 
 
-@contextmanager
-def _in_libretranslates_words() -> Iterator[None]:
+async def _fields_of(request: Request) -> dict[str, Any]:
+    """Return the fields of query and body. Raises BadRequest, in LibreTranslate's words."""
     try:
-        yield
+        return await fields_of(request)
     except BadRequest as error:
         raise BadRequest("Invalid JSON format") from error
 

@@ -1,16 +1,17 @@
-"""LibreTranslate's translation of texts, and its words for what it refuses."""
+"""LibreTranslate's translation and detection, and its words for what it refuses."""
 
 from typing import Any
 
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from service.base.errors import BadRequest
+from service.base.errors import BadRequest, UnprocessableRequest
 from service.base.settings import Settings
 from service.http.json_route import validated
 from service.models.directions import AUTO
 from service.models.models import Models
 from service.schemas.answers import DetectedLanguage, TranslateResponse
-from service.schemas.requests import TranslateRequest
+from service.schemas.requests import DetectRequest, TranslateRequest
 from service.text.languages import are_same, english_name
 
 MAX_ALTERNATIVES = 7
@@ -21,15 +22,11 @@ EMPTY = "\n"
 
 
 class LibreTranslateRequest(BaseModel):
-    q: str | list[str] | None = Field(
-        default=None, description="A text; in JSON also a list.", examples=["A dog runs."]
-    )
+    q: str | list[str] | None = Field(default=None, description="A text; in JSON also a list.", examples=["A dog."])
     source: str | None = Field(default=None, description="A code from /languages, or auto.", examples=["en"])
     target: str | None = Field(default=None, examples=["fr"])
     format: str | None = Field(default=None, description="text or html; text by default.", examples=["text"])
-    alternatives: Any = Field(
-        default=0, description=f"Number of alternatives, at most {MAX_ALTERNATIVES}.", examples=[0]
-    )
+    alternatives: Any = Field(default=0, description=f"Their number, at most {MAX_ALTERNATIVES}.", examples=[0])
 
 
 class Detected(BaseModel):
@@ -41,6 +38,32 @@ class LibreTranslation(BaseModel):
     translatedText: str | list[str]  # noqa: N815
     detectedLanguage: Detected | list[Detected] | None = None  # noqa: N815
     alternatives: list[str] | list[list[str]] | None = None
+
+
+class TextToDetect(BaseModel):
+    q: str | None = Field(default=None, examples=["A dog runs."])
+
+
+def add_translate(router: APIRouter, models: Models, settings: Settings) -> None:
+    """Add the routes of texts."""
+
+    @router.post("/libretranslate/translate", response_model_exclude_none=True)
+    async def translate(request: LibreTranslateRequest, http: Request) -> LibreTranslation:
+        """Translate a text or a list of texts."""
+        try:
+            native = to_native(request, models, settings)
+            return from_native(request, await models.translate(native, http.state.context))
+        except UnprocessableRequest:
+            refuse_languages(str(request.source), str(request.target), models)
+            raise
+
+    @router.post("/libretranslate/detect")
+    async def detect(request: TextToDetect, http: Request) -> list[Detected]:
+        """Detect the language of a text."""
+        if not request.q:
+            raise BadRequest("Invalid request: missing q parameter")
+        answer = await models.detect(validated(DetectRequest, {"text": request.q}), http.state.context)
+        return [_detected(one) for one in answer.detections[0].languages] or [_detected(None)]
 
 
 def to_native(request: LibreTranslateRequest, models: Models, settings: Settings) -> TranslateRequest:
@@ -74,7 +97,7 @@ def from_native(request: LibreTranslateRequest, answer: TranslateResponse) -> Li
     found = answer.translations
     translated = [one.text if text else "" for text, one in zip(_texts(request), found, strict=True)]
     alternatives = [[other.text for other in one.alternatives or []] for one in found]
-    detected = [detected_language(one.detected) for one in found]
+    detected = [_detected(one.detected) for one in found]
     is_list, is_auto = isinstance(request.q, list), native_source(str(request.source)) == AUTO
     return LibreTranslation(
         translatedText=translated if is_list else translated[0],
@@ -88,7 +111,7 @@ def native_source(source: str) -> str:
     return AUTO if source.lower() == AUTO else source
 
 
-def detected_language(language: DetectedLanguage | None) -> Detected:
+def _detected(language: DetectedLanguage | None) -> Detected:
     """Return a detected language. A text without words counts as English, as LibreTranslate has it."""
     if language is None:
         return Detected(confidence=0, language="en")

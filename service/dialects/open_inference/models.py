@@ -33,18 +33,9 @@ NOT_FOR_TENSORS = frozenset(
 
 Native = TypeVar("Native", TranslateRequest, ClassifyRequest, EmbedRequest)
 Values = Sequence[str] | NDArray[np.float32]
-
-
-def options_of(kind: type[Native]) -> set[str]:
-    """Return the native fields that parameters may set."""
-    return kind.model_fields.keys() - NOT_FOR_TENSORS
-
-
-OPTIONS = options_of(TranslateRequest) | options_of(ClassifyRequest) | options_of(EmbedRequest)
-CLIENT_FIELDS = {option: ("parameters", option) for option in OPTIONS} | {
-    "text": (TEXT,),
-    "timeout_s": ("parameters", "timeout"),
-}
+CLIENT_FIELDS = {
+    option: ("parameters", option) for kind in (TranslateRequest, EmbedRequest) for option in kind.model_fields
+} | {"text": (TEXT,), "timeout_s": ("parameters", "timeout")}
 
 
 class TensorMetadata(BaseModel):
@@ -96,7 +87,7 @@ async def run(
 
 def to_native(kind: type[Native], model: Model, texts: list[str], parameters: Mapping[str, Any]) -> Native:
     """Return the native request. Raises UnprocessableRequest: a parameter is no option, or its value is not allowed."""
-    name, available = model.manifest.name, options_of(kind)
+    name, available = model.manifest.name, kind.model_fields.keys() - NOT_FOR_TENSORS
     options = {key: value for key, value in parameters.items() if not _is_of_protocol(key)}
     for key in options.keys() - available:
         listed = ", ".join(sorted(available)) or "none"

@@ -1,4 +1,4 @@
-"""A real server for the clients of others."""
+"""A real server, for the clients of other services."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ Listen = Callable[..., str]
 
 @contextmanager
 def listening(**given: object) -> Iterator[str]:
-    """The address of a server, which runs in a thread."""
+    """Run a server in a thread, and yield its address."""
     settings, metrics = Settings(provider="cpu", threads=1, loops=0, **given), Metrics()  # type: ignore[arg-type]
     models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_config=None)
@@ -43,7 +43,7 @@ def listening(**given: object) -> Iterator[str]:
 def artifacts(
     tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
 ) -> Path:
-    """A directory with a translator, a classifier, whose name has a slash, and a model for embeddings."""
+    """A directory with a translator, a classifier whose name has a slash, and a model for embeddings."""
     root = tmp_path_factory.mktemp("artifacts")
     tiny_translator.save(root / "translator")
     tiny_classifier.save(root / "classifier", "org/tiny-sentiment")
@@ -53,7 +53,7 @@ def artifacts(
 
 @pytest.fixture(scope="module")
 def listen(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listen]:
-    """listen(**settings) is the address of a server of the tiny artifacts, one for all tests that ask for the same."""
+    """listen(**settings) starts a server of the tiny artifacts, and returns its address. Equal settings share one."""
     with ExitStack() as stack:
         addresses: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""DeepL's client drives a real server; what other clients send is sent as they send it."""
+"""DeepL's client calls a real server. Requests of other clients are sent as those write them."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ XML = "<Doc><p>the <b>red dog</b> runs.</p>\n<p>a <x>CAT</x> sees</p></Doc>"
 
 @pytest.fixture(scope="module")
 def artifacts(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: TinyClassifier) -> Path:
-    """French, and Brazilian Portuguese, into English; English into German, Chinese and Portuguese."""
+    """Models from French and Brazilian Portuguese to English, and from English to four languages."""
     root = tmp_path_factory.mktemp("artifacts")
     for name, seed, sources, targets in (
         ("into", 3, ["fr", "pb"], ["en"]),
@@ -52,7 +52,7 @@ def client(address: str, request: pytest.FixtureRequest) -> Iterator[deepl.DeepL
 
 @pytest.fixture(autouse=True)
 def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the client: it would wait for seconds before each."""
+    """Turn off the client's retries: it waits for seconds before each one."""
     monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
 
 
@@ -76,9 +76,7 @@ def refused(response: httpx.Response, status: int, message: str, detail: str | N
     assert (detail or "") in body.get("detail", "")
 
 
-def test_its_client_translates_from_languages_that_it_names_and_that_it_does_not(
-    client: deepl.DeepLClient, address: str
-) -> None:
+def test_the_client_translates_with_and_without_a_source_language(client: deepl.DeepLClient, address: str) -> None:
     texts = [ENGLISH, "", FRENCH, "42 😀"]
     found = client.translate_text(texts, target_lang="de")
     assert isinstance(found, list)
@@ -105,14 +103,14 @@ def test_its_client_translates_from_languages_that_it_names_and_that_it_does_not
         ("PT", "DE", "pt-BR", "de"),
     ],
 )
-def test_regions_and_scripts_mean_what_is_served(
+def test_a_region_or_script_chooses_a_served_language(
     client: deepl.DeepLClient, address: str, source: str, target: str, native_source: str, native_target: str
 ) -> None:
     found = client.translate_text(ENGLISH, source_lang=source, target_lang=target)
     assert [str(found)] == native(address, text=ENGLISH, source=native_source, target=native_target)
 
 
-def test_its_client_lists_languages(client: deepl.DeepLClient) -> None:
+def test_the_client_lists_languages(client: deepl.DeepLClient) -> None:
     assert [(one.code, one.name) for one in client.get_source_languages()] == [
         ("EN", "English"),
         ("FR", "French"),
@@ -133,7 +131,7 @@ def test_its_client_lists_languages(client: deepl.DeepLClient) -> None:
         {"data": {"type": "target", "enable_beta_languages": "1"}},
     ],
 )
-def test_languages_may_be_asked_for_in_any_way(address: str, asked: Any) -> None:
+def test_the_type_of_languages_is_read_from_query_form_and_json(address: str, asked: Any) -> None:
     found = httpx.request("GET", f"{address}/v2/languages", **asked).raise_for_status().json()
     assert found[1] == {"language": "EN-GB", "name": "English (British)", "supports_formality": False}
     assert "supports_formality" not in httpx.get(f"{address}/v2/languages?type=source").json()[0]
@@ -198,7 +196,7 @@ def test_options_are_followed(client: deepl.DeepLClient, address: str, given: An
         ({"text": []}, "Value for 'text' not supported."),
     ],
 )
-def test_its_client_is_told_what_is_not_supported(client: deepl.DeepLClient, given: Any, message: str) -> None:
+def test_the_client_shows_what_is_not_supported(client: deepl.DeepLClient, given: Any, message: str) -> None:
     with pytest.raises(deepl.DeepLException) as raised:
         client.translate_text(**{"text": ENGLISH, "target_lang": "DE"} | given)
     assert raised.value.http_status_code == 400
@@ -226,7 +224,7 @@ def test_forms_and_queries_are_read(address: str, sent: Any) -> None:
     ]
 
 
-def test_answers_have_only_what_was_asked_for(address: str) -> None:
+def test_answers_have_only_the_requested_fields(address: str) -> None:
     (plain,) = post(address, text="42", target_lang="EN")
     assert plain == {"detected_source_language": "EN", "text": "42"}
     (tagged,) = post(address, text=["a <b>dog"], source_lang="en", target_lang="ZH-Hans", tag_handling="xml",
@@ -240,7 +238,7 @@ def test_answers_have_only_what_was_asked_for(address: str) -> None:
     assert post(address, text="", target_lang="DE") == [{"detected_source_language": "DE", "text": ""}]
 
 
-def test_what_is_wrong_is_told_below_its_paths_alone(address: str) -> None:
+def test_errors_have_deepls_shape_below_its_paths_alone(address: str) -> None:
     url = f"{address}/v2/translate"
     refused(httpx.post(url, json={"text": "a"}), 400, "Value for 'target_lang' not supported.", "required")
     refused(httpx.post(url, json={"text": [1], "target_lang": "DE"}), 400, "Value for 'text' not supported.", "string")
@@ -283,7 +281,7 @@ def test_odd_values_are_refused(address: str, fields: str) -> None:
     assert isinstance(response.json()["message"], str)
 
 
-def test_what_is_not_there_is_not_found(client: deepl.DeepLClient) -> None:
+def test_unknown_paths_are_not_found(client: deepl.DeepLClient) -> None:
     with pytest.raises(deepl.DeepLException, match=r"Not found, message: .*/v2/write/rephrase"):
         client.rephrase_text(ENGLISH, target_lang="en-GB")
     with pytest.raises(deepl.DeepLException, match=r"Not found, message: .*/v3/style_rules"):

@@ -1,4 +1,4 @@
-"""DeepL's client has documents translated by a real server."""
+"""DeepL's client lets a real server translate documents."""
 
 import io
 import time
@@ -36,7 +36,7 @@ def address(listen: Listen, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def client(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[deepl.DeepLClient]:
-    """Which does not wait five seconds before it asks again, nor asks again after an error."""
+    """A client that waits 10 ms, not five seconds, before it asks again, and does not retry after an error."""
     patient = SimpleNamespace(time=time.time, sleep=lambda _: time.sleep(0.01))
     monkeypatch.setattr("deepl.translator.time", patient)
     monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
@@ -110,7 +110,7 @@ def test_a_document_is_known_by_its_id_and_its_key(client: deepl.DeepLClient) ->
         ({"glossary": "nothing", "source_lang": "en"}, "nothing"),
     ],
 )
-def test_what_cannot_be_translated_is_refused_at_once(client: deepl.DeepLClient, given: Any, message: str) -> None:
+def test_invalid_documents_are_refused_at_upload(client: deepl.DeepLClient, given: Any, message: str) -> None:
     sent = {"input_document": ENGLISH, "target_lang": "de", "filename": "a.txt"} | given
     with pytest.raises(deepl.DeepLException) as raised:
         client.translate_document_upload(**sent)

@@ -1,4 +1,4 @@
-"""DeepL's client keeps glossaries on a real server, and uses them."""
+"""DeepL's client stores glossaries on a real server, and uses them."""
 
 import json
 import re
@@ -22,7 +22,7 @@ NOBODY = "96ab91fd-e715-41a1-adeb-5d701f84a483"
 
 @pytest.fixture(scope="module")
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """English into German and Portuguese of Brazil, and German into English."""
+    """Models from English to German and Brazilian Portuguese, and from German to English."""
     root = tmp_path_factory.mktemp("artifacts")
     for name, sources, targets in (("from", ["en"], ["de", "pb"]), ("into", ["de"], ["en"])):
         languages = {"sources": [*map(language, sources)], "targets": [*map(language, targets)]}
@@ -37,7 +37,7 @@ def address(listen: Listen, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def client(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[deepl.DeepLClient]:
-    """Of a server that keeps nothing yet."""
+    """A client whose glossaries are deleted after each test."""
     monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
     client = deepl.DeepLClient("any", server_url=address)
     yield client
@@ -54,7 +54,7 @@ def pairs(glossary: MultilingualGlossaryInfo) -> list[tuple[str, str, int]]:
     return [(one.source_lang, one.target_lang, one.entry_count) for one in glossary.dictionaries]
 
 
-def test_a_glossary_of_one_pair_is_kept_listed_used_and_deleted(client: deepl.DeepLClient) -> None:
+def test_a_glossary_of_one_pair_is_stored_listed_used_and_deleted(client: deepl.DeepLClient) -> None:
     made = client.create_glossary("Animals", "en", "de", ANIMALS)
     assert (made.name, made.ready, made.source_lang, made.target_lang) == ("Animals", True, "EN", "DE")
     assert made.entry_count == 3
@@ -130,7 +130,7 @@ def test_a_form_is_read_as_well(client: deepl.DeepLClient, address: str, sent: s
 
 @pytest.mark.parametrize("field", ["dictionaries[{}].{}", "dictionaries[{}][{}]"])
 def test_a_form_may_have_several_dictionaries(client: deepl.DeepLClient, address: str, field: str) -> None:
-    """As clients in other languages write them."""
+    """Clients in other languages number the dictionaries so."""
     fields = {"name": "A"}
     for i, (source, target) in enumerate((("en", "de"), ("de", "en"))):
         given = {"source_lang": source, "target_lang": target, "entries": "dog\tHund", "entries_format": "tsv"}
@@ -157,7 +157,7 @@ def test_a_form_may_have_several_dictionaries(client: deepl.DeepLClient, address
         ({"entries": None}, "Value for 'entries' not supported."),
     ],
 )
-def test_what_is_no_glossary_is_refused(address: str, given: dict[str, str], message: str) -> None:
+def test_invalid_glossaries_are_refused(address: str, given: dict[str, str], message: str) -> None:
     fields = {"source_lang": "en", "target_lang": "de", "entries": "dog\tHund"} | given
     name = fields.pop("name", "A")
     for response in (
@@ -174,7 +174,7 @@ def test_what_is_no_glossary_is_refused(address: str, given: dict[str, str], mes
     assert "en to de" in refused.json()["message"]
 
 
-def test_what_is_not_there_is_not_found(client: deepl.DeepLClient) -> None:
+def test_unknown_glossaries_are_not_found(client: deepl.DeepLClient) -> None:
     for glossary_id in (NOBODY, "nothing"):
         for call in (
             client.get_glossary,

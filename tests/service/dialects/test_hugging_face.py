@@ -1,4 +1,4 @@
-"""huggingface_hub's InferenceClient drives a real server."""
+"""huggingface_hub's InferenceClient calls a real server."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ TEXTS = ["the dog runs", "a cat sees the red house", "the man"]
 
 @pytest.fixture(scope="module")
 def address(listen: Listen) -> str:
-    """Of a server without keys."""
+    """Address of a server without keys."""
     return listen()
 
 
@@ -84,7 +84,7 @@ def test_sentences_are_compared_by_their_cosine(address: str, url: str) -> None:
     assert found == pytest.approx([first @ second, 1], abs=1e-5)
 
 
-def test_models_tell_about_themselves(address: str) -> None:
+def test_models_are_described(address: str) -> None:
     for name, task in (("tiny-en-fr", "translation"), ("org/tiny-sentiment", "text-classification"),
                        ("tiny-vectors", "feature-extraction")):  # fmt: skip
         info = client(f"{address}/models/{name}").get_endpoint_info()
@@ -134,7 +134,7 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (TRANSLATE, {"inputs": "a" * 60_000}, 413, "60000 characters; the limit is 50000"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_followed_is_refused_by_name(address: str, url: str, body: Any, status: int, says: str) -> None:
+def test_invalid_fields_are_refused_by_name(address: str, url: str, body: Any, status: int, says: str) -> None:
     answer = httpx.post(f"{address}{url}", json=body)
     assert (answer.status_code, answer.json().keys()) == (status, {"error"})
     assert says in answer.json()["error"]
@@ -152,7 +152,7 @@ def test_the_client_shows_the_reason(address: str) -> None:
         assert refused.value.response.status_code == status
 
 
-def test_a_token_is_asked_for_where_keys_are(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_required_where_keys_are_configured(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.utils._headers.get_token", lambda: None)
     address = listen(api_keys="one")
     assert client(f"{address}{TRANSLATE}", "one").translation("the dog").translation_text

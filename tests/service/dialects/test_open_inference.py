@@ -1,4 +1,4 @@
-"""tritonclient, sync and aio, drives a real server; what it never sends is sent by hand."""
+"""tritonclient, sync and aio, calls a real server. Requests that it never sends are written here."""
 
 import asyncio
 import gzip
@@ -27,7 +27,7 @@ Call = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def address(listen: Listen) -> str:
-    """Of a server without keys."""
+    """Address of a server without keys."""
     return listen()
 
 
@@ -39,7 +39,7 @@ def http_client(address: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture(params=["sync", "aio"])
 def call(request: pytest.FixtureRequest, address: str) -> Iterator[Call]:
-    """call(method, ...) of tritonclient."""
+    """call(method, ...) calls a method of tritonclient."""
     host = address.removeprefix("http://")
     if request.param == "sync":
         with tritonclient.http.InferenceServerClient(host) as client:
@@ -66,7 +66,7 @@ def native(client: httpx.Client, path: str, **fields: Any) -> Any:
     return client.post(path, json={"text": TEXTS} | fields).raise_for_status().json()
 
 
-def test_the_server_and_its_models_are_told(call: Call) -> None:
+def test_the_server_and_its_models_are_described(call: Call) -> None:
     assert call("is_server_live")
     assert call("is_server_ready")
     metadata = call("get_server_metadata")
@@ -167,7 +167,7 @@ def test_parameters_are_options_of_the_native_route(call: Call, http_client: htt
     assert late.value.status() == "504"
 
 
-def test_a_glossary_that_is_kept_may_be_named(call: Call, http_client: httpx.Client) -> None:
+def test_a_stored_glossary_may_be_named(call: Call, http_client: httpx.Client) -> None:
     dictionary = {"source": "en", "target": "fr", "entries": {"dog": "clebs"}}
     kept = http_client.post("/glossaries", json={"name": "Animals", "dictionaries": [dictionary]}).raise_for_status()
     parameters = {"glossary_id": next(value for key, value in kept.json().items() if key.endswith("id"))}
@@ -201,14 +201,14 @@ def test_a_glossary_that_is_kept_may_be_named(call: Call, http_client: httpx.Cli
         ({"inputs": [text_input(["a"] * 300)]}, "300 texts; the limit is 256", "400"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_followed_is_refused_by_name(call: Call, given: Any, says: str, status: str) -> None:
+def test_invalid_fields_are_refused_by_name(call: Call, given: Any, says: str, status: str) -> None:
     with pytest.raises(InferenceServerException) as refused:
         call("infer", **{"model_name": "tiny-en-fr", "inputs": [text_input(TEXTS)]} | given)
     assert says in refused.value.message()
     assert refused.value.status() == status
 
 
-def test_what_is_not_there_is_told_by_its_path_or_name(call: Call) -> None:
+def test_unknown_paths_and_models_are_named(call: Call) -> None:
     assert not call("is_model_ready", "big")
     assert not call("is_model_ready", "tiny-en-fr", "2")
     for method, given, says in (
@@ -224,7 +224,7 @@ def test_what_is_not_there_is_told_by_its_path_or_name(call: Call) -> None:
         assert refused.value.status() == "404"
 
 
-def test_headers_that_an_earlier_request_has_written_into_are_told(address: str) -> None:
+def test_headers_of_an_earlier_request_are_refused(address: str) -> None:
     headers = {"Authorization": "Bearer any"}
     with tritonclient.http.InferenceServerClient(address.removeprefix("http://")) as client:
         for text in ("a", "a" * 200):  # shorter and longer than what is in the header
@@ -235,7 +235,7 @@ def test_headers_that_an_earlier_request_has_written_into_are_told(address: str)
 
 
 def binary(elements: bytes, head: dict[str, Any] | None = None, **changes: Any) -> tuple[bytes, dict[str, str]]:
-    """A body with binary texts, and its headers."""
+    """Return a body with binary texts, and its headers."""
     tensor = {"name": "text_input", "shape": [1], "datatype": "BYTES",
               "parameters": {"binary_data_size": len(elements)}} | changes  # fmt: skip
     begin = json.dumps({"inputs": [tensor]} | (head or {})).encode()
@@ -280,7 +280,7 @@ def test_json_may_be_flat_or_nested_and_has_no_header(http_client: httpx.Client,
     assert text_output.keys() == score.keys() == {"name", "datatype", "shape", "data"}
 
 
-def test_null_says_what_is_said_by_nothing(http_client: httpx.Client) -> None:
+def test_null_means_the_default(http_client: httpx.Client) -> None:
     tensor = {"name": "text_input", "shape": [1], "datatype": "BYTES", "data": ["a"]}
     nothing = {"id": None, "parameters": None, "outputs": None}
     answers = [
@@ -357,7 +357,7 @@ def test_generate_takes_one_text(http_client: httpx.Client) -> None:
     assert (refused.status_code, refused.json()) == (400, {"error": "`text_input` must be a valid string"})
 
 
-def test_a_path_that_may_have_been_meant_for_another_interface_has_both_words(http_client: httpx.Client) -> None:
+def test_an_unknown_path_is_answered_for_deepls_clients_too(http_client: httpx.Client) -> None:
     says = "Nothing is at /v2/nowhere"
     answer = http_client.get("/v2/nowhere")
     assert (answer.status_code, answer.json()) == (404, {"error": says, "message": says})
@@ -371,7 +371,7 @@ def test_a_path_that_may_have_been_meant_for_another_interface_has_both_words(ht
     assert "PUT" in wrong_method.json()["error"]
 
 
-def test_keys_are_asked_for_but_by_health(listen: Listen) -> None:
+def test_every_route_but_health_needs_a_key(listen: Listen) -> None:
     host = listen(api_keys="one").removeprefix("http://")
     with tritonclient.http.InferenceServerClient(host) as client:
         assert client.is_server_live()
