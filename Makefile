@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 TRAIN = $(BIN)/python -m model train $(if $(DATA),--data $(DATA))
 MODELS := $(notdir $(wildcard artifacts/*))
 # ONNX Runtime for this machine: the CPU's is a tenth as large as the one with CUDA's libraries.
@@ -12,16 +13,19 @@ TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format export model train bench gpu lecture docs screenshots lock clean
+.PHONY: help serve test test-fast check format export model train bench gpu lecture docs screenshots lock clean
 
 help: ## Show this help.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
 
 serve: $(VENV)/serve.installed ## Serve the shipped models on http://127.0.0.1:8000 (installs without torch).
 	$(BIN)/python -m service
 
-test: $(VENV)/dev.installed ## Run the tests, three at a time: on two cores, as many of them wait for processes.
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+test: $(VENV)/dev.installed ## Run all tests, three at a time: on two cores, as many of them wait for processes.
+	$(PYTEST) --numprocesses 3 $(if $(CI),--durations 30)
+
+test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no browser and are not slow: one to two minutes on two cores.
+	$(PYTEST) --numprocesses 2 -m 'not process and not browser and not slow'
 
 check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.
 	$(BIN)/ruff check .

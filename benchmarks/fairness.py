@@ -13,20 +13,19 @@ from typing import Any
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.texts import load_sentences
 from service.base.artifact import read_artifacts
-from service.base.contract import About
+from service.base.contract import ModelInfo
 from service.base.log import Log
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.beam_search import Search
-from service.engine.computation import Computation
-from service.engine.engine import ContinuousEngine
+from service.engine.engine import Computation, ContinuousEngine
 from service.engine.scheduler import Scheduler, Sequence
 from service.models.loading import ArtifactSource
 from service.text.tokenization import Tokenizer
 from service.workers.on_demand import Engines
 from service.workers.pool import Pool
 from service.workers.remote_loader import RemoteLoader
-from service.workers.remote_worker import RemoteLoop
+from service.workers.remote_worker import RemoteWorker
 
 SLOW = "slow"
 ENCODE_S, STEP_S = 0.4, 0.04
@@ -45,8 +44,8 @@ class WithSlowModel(ArtifactSource):
     def models(self) -> list[str]:
         return [*super().models, SLOW]
 
-    def about(self, model: str) -> About:
-        return About("cpu", (f"{SLOW}/greedy",), 0) if model == SLOW else super().about(model)
+    def model_info(self, model: str) -> ModelInfo:
+        return ModelInfo("cpu", (f"{SLOW}/greedy",), 0) if model == SLOW else super().model_info(model)
 
     def load(self, model: str, alone: bool) -> Engines:
         if model != SLOW:
@@ -94,7 +93,7 @@ def measure() -> dict[str, float]:
 
 async def _measure(name: str, loader: RemoteLoader, sources: list[list[int]]) -> dict[str, float]:
     metrics = Metrics()
-    loops = [RemoteLoop(path, metrics.count) for path in loader.paths]
+    loops = [RemoteWorker(path, metrics.count) for path in loader.paths]
     for loop in loops:
         loop.start()
     small: Pool[Search] = Pool(f"{name}/greedy", loops, metrics.of_task("translation"))

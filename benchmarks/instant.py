@@ -14,8 +14,7 @@ from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.servers import Server, Variant, variants
 from benchmarks.texts import load_sentences
 from service.engine.beam_search import Hypothesis, Search
-from service.engine.computation import OnePass
-from service.engine.engine import ContinuousEngine, Engine
+from service.engine.engine import ContinuousEngine, Engine, OnePass
 from service.engine.scheduler import Scheduler, Sequence
 from service.models.loading import ArtifactSource
 from service.server.start import main
@@ -42,7 +41,7 @@ def _instant(engine: Engine[Any]) -> Engine[Any]:
     def probe() -> Sequence[Search]:
         return Sequence([5], Search(9))
 
-    return ContinuousEngine(OnePass(answer, probe), Scheduler(engine.slots, 10**6, 10**6))
+    return ContinuousEngine(OnePass(answer, probe), Scheduler(engine.scheduler.max_rows, 10**6, 10**6))
 
 
 def measure(counts: list[int], repetitions: int) -> dict[int, list[float]]:

@@ -4,12 +4,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_S = 180
@@ -43,7 +44,7 @@ def running_service(log: Path, environment: Mapping[str, str], under: Sequence[s
     try:
         with Service(base_url=_announced_address(process, log), timeout=PATIENCE_S) as client:
             client.process_id, client.log = process.pid, log
-            _wait_until_ready(client)
+            wait_until(lambda: _is_ready(client), PATIENCE_S)
             yield client
     finally:
         process.terminate()
@@ -52,19 +53,14 @@ def running_service(log: Path, environment: Mapping[str, str], under: Sequence[s
 
 def _announced_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
     """Where the server says that it listens."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := ANNOUNCED.search(said := log.read_text(encoding="utf-8"))):
+
+    def has_announced() -> bool:
+        said = log.read_text(encoding="utf-8")
         assert process.poll() is None, f"the server ended: {said}"
-        assert time.monotonic() < deadline, f"the server never listened: {said}"
-        time.sleep(0.05)
-    return found[1]
+        return ANNOUNCED.search(said) is not None
 
-
-def _wait_until_ready(client: httpx.Client) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not _is_ready(client):
-        assert time.monotonic() < deadline, "it never became ready"
-        time.sleep(0.05)
+    wait_until(has_announced, PATIENCE_S)
+    return ANNOUNCED.findall(log.read_text(encoding="utf-8"))[0]
 
 
 def _is_ready(client: httpx.Client) -> bool:

@@ -21,8 +21,7 @@ from service.models.catalog import Catalog
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
-from service.runner.translation import TranslationRunner
+from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.workers.pool import Pool
 
 TIMEOUT_S = 600.0
@@ -110,7 +109,7 @@ def sequences_of(works: list[Work], manifest: Manifest, beam_size: int, exact: b
         Sequence(
             work.source_ids,
             Search(work.max_target_tokens, beam_size, decoding.length_penalty, beam_threshold=beam_threshold),
-            slots=beam_size,
+            n_rows=beam_size,
         )
         for work in works
     ]

@@ -23,7 +23,7 @@ from service.engine.engine import Engine
 from service.models.loading import compact_engines, fixed_engines
 from service.runner.caches import HostCaches
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 
 BATCHES = (8, 64, 256)
 ENGINES = {"compact": compact_engines, "fixed": fixed_engines}
@@ -120,8 +120,8 @@ def translated(
     """Return the answers and their seconds."""
     sequences = sequences_of(works, manifest, beam_size)
     start = time.perf_counter()
-    engine.add(sequences)
-    while engine.n_waiting + engine.n_running > 0:
+    engine.scheduler.add(sequences)
+    while engine.scheduler.waiting or engine.n_running:
         engine.step(lambda _: None)
     return targets_of(sequences, manifest), time.perf_counter() - start
 

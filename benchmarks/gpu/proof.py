@@ -11,7 +11,7 @@ from benchmarks.models import SHIPPED
 from service.base.artifact import read_artifacts
 from service.runner.device_graphs import COPY
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import load_session
 
 COMPANY, ALONE = 64, 32
 """Sentences in flight, and sentences that are also translated alone."""
@@ -56,7 +56,7 @@ def _placement(name: ProviderName) -> None:
         for graph in sorted(artifact.manifest.graphs):
             folder, file = graph.split("/")
             if folder == name:
-                sessions[f"{artifact.manifest.name}/{file}"] = load(artifact, provider, file)
+                sessions[f"{artifact.manifest.name}/{file}"] = load_session(artifact, provider, file)
     for graph, session in sessions.items():
         parts = session.get_provider_graph_assignment_info()
         nodes = [(part.ep_name, node.op_type) for part in parts for node in part.get_nodes()]

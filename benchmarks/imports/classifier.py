@@ -37,7 +37,7 @@ from service.base.artifact import read_artifacts
 from service.base.cores import usable_cores
 from service.runner.arrays import padded
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import load_session
 
 NAME, PART = "distilbert-sst-2", "imports_classifier"
 VOCAB_SIZE, SEED = 30_522, 20
@@ -134,7 +134,7 @@ def _attend(artifacts: Path) -> Iterator[Pass]:
 def _onnxruntime(artifacts: Path, requests: list[list[str]]) -> Pass:
     """Run one thread per core, each with its own batch, like the workers of attend."""
     (artifact,) = read_artifacts(artifacts)
-    session = load(artifact, Provider("cpu", 1), "classifier.onnx")
+    session = load_session(artifact, Provider("cpu", 1), "classifier.onnx")
     tokenizer = Tokenizer.from_file(str(artifact.path("tokenizer.json")))
     pad = artifact.manifest.special_tokens.pad
     batches = [padded([one.ids for one in tokenizer.encode_batch(texts)], pad) for texts in requests]

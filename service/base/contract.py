@@ -1,4 +1,4 @@
-"""What the engine and the tasks ask of the runner, and the answers that the engine gives."""
+"""The contract between engine, tasks and runner: array types, protocols, answers and events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Output = TypeVar("Output")
 
 FinishReason = Literal["eos", "length", "repetition"]
-"""The worst comes last."""
+"""Why a target ended; from best to worst."""
 Ints = list[int]
 Candidates = tuple[list[Ints], list[list[float]]]
 """The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
@@ -18,16 +18,16 @@ IntArray = NDArray[np.int64]
 AttentionKind = Literal["cross", "encoder", "decoder"]
 AttentionKinds = frozenset[AttentionKind]
 Matrices = dict[AttentionKind, NDArray[np.float32]]
-"""By kind: (layers, heads, rows, columns)."""
+"""Attention matrices (layers, heads, rows, columns) by kind."""
 
 Attend = Callable[[list[list[int]], list[list[int]], AttentionKinds], list[Matrices]]
-"""What each source and target attended to, without padding."""
+"""Takes sources, targets and kinds; returns the attention matrices of each pair, without padding."""
 Classify = Callable[[list[list[int]]], list[NDArray[np.float32]]]
-"""The logits of each token of each source, (S, C), without padding; (1, C) where the first token decides."""
+"""Returns the logits of each token of each source, (S, C), without padding; (1, C) if the first token decides."""
 Embed = Callable[[list[list[int]]], list[NDArray[np.float32]]]
-"""What the encoder makes of each source, (S, E), without padding."""
+"""Returns the encoder's last hidden states of each source, (S, E), without padding."""
 Project = Callable[[NDArray[np.float32]], NDArray[np.float32]]
-"""What an encoder's dense layers make of pooled states (B, D): (B, D')."""
+"""Applies an encoder's dense layers to pooled states (B, D); returns (B, D')."""
 
 
 Phase = Literal["probe", "encode", "decode"]
@@ -35,7 +35,7 @@ Phase = Literal["probe", "encode", "decode"]
 
 @dataclass(frozen=True)
 class Answer(Generic[Output]):
-    """The outputs in the order of the sequences, and where the time went."""
+    """The outputs of a request, in the order of its sequences, and how long each phase took."""
 
     outputs: list[Output]
     queue_s: float
@@ -44,13 +44,13 @@ class Answer(Generic[Output]):
 
 
 @dataclass(frozen=True)
-class About:
-    """What is known of a model before it is loaded.
+class ModelInfo:
+    """What is known about a model before it is loaded.
 
     Attributes:
-        provider: that runs it.
-        engines: their names.
-        file_bytes: of the files that are read to load it.
+        provider: the execution provider that runs the model.
+        engines: names of the model's engines.
+        file_bytes: total size of the files that are read to load the model.
     """
 
     provider: Literal["cpu", "cuda"]
@@ -60,26 +60,33 @@ class About:
 
 @dataclass(frozen=True)
 class EngineState:
-    """How an engine does: why it should get no requests now, if so, and how many sequences wait and run."""
+    """The state of an engine.
+
+    Attributes:
+        unready_reason: why the engine should get no requests now; None if it is ready.
+        n_waiting, n_running: numbers of sequences.
+        max_rows: most decoder rows that run at once; 0 while the model is not loaded.
+    """
 
     unready_reason: str | None
     n_waiting: int
     n_running: int
-    slots: int
+    max_rows: int
 
 
-class Queued(NamedTuple):
-    """A request, or the part of it that one loop has, waited for so many seconds."""
+class QueueWait(NamedTuple):
+    """How long a request, or the part of it that one worker has, waited in the queue."""
 
     seconds: float
 
 
-class Passed(NamedTuple):
-    """A forward pass succeeded.
+class ForwardPass(NamedTuple):
+    """A forward pass that succeeded.
 
     Attributes:
-        source_tokens: the length of each sequence that it read.
-        rows: of a decoder step; one more token was written for each of so many sequences.
+        source_tokens: the length of each source of an encoder pass.
+        sequences: number of sequences of a decoder step, each of which got one more token.
+        rows: number of rows of a decoder step.
     """
 
     phase: Phase
@@ -89,59 +96,61 @@ class Passed(NamedTuple):
     rows: int = 0
 
 
-Event = Queued | Passed
-"""What an engine tells metrics."""
+Event = QueueWait | ForwardPass
+"""An event that is counted in the metrics."""
 
 
 class DecoderRows(Protocol):
-    """Sources in places, and hypotheses in rows; both in use from 0 on without gaps."""
+    """Sources in places and hypotheses in rows. Places and rows in use are the first ones, without gaps."""
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
-        """Read sources, one into each place from `first_place` on."""
+        """Encode sources, one into each place from `first_place` on."""
 
     def step(
         self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
     ) -> Candidates:
-        """Feed token_ids (R) at positions (R).
+        """Run one decoder step: feed token_ids (R) at positions (R).
 
         Args:
-            rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
-            places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
+            rows_of_sources: (N, W), the rows of the source in each place, padded with any row.
+            places_of_rows: (R), the index of each row in the flattened rows_of_sources.
+            k: number of candidates of each row.
         """
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
-        """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
+        """Copy the first n_tokens of the self-attention caches of rows to other rows. No target is also a source."""
 
     def move(self, source_place: int, target_place: int) -> None:
-        """Copy a source over another one."""
+        """Copy a source from one place to another."""
 
 
 class FixedRows(Protocol):
-    """Sources in places, and hypotheses in rows. Each stays where it is until it leaves, with gaps between them."""
+    """Sources in places and hypotheses in rows. Each keeps its place or row until it leaves, so there may be gaps."""
 
     def warm_up(self) -> None:
-        """Read sources of every usual shape, since the first run of a shape takes long. Only called while no place is
+        """Encode sources of every usual shape, since the first run of a shape takes long. Only called while no place is
         in use."""
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
-        """Read sources, one into each of these places."""
+        """Encode sources, one into each of these places."""
 
     def launch(
         self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
     ) -> None:
-        """Begin to feed token_ids (R) at positions (R). Rows that are not in use are fed at position 0.
+        """Begin a decoder step: feed token_ids (R) at positions (R). Rows that are not in use are fed at position 0.
 
         Args:
-            rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
-            places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
+            rows_of_sources: (N, W), the rows of the source in each place, padded with any row.
+            places_of_rows: (R), the index of each row in the flattened rows_of_sources.
+            k: number of candidates of each row.
         """
 
     def fetch(self) -> tuple[IntArray, NDArray[np.float32]]:
-        """What the step that was launched last has found: the k most probable next tokens and their log-probabilities,
-        each (R, k). The next launch may overwrite them."""
+        """Wait for the step that was launched last, and return the k most probable next tokens and their
+        log-probabilities, each (R, k). The next launch may overwrite them."""
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
-        """Copy rows over other rows; none of these is also copied from."""
+        """Copy the self-attention caches of rows to other rows. No target is also a source."""
 
     def leave(self, places: IntArray) -> None:
-        """These places are empty from now on."""
+        """Mark places as empty."""

@@ -49,7 +49,7 @@ describes each code.
                 ├── Draining            503  draining
                 ├── Broken              503  broken
                 │   ├── Silent
-                │   └── LoopEnded
+                │   └── WorkerEnded
                 ├── NotStored           503  not_stored
                 └── NotReady            503  not_ready
 
@@ -336,11 +336,11 @@ class Broken(Unavailable):
 
 
 class Silent(Broken):
-    """A worker has not reported: it hangs and will be replaced, or the machine has slept."""
+    """A worker has not reported: it hangs and will be replaced, or the machine was suspended."""
 
 
-class LoopEnded(Broken):
-    """The process that computed for this request has died, perhaps because of it."""
+class WorkerEnded(Broken):
+    """The worker process died that computed for this request, perhaps because of it."""
 
 
 class NotStored(Unavailable):

@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 
 from service import __version__
-from service.base.contract import Event, Phase, Queued
+from service.base.contract import Event, Phase, QueueWait
 from service.base.errors import Broken, Draining, QueueFull, Starting
 
 # Without this, every series has a second one with the time of its creation.
@@ -197,7 +197,7 @@ class TaskMetrics:
 
     def count(self, event: Event) -> None:
         """Count an event of an engine."""
-        if isinstance(event, Queued):
+        if isinstance(event, QueueWait):
             self._queue_seconds.observe(event.seconds)
             return
         self._inference_seconds[event.phase].observe(event.seconds)

@@ -1,7 +1,7 @@
-"""Many sequences through one computation: continuous batching without thread, lock or future.
+"""Engines: many sequences through one computation by continuous batching, without thread, lock or future.
 
-An engine repeats one step: admit newcomers, read them, advance all that run by one token, let go of those that are
-finished. A loop calls it, and gives each request its answer.
+An engine repeats one step: admit newcomers, encode them, advance all running sequences by one token, release those that
+are finished. A loop calls the steps, and gives each request its answer.
 """
 
 import logging
@@ -9,37 +9,55 @@ import time
 from collections.abc import Callable, Collection
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from service.base.contract import Passed
-from service.engine.computation import Computation
+from service.base.contract import ForwardPass
 from service.engine.scheduler import Scheduler, Sequence
 
 logger = logging.getLogger(__name__)
 
 Output = TypeVar("Output")
-Result = TypeVar("Result")
+
+
+class Computation(Protocol[Output]):
+    """Forward passes over running sequences, each in its place. `sequence.state` holds the state of a sequence.
+
+    Any call may raise, and the next one must still work.
+    """
+
+    def warm_up(self) -> None:
+        """Run one real forward pass; only called while nothing runs."""
+
+    def prefill(self, first_place: int, sequences: list[Sequence[Output]], /) -> None:
+        """Encode the sources, one into each place from `first_place` on; this may finish sequences."""
+
+    def step(self, running: list[Sequence[Output]], /) -> int:
+        """Advance running[i], which is in place i, by one token; this may finish sequences. Return the number of rows
+        of the pass."""
+
+    def move(self, source_place: int, target_place: int, sequence: Sequence[Output], /) -> None:
+        """Copy the state of a sequence from its place to another place."""
 
 
 class Admitted(NamedTuple, Generic[Output]):
-    """These wait no longer: from now on a failed step fails them."""
+    """These sequences wait no longer: from now on a failed step fails them."""
 
     sequences: list[Sequence[Output]]
 
 
 class Ran(NamedTuple, Generic[Output]):
-    """A forward pass succeeded, for these sequences."""
+    """A forward pass succeeded for these sequences."""
 
-    passed: Passed
+    forward_pass: ForwardPass
     sequences: list[Sequence[Output]]
 
 
 class Finished(NamedTuple, Generic[Output]):
-    """These have their outputs, and have left."""
+    """These sequences have their outputs and have left the engine."""
 
     sequences: list[Sequence[Output]]
 
 
 class Failed(NamedTuple, Generic[Output]):
-    """A forward pass, or what is around it, raised; these have left without outputs."""
+    """A forward pass, or the code around it, raised; these sequences have left the engine without outputs."""
 
     sequences: list[Sequence[Output]]
     error: Exception
@@ -47,46 +65,39 @@ class Failed(NamedTuple, Generic[Output]):
 
 Outcome = Admitted[Output] | Ran[Output] | Finished[Output] | Failed[Output]
 
-Tell = Callable[[Outcome[Output]], None]
-"""Takes what happens, as it happens; it may cancel sequences meanwhile."""
+OnOutcome = Callable[[Outcome[Output]], None]
+"""Is called with each outcome of a step, immediately; it may cancel sequences."""
 
 
 class Engine(Protocol[Output]):
-    """What a loop steps."""
+    """The engine that a loop steps. New sequences are added to its scheduler."""
+
+    scheduler: Scheduler[Output]
 
     @property
-    def slots(self) -> int:
-        """Most decoder rows, or sequences of one pass, that run at once."""
-
-    @property
-    def n_waiting(self) -> int: ...
-
-    @property
-    def n_running(self) -> int: ...
-
-    def add(self, sequences: list[Sequence[Output]]) -> None:
-        """Let the sequences of one request wait, all or none.
-
-        Raises:
-            QueueFull: with the numbers.
-        """
+    def n_running(self) -> int:
+        """Number of sequences that run."""
 
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
-        """Forget sequences, wherever they are; those that are unknown do not matter."""
+        """Forget sequences, whether they wait or run; unknown ones are ignored."""
 
-    def step(self, tell: Tell[Output]) -> None:
-        """Do a little, and tell what happened. Every sequence that was added, and is not cancelled, is told as finished
-        or failed once; nothing is raised."""
+    def step(self, on_outcome: OnOutcome[Output]) -> bool:
+        """Advance the work a little, and report each outcome. Every sequence that was added and is not cancelled is
+        reported once, as finished or failed; nothing is raised.
 
-    def probe(self) -> Passed:
-        """Prove the computation by a forward pass; only called while nothing runs. It may raise."""
+        Returns:
+            Whether work is left.
+        """
+
+    def probe(self) -> ForwardPass:
+        """Prove by a forward pass that the computation works. Only called while nothing runs; it may raise."""
 
 
 class ContinuousEngine(Generic[Output]):
-    """An engine that keeps the places in use compact: rows are what a step costs on a CPU.
+    """An `Engine` that keeps the places in use without gaps: on a CPU the cost of a step is its number of rows.
 
     Args:
-        clock: monotonic seconds.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -99,115 +110,129 @@ class ContinuousEngine(Generic[Output]):
         self.scheduler = scheduler
         self._clock = clock
         self._entering: set[Sequence[Output]] = set()
-        """Admitted in this step, and not read yet."""
+        """Sequences that were admitted in this step and are not encoded yet."""
         self._leaving: set[Sequence[Output]] = set()
-        """Cancelled while they ran: the next step frees their places."""
-
-    @property
-    def slots(self) -> int:
-        return self.scheduler.slots
-
-    @property
-    def n_waiting(self) -> int:
-        return len(self.scheduler.waiting)
+        """Sequences that are cancelled or finished, and whose places are still to be freed."""
 
     @property
     def n_running(self) -> int:
         return len(self.scheduler.running)
-
-    def add(self, sequences: list[Sequence[Output]]) -> None:
-        self.scheduler.add(sequences)
 
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         self.scheduler.withdraw(sequences)
         self._entering.difference_update(sequences)
         self._leaving.update(sequences)
 
-    def step(self, tell: Tell[Output]) -> None:
+    def step(self, on_outcome: OnOutcome[Output]) -> bool:
+        scheduler = self.scheduler
         try:
-            self._let_go()
-            admitted = self.scheduler.admit()
-            self._entering.update(admitted)
-            if admitted:
-                tell(Admitted(admitted))
-            for batch in self.scheduler.batches(admitted):
-                read_newcomers(self._read, batch, self._entering, tell)
-                self._finish(tell)
-            running = self.scheduler.running
-            if running:
-                rows, seconds = timed(self._clock, self.computation.step, running)
-                tell(Ran(Passed("decode", seconds, sequences=len(running), rows=rows), running))
-                self._finish(tell)
+            if self._leaving:
+                self._release(on_outcome)
+            if admitted := scheduler.admit():
+                self._entering.update(admitted)
+                on_outcome(Admitted(admitted))
+                for batch in scheduler.batches(admitted):
+                    prefill_newcomers(self._prefill, batch, self._entering, on_outcome, self._clock)
+                    self._release(on_outcome)
+            if running := scheduler.running:
+                began = self._clock()
+                rows = self.computation.step(running)
+                seconds = self._clock() - began
+                on_outcome(Ran(ForwardPass("decode", seconds, sequences=len(running), rows=rows), running))
+                self._release(on_outcome)
         except Exception as error:
             logger.exception("a step failed")
-            # Where nothing ran, those that wait have failed: they would make the next step fail too.
-            failed = [*self._entering, *self.scheduler.running] or [*self.scheduler.waiting]
-            untold = [sequence for sequence in failed if sequence not in self._leaving]
+            # If nothing ran, the waiting sequences fail: they would make the next step fail too.
+            failed = [*self._entering, *scheduler.running] or [*scheduler.waiting]
+            unreported = [sequence for sequence in failed if sequence not in self._leaving]
             self._entering.clear()
             self._leaving.clear()
-            self.scheduler.running.clear()
-            self.scheduler.withdraw(failed)
-            tell(Failed(untold, error))
+            scheduler.running.clear()
+            scheduler.withdraw(failed)
+            on_outcome(Failed(unreported, error))
+        return bool(scheduler.waiting or scheduler.running)
 
-    def probe(self) -> Passed:
-        _, seconds = timed(self._clock, self.computation.warm_up)
-        return Passed("probe", seconds)
+    def probe(self) -> ForwardPass:
+        began = self._clock()
+        self.computation.warm_up()
+        return ForwardPass("probe", self._clock() - began)
 
-    def _read(self, sequences: list[Sequence[Output]]) -> float:
-        _, seconds = timed(self._clock, self.computation.prefill, len(self.scheduler.running), sequences)
-        self.scheduler.start(sequences)
-        return seconds
+    def _prefill(self, sequences: list[Sequence[Output]]) -> None:
+        self.computation.prefill(len(self.scheduler.running), sequences)
+        self.scheduler.running.extend(sequences)
 
-    def _finish(self, tell: Tell[Output]) -> None:
+    def _release(self, on_outcome: OnOutcome[Output]) -> None:
+        """Free the places of sequences that are finished or cancelled, and report the finished ones."""
         finished = [sequence for sequence in self.scheduler.running if sequence.finished]
-        if finished:
-            self._leaving.update(finished)
-            try:
-                self._let_go()
-            finally:
-                tell(Finished(finished))
-
-    def _let_go(self) -> None:
-        """Free the places of those that leave."""
-        if self._leaving:
-            for source_place, target_place, sequence in self.scheduler.evict(self._leaving):
-                self.computation.move(source_place, target_place, sequence)
-            self._leaving.clear()
+        self._leaving.update(finished)
+        try:
+            if self._leaving:
+                self.scheduler.evict(self._leaving, self.computation.move)
+                self._leaving.clear()
+        finally:
+            if finished:
+                on_outcome(Finished(finished))
 
 
-def read_newcomers(
-    read: Callable[[list[Sequence[Output]]], float],
+def prefill_newcomers(
+    prefill: Callable[[list[Sequence[Output]]], None],
     sequences: list[Sequence[Output]],
     entering: set[Sequence[Output]],
-    tell: Tell[Output],
+    on_outcome: OnOutcome[Output],
+    clock: Callable[[], float],
 ) -> None:
-    """Start newcomers. If that fails they are read again one by one, so that one bad sequence fails alone.
+    """Encode newcomers. If that fails, encode them again one by one, so that one bad sequence fails alone.
 
     Args:
-        read: reads them in one pass; the seconds that it takes.
-        entering: those admitted and not read yet; who is not among them any more is left out.
+        prefill: encodes sequences in one pass.
+        entering: the sequences that were admitted and are not encoded yet; others are skipped.
     """
     sequences = [sequence for sequence in sequences if sequence in entering]
     if not sequences:
         return
+    began = clock()
     try:
-        seconds = read(sequences)
+        prefill(sequences)
     except Exception as error:
-        logger.exception("reading %d sequences failed", len(sequences))
+        logger.exception("encoding %d sequences failed", len(sequences))
         if len(sequences) == 1:
             entering.difference_update(sequences)
-            tell(Failed(sequences, error))
+            on_outcome(Failed(sequences, error))
         else:
             for sequence in sequences:
-                read_newcomers(read, [sequence], entering, tell)
+                prefill_newcomers(prefill, [sequence], entering, on_outcome, clock)
         return
+    seconds = clock() - began
     entering.difference_update(sequences)
-    lengths = tuple(len(sequence.source_ids) for sequence in sequences)
-    tell(Ran(Passed("encode", seconds, source_tokens=lengths), sequences))
+    lengths = tuple([len(sequence.source_ids) for sequence in sequences])
+    on_outcome(Ran(ForwardPass("encode", seconds, source_tokens=lengths), sequences))
 
 
-def timed(clock: Callable[[], float], run: Callable[..., Result], *arguments: object) -> tuple[Result, float]:
-    """What a call returns, and how many seconds it took."""
-    began = clock()
-    result = run(*arguments)
-    return result, clock() - began
+RunPass = Callable[[list[Sequence[Output]]], None]
+"""Runs one forward pass that does all work of some sequences, and fills in their outputs."""
+
+
+class OnePass(Generic[Output]):
+    """The computation of sequences that a single forward pass finishes.
+
+    Args:
+        new_probe: returns a sequence with which to prove that the pass works.
+    """
+
+    def __init__(self, run: RunPass[Output], new_probe: Callable[[], Sequence[Output]]) -> None:
+        self._run = run
+        self._new_probe = new_probe
+
+    def warm_up(self) -> None:
+        self._run([self._new_probe()])
+
+    def prefill(self, _first_place: int, sequences: list[Sequence[Output]]) -> None:
+        self._run(sequences)
+        for sequence in sequences:
+            sequence.finished = True
+
+    def step(self, _running: list[Sequence[Output]]) -> int:
+        raise AssertionError("a single pass has no steps: prefill finishes its sequences")
+
+    def move(self, _source_place: int, _target_place: int, _sequence: Sequence[Output]) -> None:
+        """Do nothing: no state is kept in places."""

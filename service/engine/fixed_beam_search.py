@@ -1,10 +1,10 @@
-"""Beam search in fixed places: what `BeamSearch` finds, in arrays over all beams.
+"""Beam search in fixed places: the results of `BeamSearch`, by arrays over all beams.
 
-A sequence has a place, and as many rows as its beam is wide. A hypothesis stays in the row of its parent; where a
-parent has several children, the others get rows of the beam that nobody has, and one run copies all of these.
+A sequence has a place, and as many rows as its beam is wide. A hypothesis keeps the row of its parent. If a parent has
+several children, the others get free rows of the beam, and one run copies all of them.
 
-Legend: P beams that run, W the width of the widest, up to a power of two, k candidates of a row, R rows and N places
-that a step goes over, T tokens.
+Legend: P running beams, W width of the widest, up to a power of two, k candidates of a row, R rows and N places that a
+step runs over, T tokens.
 """
 
 from collections.abc import Collection
@@ -15,65 +15,73 @@ from numpy.typing import NDArray
 
 from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import FixedRows, IntArray
-from service.engine.beam_search import WATCHED, Hypothesis, Noted, Search, forced, noted_of, reason_of
-from service.engine.places import Booleans, Places, are_runaway, check_due, size_for, sizes_up_to, with_length
+from service.engine.beam_search import (
+    WATCHED_CANDIDATES,
+    Hypothesis,
+    Search,
+    TokenScores,
+    prefix_scores,
+    reason_of,
+    score_token,
+)
+from service.engine.places import Booleans, Places, are_runaway, check_due, smallest_size, step_sizes, with_length
 from service.engine.scheduler import Sequence
 
 WIDTHS = (2, 4, MAX_BEAM_SIZE)
-"""Of one query, attention's sums end in other bits than of several."""
+"""Widths of steps, none of them 1: for one query attention's sums end in other bits than for several."""
 
 Floats = NDArray[np.float64]
 
-Notes = list[Noted]
-"""What is noted of a hypothesis, of each of its tokens."""
+ScoreHistory = list[TokenScores]
+"""The scores of each token of a hypothesis."""
 
 
 @dataclass
-class _Candidates:
-    """The best continuations of each beam, best first: all (P, W), or twice as many where beams keep their width."""
+class _Continuations:
+    """The best continuations of each beam, best first. All arrays are (P, W), or (P, 2W) if a beam keeps its width."""
 
     totals: Floats
     tokens: IntArray
     parents: IntArray
     """Which of the beam's rows, counted from 0, each continues."""
     kept: Booleans
-    """Whether they are within the beam."""
-    noted: dict[int, list[Notes]]
-    """By place, of those that are watched for tokens, for each of these."""
+    """Whether each is within the beam."""
+    token_scores: dict[int, list[ScoreHistory]]
+    """The scores of each continuation, by place, for sequences that have `once_tokens`."""
 
 
 class FixedBeamSearch:
     """A `FixedComputation` of sequences with beams.
 
     Args:
-        n_rows: most hypotheses that run at once. There are half as many places.
+        n_rows: most hypotheses that run at once; there are half as many places.
     """
 
     def __init__(self, rows: FixedRows, n_rows: int, bos: int, eos: int, pad: int) -> None:
         self._decoder = rows
         self._bos, self._eos, self._pad = bos, eos, pad
-        self._row_sizes, self._place_sizes = sizes_up_to(n_rows), sizes_up_to(n_rows // 2)
+        self._row_sizes, self._place_sizes = step_sizes(n_rows), step_sizes(n_rows // 2)
         n_rows, n_places = self._row_sizes[-1], self._place_sizes[-1]
         self._places = Places[Search](n_places)
-        # Of each row: who has it, and what it is fed.
+        # By row: its place, its index in the beam, its next token and position.
         self._is_taken = np.zeros(n_rows, np.bool_)
         self._place_of, self._index_of = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
         self._tokens, self._positions = np.full(n_rows, pad), np.zeros(n_rows, np.int64)
         self._targets = np.zeros((n_rows, 0), np.int64)
-        """(n_rows, T): of a beam's first row the prefix, then what is written so far."""
-        # Of each place: its rows, filled up with the first, and its hypotheses, best first, in such a row each.
+        """(n_rows, T): the tokens written so far; at first a beam's first row has the prefix."""
+        # By place: its rows, padded with the first one; and for each hypothesis, best first, the index of its row.
         self._rows = np.zeros((n_places, MAX_BEAM_SIZE), np.int64)
         self._indices = np.zeros((n_places, MAX_BEAM_SIZE), np.int64)
         self._totals: Floats = np.full((n_places, MAX_BEAM_SIZE), -np.inf)
         self._beam_sizes, self._widths, self._n_best, self._lengths, self._limits, self._n_prefix, self._n_source = (
             np.zeros(n_places, np.int64) for _ in range(7)
         )
-        self._penalties, self._thresholds, self._bars = (np.zeros(n_places) for _ in range(3))
-        self._keeps_width = np.zeros(n_places, np.bool_)
-        self._watched: dict[int, list[Notes]] = {}
-        """By place, of the sequences that are watched for tokens, for each of the beam's rows."""
+        self._penalties, self._thresholds, self._ranks_to_beat = (np.zeros(n_places) for _ in range(3))
+        self._has_fixed_width = np.zeros(n_places, np.bool_)
+        self._watched: dict[int, list[ScoreHistory]] = {}
+        """The scores of each of the beam's rows, by place, for sequences that have `once_tokens`."""
         self._layout: tuple[IntArray, int, int, int] | None = None
-        """The places in use, and R, N and W, while nobody comes or goes."""
+        """The places in use, and R, N and W; None when sequences have entered or left."""
         self._is_warm = False
 
     @property
@@ -95,12 +103,12 @@ class FixedBeamSearch:
         for R in self._row_sizes[:1] if self._is_warm else self._row_sizes:
             for W in WIDTHS[:1] if self._is_warm else WIDTHS:
                 self._decoder.encode(place, [[self._eos]])
-                self._pass(R, size_for(min(R // W, self._place_sizes[-1]), self._place_sizes), W)
+                self._pass(R, smallest_size(min(R // W, self._place_sizes[-1]), self._place_sizes), W)
                 self._decoder.leave(place)
         self._is_warm = True
 
     def prefill(self, sequences: list[Sequence[Search]]) -> None:
-        places = self._places.empty(len(sequences))
+        places = self._places.first_empty(len(sequences))
         self._decoder.encode(places, [sequence.source_ids for sequence in sequences])
         for place, sequence in zip(places.tolist(), sequences, strict=True):
             self._begin(place, sequence)
@@ -108,9 +116,9 @@ class FixedBeamSearch:
     def step(self) -> tuple[int, list[Sequence[Search]]]:
         if self._layout is None:
             places = np.flatnonzero(self._places.in_use)
-            W = size_for(int(self._beam_sizes[places].max()), WIDTHS)
-            R = size_for(int(np.flatnonzero(self._is_taken)[-1]) + 1, self._row_sizes)
-            self._layout = places, R, size_for(int(places[-1]) + 1, self._place_sizes), W
+            W = smallest_size(int(self._beam_sizes[places].max()), WIDTHS)
+            R = smallest_size(int(np.flatnonzero(self._is_taken)[-1]) + 1, self._row_sizes)
+            self._layout = places, R, smallest_size(int(places[-1]) + 1, self._place_sizes), W
         places, R, N, W = self._layout
         best, log_probs = self._pass(R, N, W)
         candidates = self._select(places, W, best, log_probs)
@@ -135,7 +143,7 @@ class FixedBeamSearch:
         self._decoder.leave(places)
 
     def _begin(self, place: int, sequence: Sequence[Search]) -> None:
-        """One hypothesis, which is empty."""
+        """Put a sequence into a place, with one empty hypothesis."""
         search, n_prefix = sequence.output, len(sequence.output.prefix)
         rows = np.flatnonzero(~self._is_taken)[: search.beam_size]
         self._is_taken[rows], self._place_of[rows], self._index_of[rows] = True, place, np.arange(len(rows))
@@ -151,21 +159,22 @@ class FixedBeamSearch:
         self._lengths[place], self._n_prefix[place], self._n_source[place] = 0, n_prefix, len(sequence.source_ids)
         self._n_best[place], self._limits[place] = search.n_best, search.max_target_tokens
         self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
-        self._bars[place], self._keeps_width[place] = -np.inf, search.keeps_width
-        if search.once:
-            self._watched[place] = [[forced(search.once)] * n_prefix for _ in range(MAX_BEAM_SIZE)]
+        self._ranks_to_beat[place], self._has_fixed_width[place] = -np.inf, search.has_fixed_width
+        if search.once_tokens:
+            self._watched[place] = [[prefix_scores(search.once_tokens)] * n_prefix for _ in range(MAX_BEAM_SIZE)]
         self._layout = None
         self._places.enter(sequence, place)
 
     def _pass(self, R: int, N: int, W: int) -> tuple[IntArray, NDArray[np.float32]]:  # noqa: N803
-        """One more candidate than a beam is wide: one of the first may be the end, which no target begins with."""
+        """Run a decoder step. There is one candidate more than a beam is wide, since no target begins with end of
+        sequence."""
         places_of_rows = self._place_of[:R] * W + self._index_of[:R]
-        k = WATCHED if self._watched else W + 1
+        k = WATCHED_CANDIDATES if self._watched else W + 1
         self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:N, :W], places_of_rows, k)
         return self._decoder.fetch()
 
-    def _select(self, places: IntArray, W: int, best: IntArray, log_probs: NDArray[np.float32]) -> _Candidates:  # noqa: N803
-        """The most probable continuations of each beam, or the next token of its prefix."""
+    def _select(self, places: IntArray, W: int, best: IntArray, log_probs: NDArray[np.float32]) -> _Continuations:  # noqa: N803
+        """Return the most probable continuations of each beam, or the next token of its prefix."""
         P, every = len(places), np.arange(len(places))[:, None]
         indices, lengths = self._indices[places, :W], self._lengths[places]
         rows = self._rows[places[:, None], indices]  # (P, W)
@@ -181,7 +190,7 @@ class FixedBeamSearch:
             for j, row in enumerate(rows[i].tolist()):
                 totals[i, j, np.isin(best[row], self._written_once(place, row, int(lengths[i])))] = -np.inf
         totals = totals.reshape(P, -1)
-        n = 2 * W if self._keeps_width[places].any() else W  # half of them may have ended
+        n = 2 * W if self._has_fixed_width[places].any() else W  # half of them may end
         order = np.argsort(-totals, axis=1, kind="stable")[:, :n]
         totals, parents = totals[every, order], order // best.shape[1]
         tokens = best[rows[every, parents], order % best.shape[1]]
@@ -191,35 +200,35 @@ class FixedBeamSearch:
         if n > W:
             goes_on = tokens != self._eos
             in_full_beam = np.where(goes_on, goes_on.cumsum(axis=1) <= self._widths[places, None], kept)
-            kept = np.where(self._keeps_width[places, None], in_full_beam & (totals > -np.inf), kept)
+            kept = np.where(self._has_fixed_width[places, None], in_full_beam & (totals > -np.inf), kept)
         kept &= totals >= least[:, None]
-        if begins and len(forced := np.flatnonzero(lengths < n_prefix)):
-            first_rows = self._rows[places[forced], 0]
-            tokens[forced, 0], parents[forced, 0] = self._targets[first_rows, lengths[forced]], 0
-            totals[forced, 0], kept[forced] = 0.0, np.arange(n) == 0
-        noted = {}
+        if begins and len(in_prefix := np.flatnonzero(lengths < n_prefix)):
+            first_rows = self._rows[places[in_prefix], 0]
+            tokens[in_prefix, 0], parents[in_prefix, 0] = self._targets[first_rows, lengths[in_prefix]], 0
+            totals[in_prefix, 0], kept[in_prefix] = 0.0, np.arange(n) == 0
+        token_scores = {}
         for i, place in watched:
             length, histories = int(lengths[i]), self._watched[place]
             if length < n_prefix[i]:
-                noted[place] = histories[:W]
+                token_scores[place] = histories[:W]
                 continue
-            once = self._places.sequence(place).output.once
-            noted[place] = []
+            once = self._places.sequence(place).output.once_tokens
+            token_scores[place] = []
             for parent, at in zip(parents[i].tolist(), (order[i] % best.shape[1]).tolist(), strict=True):
                 row = int(rows[i, parent])
                 written = self._written_once(place, row, length)
                 chosen = float(log_probs[row, at])
-                missed = noted_of(once, best[row].tolist(), log_probs[row].tolist(), chosen, written.__contains__)
-                noted[place].append([*histories[int(indices[i, parent])], missed])
-        return _Candidates(totals, tokens, indices[every, parents], kept, noted)
+                missed = score_token(once, best[row].tolist(), log_probs[row].tolist(), chosen, written.__contains__)
+                token_scores[place].append([*histories[int(indices[i, parent])], missed])
+        return _Continuations(totals, tokens, indices[every, parents], kept, token_scores)
 
     def _written_once(self, place: int, row: int, length: int) -> list[int]:
-        """Which tokens that may be written once a hypothesis has."""
+        """Return the `once_tokens` that a hypothesis has written."""
         written = self._targets[row, :length].tolist()
-        return [token for token in self._places.sequence(place).output.once if token in written]
+        return [token for token in self._places.sequence(place).output.once_tokens if token in written]
 
-    def _end(self, places: IntArray, candidates: _Candidates) -> None:
-        """Take the hypotheses that have ended out of the candidates that are kept."""
+    def _end(self, places: IntArray, candidates: _Continuations) -> None:
+        """Record the hypotheses that have ended, and remove them from the kept continuations."""
         lengths, n = self._lengths[places], candidates.tokens.shape[1]
         ended = (candidates.tokens == self._eos) | (lengths >= self._limits[places])[:, None]
         due = np.flatnonzero(check_due(lengths))
@@ -235,21 +244,22 @@ class FixedBeamSearch:
             written = self._targets[self._rows[place, candidates.parents[i, j]], : length - 1].tolist()
             token_ids = [*written, int(candidates.tokens[i, j])]
             reason = reason_of(token_ids, self._eos, search.max_target_tokens)
-            noted = candidates.noted[place][j] if place in candidates.noted else ()
-            search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason, noted))
-            self._bars[place] = search.bar()
-            self._widths[place] -= not search.keeps_width
+            token_scores = candidates.token_scores[place][j] if place in candidates.token_scores else ()
+            search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason, token_scores))
+            self._ranks_to_beat[place] = search.rank_to_beat()
+            self._widths[place] -= not search.has_fixed_width
         candidates.kept &= ~ended
 
-    def _go_on(self, places: IntArray, candidates: _Candidates) -> list[Sequence[Search]]:
-        """Give the candidates that live on their rows. Returns the sequences of which none does."""
-        P, W = len(places), size_for(int(self._beam_sizes[places].max()), WIDTHS)
+    def _go_on(self, places: IntArray, candidates: _Continuations) -> list[Sequence[Search]]:
+        """Give live continuations their rows. Return the sequences that have none."""
+        P, W = len(places), smallest_size(int(self._beam_sizes[places].max()), WIDTHS)
         every, lengths = np.arange(P)[:, None], self._lengths[places]
         order = np.argsort(~candidates.kept, axis=1, kind="stable")[:, :W]
         live = candidates.kept[every, order]
         totals, parents = candidates.totals[every, order], candidates.parents[every, order]
         tokens = candidates.tokens[every, order]
-        live &= (live[:, 0] & (totals[:, 0] / lengths ** self._penalties[places] > self._bars[places]))[:, None]
+        ranks = totals[:, 0] / lengths ** self._penalties[places]
+        live &= (live[:, 0] & (ranks > self._ranks_to_beat[places]))[:, None]
 
         indices = self._indices_of_children(parents, live, self._beam_sizes[places])
         rows = self._rows[places[:, None], indices]
@@ -258,9 +268,9 @@ class FixedBeamSearch:
             sources, targets = self._rows[places[:, None], parents][moved], rows[moved]
             self._decoder.copy(sources, targets)
             self._targets[targets] = self._targets[sources]
-        for i, place in enumerate(places.tolist() if candidates.noted else ()):
-            for j in np.flatnonzero(live[i]).tolist() if place in candidates.noted else ():
-                self._watched[place][indices[i, j]] = candidates.noted[place][order[i, j]]
+        for i, place in enumerate(places.tolist() if candidates.token_scores else ()):
+            for j in np.flatnonzero(live[i]).tolist() if place in candidates.token_scores else ():
+                self._watched[place][indices[i, j]] = candidates.token_scores[place][order[i, j]]
         at = np.broadcast_to(lengths[:, None], (P, W))[live]
         self._tokens.fill(self._pad)
         self._positions.fill(0)
@@ -274,8 +284,8 @@ class FixedBeamSearch:
 
     @staticmethod
     def _indices_of_children(parents: IntArray, live: Booleans, beam_sizes: IntArray) -> IntArray:
-        """Which of its beam's rows each child gets (P, W): the first of those with one parent gets its row, the others
-        get those that are left."""
+        """Return which of its beam's rows each child gets (P, W): the first child of a parent gets the parent's row,
+        the others get free rows."""
         P, W = parents.shape
         every = np.arange(P)
         taken = np.arange(W) >= beam_sizes[:, None]

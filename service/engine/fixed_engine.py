@@ -1,7 +1,7 @@
-"""Many sequences through one computation on a device: each stays in the place that it was given.
+"""The engine for a device: each sequence keeps the place that it was given.
 
-On a device a step of many rows takes little longer than one of few. So a finished sequence leaves its place empty,
-steps go over all places, and newcomers enter many at a time: reading some takes as long as several steps.
+On a device a step of many rows takes little longer than a step of few. So a finished sequence leaves its place empty,
+steps run over all places, and newcomers enter many at a time: an encoder pass takes as long as several steps.
 """
 
 import logging
@@ -9,57 +9,57 @@ import time
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
-from service.base.contract import Passed
-from service.engine.engine import Admitted, Failed, Finished, Ran, Tell, read_newcomers, timed
+from service.base.contract import ForwardPass
+from service.engine.engine import Admitted, Failed, Finished, OnOutcome, Ran, prefill_newcomers
 from service.engine.scheduler import Scheduler, Sequence
 
 logger = logging.getLogger(__name__)
 
 Output = TypeVar("Output")
 
-NEWCOMERS_SHARE = 1.0
-"""Newcomers enter where they take so many times the slots of those that run, or more. With a queue that never ends,
-half of the places are empty then: the best of what was tried on a GPU, with 64 places."""
+MIN_NEWCOMERS_SHARE = 1.0
+"""Newcomers enter if they take at least this many times the rows in use. With a queue that never empties, half of the
+places are then empty: the best of the values tried on a GPU with 64 places."""
 
-MOST_STEPS_WAITED = 32
-"""Steps after which those enter that can, however few: reading them takes as long as about five."""
+MAX_STEPS_WAITED = 32
+"""After this many steps newcomers enter, however few they are: encoding them takes as long as about five steps."""
 
 
 class FixedComputation(Protocol[Output]):
-    """Forward passes over sequences that stay in their places. Any call may raise, and the next one must still work."""
+    """Forward passes over sequences that keep their places. Any call may raise, and the next one must still work."""
 
     @property
     def running(self) -> Collection[Sequence[Output]]:
-        """Those that are in a place."""
+        """The sequences that have a place."""
 
     @property
     def n_free(self) -> int:
-        """How many places are empty."""
+        """Number of empty places."""
 
     @property
     def n_rows(self) -> int:
-        """Rows that are taken."""
+        """Number of rows in use."""
 
     def warm_up(self) -> None:
-        """One real forward pass, the first time one of each usual shape; only called while nothing runs."""
+        """Run one real forward pass, the first time one of each usual shape; only called while nothing runs."""
 
     def prefill(self, sequences: list[Sequence[Output]], /) -> None:
-        """Read sources into empty places."""
+        """Encode sources into empty places."""
 
     def step(self) -> tuple[int, list[Sequence[Output]]]:
-        """Advance all that run by one token. Returns the rows of the pass, and those that are finished and have left
-        their places."""
+        """Advance all running sequences by one token. Return the number of rows of the pass, and the sequences that are
+        finished and have left their places."""
 
     def evict(self, sequences: Collection[Sequence[Output]], /) -> None:
-        """Empty the places of sequences; those that have none do not matter."""
+        """Empty the places of sequences; those without a place are ignored."""
 
 
 class FixedEngine(Generic[Output]):
-    """An `Engine` of such a computation.
+    """An `Engine` of a `FixedComputation`.
 
     Args:
-        scheduler: keeps those that wait alone.
-        clock: monotonic seconds.
+        scheduler: the queue of waiting sequences; the computation keeps those that run.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -72,72 +72,60 @@ class FixedEngine(Generic[Output]):
         self.scheduler = scheduler
         self._clock = clock
         self._entering: set[Sequence[Output]] = set()
-        """Admitted in this step, and not read yet."""
+        """Sequences that were admitted in this step and are not encoded yet."""
         self._steps_waited = 0
-        """By the next in line."""
-
-    @property
-    def slots(self) -> int:
-        return self.scheduler.slots
-
-    @property
-    def n_waiting(self) -> int:
-        return len(self.scheduler.waiting)
+        """How many steps the next in line has waited."""
 
     @property
     def n_running(self) -> int:
         return len(self.computation.running)
-
-    def add(self, sequences: list[Sequence[Output]]) -> None:
-        self.scheduler.add(sequences)
 
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         self.scheduler.withdraw(sequences)
         self._entering.difference_update(sequences)
         self.computation.evict(sequences)
 
-    def step(self, tell: Tell[Output]) -> None:
+    def step(self, on_outcome: OnOutcome[Output]) -> bool:
+        computation = self.computation
         try:
-            admitted = self._admit()
-            if admitted:
+            if admitted := self._admit():
                 self._entering.update(admitted)
-                tell(Admitted(admitted))
-                read_newcomers(self._read, admitted, self._entering, tell)
-            running = [*self.computation.running]
-            if running:
-                (rows, finished), seconds = timed(self._clock, self.computation.step)
-                tell(Ran(Passed("decode", seconds, sequences=len(running), rows=rows), running))
+                on_outcome(Admitted(admitted))
+                prefill_newcomers(computation.prefill, admitted, self._entering, on_outcome, self._clock)
+            if running := [*computation.running]:
+                began = self._clock()
+                rows, finished = computation.step()
+                seconds = self._clock() - began
+                on_outcome(Ran(ForwardPass("decode", seconds, sequences=len(running), rows=rows), running))
                 if finished:
-                    tell(Finished(finished))
+                    on_outcome(Finished(finished))
         except Exception as error:
             logger.exception("a step failed")
-            # Where nothing ran, those that wait have failed: they would make the next step fail too.
-            failed = [*self._entering, *self.computation.running] or [*self.scheduler.waiting]
+            # If nothing ran, the waiting sequences fail: they would make the next step fail too.
+            failed = [*self._entering, *computation.running] or [*self.scheduler.waiting]
             self._entering.clear()
-            self.computation.evict(failed)
+            computation.evict(failed)
             self.scheduler.withdraw(failed)
-            tell(Failed(failed, error))
+            on_outcome(Failed(failed, error))
+        return bool(self.scheduler.waiting or computation.running)
 
-    def probe(self) -> Passed:
-        _, seconds = timed(self._clock, self.computation.warm_up)
-        return Passed("probe", seconds)
+    def probe(self) -> ForwardPass:
+        began = self._clock()
+        self.computation.warm_up()
+        return ForwardPass("probe", self._clock() - began)
 
     def _admit(self) -> list[Sequence[Output]]:
-        """Take from the waiting what fits, if that is worth a pass."""
+        """Remove the sequences that fit from the queue, if they are worth an encoder pass."""
         waiting = self.scheduler.waiting
         if not waiting:
             self._steps_waited = 0
             return []
         in_use, n_places = self.computation.n_rows, self.computation.n_free
-        free = self.slots - in_use
-        entering = min(free, waiting[0].slots * min(len(waiting), n_places))
-        enough = entering >= NEWCOMERS_SHARE * in_use or self._steps_waited >= MOST_STEPS_WAITED
-        if free < waiting[0].slots or n_places == 0 or not enough:
+        free = self.scheduler.max_rows - in_use
+        entering = min(free, waiting[0].n_rows * min(len(waiting), n_places))
+        is_enough = entering >= MIN_NEWCOMERS_SHARE * in_use or self._steps_waited >= MAX_STEPS_WAITED
+        if free < waiting[0].n_rows or n_places == 0 or not is_enough:
             self._steps_waited += 1
             return []
         self._steps_waited = 0
         return self.scheduler.take(free, most=n_places)
-
-    def _read(self, sequences: list[Sequence[Output]]) -> float:
-        _, seconds = timed(self._clock, self.computation.prefill, sequences)
-        return seconds

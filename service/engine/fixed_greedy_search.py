@@ -1,6 +1,6 @@
-"""Greedy search in fixed places: what `GreedySearch` finds, in arrays over all places. Place i is row i.
+"""Greedy search in fixed places: the results of `GreedySearch`, by arrays over all places. Place i is row i.
 
-Legend: R places that a step goes over, N those in use, T tokens.
+Legend: R places that a step runs over, N places in use, T tokens.
 """
 
 from collections.abc import Collection
@@ -8,29 +8,30 @@ from collections.abc import Collection
 import numpy as np
 
 from service.base.contract import FixedRows, IntArray
-from service.engine.beam_search import WATCHED, Hypothesis, Noted, Search, forced, reason_of
+from service.engine.beam_search import WATCHED_CANDIDATES, Hypothesis, Search, TokenScores, prefix_scores, reason_of
 from service.engine.greedy_search import chosen_once
-from service.engine.places import Places, are_runaway, check_due, size_for, sizes_up_to, with_length
+from service.engine.places import Places, are_runaway, check_due, smallest_size, step_sizes, with_length
 from service.engine.scheduler import Sequence
 
 K = 2
-"""Candidates of each row: the second for where the first would end an empty target. There are more where a sequence is
-watched for tokens."""
+"""Number of candidates of each row: the second replaces end of sequence at the beginning of a target. There are more if
+a running sequence has `once_tokens`."""
 
 
 class FixedGreedySearch:
     """A `FixedComputation` of sequences with a beam of one.
 
     Args:
-        places: most that run at once; as many rows.
-        ahead: whether a step is launched before the last one is looked at, so that the device works meanwhile.
+        places: most sequences that run at once; there are as many rows.
+        ahead: whether a step is launched before the results of the last one are used, so that the device computes
+            meanwhile.
     """
 
     def __init__(self, rows: FixedRows, places: int, bos: int, eos: int, pad: int, ahead: bool = False) -> None:
         self._decoder = rows
         self._ahead = ahead
         self._bos, self._eos, self._pad = bos, eos, pad
-        self._sizes = sizes_up_to(places)
+        self._sizes = step_sizes(places)
         places = self._sizes[-1]
         self._places = Places[Search](places)
         self._own = np.arange(places)
@@ -38,13 +39,13 @@ class FixedGreedySearch:
         self._limits, self._n_prefix, self._n_source = (np.zeros(places, np.int64) for _ in range(3))
         self._log_probs = np.zeros(places)
         self._targets = np.zeros((places, 0), np.int64)
-        """(places, T): the prefix, then what is written so far."""
+        """(places, T): the prefix, then the tokens written so far."""
         self._fed: IntArray | None = None
-        """The places that were in use when the step was launched that is not looked at yet."""
-        self._watched: dict[int, list[Noted]] = {}
-        """By place, of the sequences that are watched for tokens."""
+        """The places that were in use when the current step was launched; None if its results have been used."""
+        self._watched: dict[int, list[TokenScores]] = {}
+        """The token scores, by place, of the sequences that have `once_tokens`."""
         self._has_changed = np.zeros(places, np.bool_)
-        """Whose place has been left since then, perhaps for somebody else."""
+        """Whether the sequence has left the place since the launch, perhaps for another one."""
         self._is_warm = False
 
     @property
@@ -71,7 +72,7 @@ class FixedGreedySearch:
         self._is_warm = True
 
     def prefill(self, sequences: list[Sequence[Search]]) -> None:
-        places = self._places.empty(len(sequences))
+        places = self._places.first_empty(len(sequences))
         self._decoder.encode(places, [sequence.source_ids for sequence in sequences])
         for place, sequence in zip(places.tolist(), sequences, strict=True):
             search, prefix = sequence.output, sequence.output.prefix
@@ -80,8 +81,8 @@ class FixedGreedySearch:
             self._limits[place], self._n_prefix[place] = search.max_target_tokens, len(prefix)
             self._n_source[place], self._log_probs[place] = len(sequence.source_ids), 0.0
             self._tokens[place], self._positions[place] = self._bos, 0
-            if search.once:
-                self._watched[place] = [forced(search.once)] * len(prefix)
+            if search.once_tokens:
+                self._watched[place] = [prefix_scores(search.once_tokens)] * len(prefix)
             self._places.enter(sequence, place)
 
     def step(self) -> tuple[int, list[Sequence[Search]]]:
@@ -99,7 +100,7 @@ class FixedGreedySearch:
             raise FloatingPointError("the decoder's log-probabilities are not numbers")
         chooses = positions >= n_prefix
         is_first = positions == n_prefix
-        is_empty = is_first & (best[:, 0] == self._eos)  # which a translation never is
+        is_empty = is_first & (best[:, 0] == self._eos)  # a translation is never empty
         choice = self._own[: len(places)], is_empty.astype(np.int64)
         for i in (
             np.flatnonzero([place in self._watched for place in places.tolist()] & chooses) if self._watched else ()
@@ -126,32 +127,32 @@ class FixedGreedySearch:
         self._decoder.leave(places)
 
     def _launch(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
-        """Feed tokens at positions, both by place, to these places, which are in use."""
-        own = self._own[: size_for(int(places[-1]) + 1, self._sizes)]
-        self._decoder.launch(tokens[own], positions[own], own[:, None], own, WATCHED if self._watched else K)
+        """Launch a step of these places, which are in use. Tokens and positions are by place."""
+        own = self._own[: smallest_size(int(places[-1]) + 1, self._sizes)]
+        self._decoder.launch(tokens[own], positions[own], own[:, None], own, WATCHED_CANDIDATES if self._watched else K)
         self._fed = places
         self._has_changed.fill(False)
 
     def _launch_ahead(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
-        """Begin the next step before it is known who has ended: those do a step for nothing, whose result is dropped.
-        Those that are as long as they may be do not go on."""
+        """Launch the next step before it is known which sequences have ended; the results of those are dropped. Those
+        of maximum length are fed padding."""
         fed, at = np.full_like(self._tokens, self._pad), np.zeros_like(self._positions)
         fed[places], at[places] = tokens, np.where(positions < self._limits[places], positions, 0)
         self._launch(places, fed, at)
 
     def _choose(self, place: int, candidates: list[int], log_probs: list[float], is_first: bool) -> int:
-        """The best candidate that may be written, where tokens are watched for."""
-        once, position = self._places.sequence(place).output.once, int(self._positions[place])
+        """Return the index of the best candidate that may be written, if the sequence has `once_tokens`."""
+        once, position = self._places.sequence(place).output.once_tokens, int(self._positions[place])
         written = self._targets[place, :position].tolist()
-        choice, noted = chosen_once(once, candidates, log_probs, written, self._eos if is_first else None)
-        self._watched[place].append(noted)
+        choice, token_scores = chosen_once(once, candidates, log_probs, written, self._eos if is_first else None)
+        self._watched[place].append(token_scores)
         return choice
 
     def _finish(self, place: int) -> Sequence[Search]:
         sequence = self._places.sequence(place)
         token_ids: list[int] = self._targets[place, : self._positions[place]].tolist()
         reason = reason_of(token_ids, self._eos, sequence.output.max_target_tokens)
-        noted = self._watched.get(place, ())
-        sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason, noted))
+        token_scores = self._watched.get(place, ())
+        sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason, token_scores))
         sequence.finished = True
         return sequence

@@ -1,4 +1,4 @@
-"""Which sequences are in which places, and what is written in rows.
+"""Places of a device's engine: which sequence is in which, and the arrays of what has been written in rows.
 
 Legend: M targets, T tokens.
 """
@@ -10,32 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import IntArray
-from service.engine.beam_search import REPETITION_INTERVAL, SHORTEST_RUNAWAY, is_runaway
+from service.engine.beam_search import MIN_RUNAWAY_TOKENS, REPETITION_INTERVAL, is_runaway
 from service.engine.scheduler import Sequence
 
 Output = TypeVar("Output")
 Booleans = NDArray[np.bool_]
 
-GROWTH, SMALLEST = 8, 8
-"""A step goes over 8 rows or places, or 8 times as many, and so on: on a GPU a step of 64 rows took a tenth to a third
-longer than one of 8, while each size has to be captured."""
+STEP_SIZE_FACTOR, MIN_STEP_SIZE = 8, 8
+"""A step runs over 8 rows or places, or 8 times as many, and so on: on a GPU a step of 64 rows took a tenth to a third
+longer than a step of 8, while each size has to be captured."""
 
 
-def sizes_up_to(most: int) -> list[int]:
-    """The numbers of rows, or of places, that a step may go over."""
-    sizes = [SMALLEST]
+def step_sizes(most: int) -> list[int]:
+    """Return the numbers of rows, or of places, over which a step may run; the last one is at least `most`."""
+    sizes = [MIN_STEP_SIZE]
     while sizes[-1] < most:
-        sizes.append(min(most, sizes[-1] * GROWTH))
+        sizes.append(min(most, sizes[-1] * STEP_SIZE_FACTOR))
     return sizes
 
 
-def size_for(needed: int, sizes: Iterable[int]) -> int:
-    """The smallest that is enough."""
+def smallest_size(needed: int, sizes: Iterable[int]) -> int:
+    """Return the smallest size that is enough."""
     return next(size for size in sizes if size >= needed)
 
 
 class Places(Generic[Output]):
-    """The sequences that run, by place."""
+    """The running sequences by place."""
 
     def __init__(self, n: int) -> None:
         self.in_use: Booleans = np.zeros(n, np.bool_)
@@ -50,8 +50,8 @@ class Places(Generic[Output]):
     def n_free(self) -> int:
         return len(self._sequences) - len(self._place_of)
 
-    def empty(self, n: int) -> IntArray:
-        """The first n that are."""
+    def first_empty(self, n: int) -> IntArray:
+        """Return the first n empty places."""
         found: IntArray = np.flatnonzero(~self.in_use)[:n]
         return found
 
@@ -64,7 +64,7 @@ class Places(Generic[Output]):
         return sequence
 
     def leave(self, sequences: Iterable[Sequence[Output]]) -> IntArray:
-        """Returns the places that are empty now."""
+        """Empty the places of sequences, and return these places."""
         places = [self._place_of.pop(sequence) for sequence in sequences if sequence in self._place_of]
         for place in places:
             self._sequences[place] = None
@@ -73,7 +73,7 @@ class Places(Generic[Output]):
 
 
 def with_length(targets: IntArray, length: int) -> IntArray:
-    """The same targets (M, T) with room for so many tokens, and some more."""
+    """Return targets (M, T) with T at least `length`, and more if they have to be copied."""
     if length <= targets.shape[1]:
         return targets
     longer = np.zeros((len(targets), 1 << (length - 1).bit_length()), np.int64)
@@ -83,15 +83,15 @@ def with_length(targets: IntArray, length: int) -> IntArray:
 
 def check_due(lengths: IntArray) -> Booleans:
     """Whether targets of these lengths are checked for runaway repetition."""
-    due: Booleans = (lengths >= SHORTEST_RUNAWAY) & (lengths % REPETITION_INTERVAL == 0)
+    due: Booleans = (lengths >= MIN_RUNAWAY_TOKENS) & (lengths % REPETITION_INTERVAL == 0)
     return due
 
 
 def are_runaway(targets: IntArray, lengths: IntArray, n_sources: IntArray) -> Booleans:
-    """What `is_runaway` says of the first lengths[i] tokens of targets (M, T), whose source has n_sources[i]."""
+    """Apply `is_runaway` to the first lengths[i] tokens of targets (M, T), whose source has n_sources[i] tokens."""
     runaway = np.zeros(len(targets), np.bool_)
-    # What goes round in circles has its last token again where the last circle began. Few targets have.
-    back = np.arange(2, 2 + max(SHORTEST_RUNAWAY, int(n_sources.max())) // 4)
+    # In a repetition the last token also stands where the last period began. Few targets have that.
+    back = np.arange(2, 2 + max(MIN_RUNAWAY_TOKENS, int(n_sources.max())) // 4)
     last = np.take_along_axis(targets, lengths[:, None] - 1, axis=1)
     before = np.take_along_axis(targets, np.maximum(lengths[:, None] - back, 0), axis=1)
     for i in np.flatnonzero((before == last).any(axis=1)):

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TextTooLong
+from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
 from service.base.settings import Settings
 from service.jobs.job import Job
 from service.jobs.reading import Texts
@@ -90,7 +90,7 @@ class Translating:
             except Broken as error:
                 n_tries += 1
                 # The worker may have died because of this part; a second death would take the model out for everybody.
-                if isinstance(error, LoopEnded) or n_tries == MAX_TRIES:
+                if isinstance(error, WorkerEnded) or n_tries == MAX_TRIES:
                     raise
                 await asyncio.sleep(error.retry_after_s)
             else:

@@ -17,9 +17,16 @@ from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
 from service.text.languages import canonical
 from service.text.tokenization import Tokenizer, Vocabulary
-from service.workers.loader import SOURCE, Loaded, Loader, TokenizerFiles, read_tokenizer_files, wanted_artifacts
+from service.workers.loader import (
+    SOURCE,
+    LoadedModels,
+    Loader,
+    TokenizerFiles,
+    configured_artifacts,
+    read_tokenizer_files,
+)
 from service.workers.pool import Pool
-from service.workers.remote_worker import RemoteLoop
+from service.workers.remote_worker import RemoteWorker
 
 
 def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = None) -> Catalog:
@@ -32,9 +39,9 @@ def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = N
         StartRefused: an artifact or the provider is not as it should be.
     """
     if settings.loops == 0:
-        return catalog_here(wanted_artifacts(settings), settings, metrics)
+        return catalog_here(configured_artifacts(settings), settings, metrics)
     loader = loader or Loader(settings)
-    loader.remote.on_loop_end = metrics.loop_ended
+    loader.remote.on_worker_end = metrics.loop_ended
     try:
         # What is read here is read while the loader loads.
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
@@ -53,17 +60,17 @@ def catalog_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Me
     Raises:
         StartRefused: an artifact or the provider is not as it should be.
     """
-    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
+    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).resolved()
     engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
-    abouts = {model: source.about(model) for model in artifacts}
-    loaded = Loaded(artifacts, abouts, [], read_tokenizer_files(artifacts))
+    model_infos = {model: source.model_info(model) for model in artifacts}
+    loaded = LoadedModels(artifacts, model_infos, [], read_tokenizer_files(artifacts))
     loaded.announce()
     return _catalog(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files))
 
 
 def catalog_of(
-    loaded: Loaded,
+    loaded: LoadedModels,
     settings: Settings,
     metrics: Metrics,
     loader: Loader | None = None,
@@ -78,7 +85,7 @@ def catalog_of(
     Raises:
         ArtifactRefused: a tokenizer is of a kind that the service cannot read.
     """
-    loops = [RemoteLoop(path, metrics.count) for path in loaded.paths]
+    loops = [RemoteWorker(path, metrics.count) for path in loaded.paths]
     tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
     return _catalog(loaded, loops, settings, metrics, loader, tokenizers)
 
@@ -100,8 +107,8 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
 
 
 def _catalog(
-    loaded: Loaded,
-    loops: SequenceOf[Loop | RemoteLoop],
+    loaded: LoadedModels,
+    loops: SequenceOf[Loop | RemoteWorker],
     settings: Settings,
     metrics: Metrics,
     loader: Loader | None,
@@ -109,7 +116,7 @@ def _catalog(
 ) -> Catalog:
     translators, classifiers, embedders = [], [], []
     for name, artifact in loaded.artifacts.items():
-        manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.abouts[name].provider
+        manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.model_infos[name].provider
 
         def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
             task_metrics = metrics.of_task(task)

@@ -18,7 +18,7 @@ from service.tasks.translation import Translator
 from service.text.languages import Wanted
 from service.workers.loader import Loader
 from service.workers.pool import Pool
-from service.workers.remote_worker import RemoteLoop
+from service.workers.remote_worker import RemoteWorker
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Catalog:
         translators: list[Translator],
         classifiers: list[Classifier],
         embedders: SequenceOf[Embedder] = (),
-        loops: SequenceOf[Loop | RemoteLoop] = (),
+        loops: SequenceOf[Loop | RemoteWorker] = (),
         loader: Loader | None = None,
         watch: Watch | None = None,
         ordered: bool = False,
@@ -207,7 +207,7 @@ class Catalog:
                 known,
                 waiting=known.waiting + sum(state.n_waiting for state in states),
                 running=known.running + sum(state.n_running for state in states),
-                slots=known.slots + sum(state.slots for state in states),
+                slots=known.slots + sum(state.max_rows for state in states),
                 ready=known.ready and pool.unready_reason() is None and model.manifest.name not in self._changed,
                 files_changed=model.manifest.name in self._changed,
             )

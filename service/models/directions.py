@@ -24,7 +24,7 @@ MAX_CODE = 35
 """Characters of the codes of plans that are kept: no language has a longer one (RFC 5646, section 4.4.1)."""
 
 
-class Plan(NamedTuple):
+class PlannedRoute(NamedTuple):
     """Who translates from one language into another.
 
     Attributes:
@@ -51,7 +51,7 @@ class Directions:
         self._ordered = ordered
         self._known_plan = lru_cache(MAX_PLANS)(self._plan)
 
-    def plan(self, source: str | None, target: str | None, pivot: bool) -> Plan | None:
+    def plan(self, source: str | None, target: str | None, pivot: bool) -> PlannedRoute | None:
         """Find the models that translate; None where the language of each text has to be detected first.
 
         Args:
@@ -138,15 +138,15 @@ class Directions:
             found.append(Reachable(language=language, name=name, targets=sorted(direct), through_pivot=sorted(through)))
         return sorted(found, key=lambda one: one.language)
 
-    def _plan(self, source: str | None, target: str | None, pivot: bool) -> Plan | None:
+    def _plan(self, source: str | None, target: str | None, pivot: bool) -> PlannedRoute | None:
         if source == AUTO or (source is None and target is not None and len(self.sources(target)) > 1):
             return None
         if source is not None and target is not None and are_same(source, target):
             if (direct := self._direct(source, target)) is None:
-                return Plan(canonical(source) or source, canonical(target) or target, [])
-            return Plan(direct[1].source, direct[1].target, [direct])
+                return PlannedRoute(canonical(source) or source, canonical(target) or target, [])
+            return PlannedRoute(direct[1].source, direct[1].target, [direct])
         route = self.route(source, target, pivot)
-        return Plan(route[0][1].source, route[-1][1].target, route)
+        return PlannedRoute(route[0][1].source, route[-1][1].target, route)
 
     def _direct(self, source: str | None, target: str | None) -> tuple[Translator, Direction] | None:
         """Raises TargetRequired: several directions fit."""

@@ -1,4 +1,4 @@
-"""Artifacts to engines: where the rooms below the tasks are put together, in whichever process this is called."""
+"""Makes engines of artifacts: combines runner, engine and tasks, in whichever process loads a model."""
 
 import gc
 import math
@@ -10,63 +10,64 @@ from functools import partial
 from typing import Any, TypeVar
 
 from service.base.artifact import DENSE, WEIGHTS, Artifact
-from service.base.contract import About, DecoderRows, Project
+from service.base.contract import DecoderRows, ModelInfo, Project
 from service.base.cores import usable_cores
 from service.base.errors import ProviderUnavailable, StartRefused
 from service.base.settings import Settings
 from service.engine.beam_search import BeamSearch, Search
-from service.engine.computation import OnePass, Read
-from service.engine.engine import ContinuousEngine, Engine
+from service.engine.engine import ContinuousEngine, Engine, OnePass, RunPass
 from service.engine.fixed_beam_search import FixedBeamSearch
 from service.engine.fixed_engine import FixedEngine
 from service.engine.fixed_greedy_search import FixedGreedySearch
 from service.engine.greedy_search import GreedySearch
-from service.engine.places import SMALLEST
+from service.engine.places import MIN_STEP_SIZE
 from service.engine.scheduler import Scheduler, Sequence
 from service.runner import heap
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.one_pass import AttentionRunner, ClassificationRunner, DenseRunner, EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
-from service.runner.steps import TranslationGraphs
-from service.runner.translation import MOST_PADDING, TranslationRunner
-from service.runner.weights import Weights, load, read_weights
+from service.runner.translation import MAX_PADDING, TranslationGraphs, TranslationRunner
+from service.runner.weights import Weights, load_session, read_weights
 from service.tasks.attention import attention_probe, read_attention
 from service.tasks.pooling import WindowLogits, read_logits
 from service.tasks.token_pooling import Embedded, read_states
 from service.workers.on_demand import Engines
-from service.workers.processes import n_loops
+from service.workers.processes import n_workers
 
 Output = TypeVar("Output")
 
-KINDS = {
+ENGINE_KINDS = {
     "translation": ("greedy", "beam", "embedding", "attention"),
     "classification": ("classification", "embedding", "attention"),
     "embedding": ("embedding", "attention"),
 }
-"""Of the engines that a model of each task has."""
+"""The engines of a model, by its task."""
 
 
 @dataclass(frozen=True)
 class ArtifactSource:
-    """Engines of artifacts, for a loader or for a loop in this process."""
+    """A `Source` of artifacts, by name.
+
+    Attributes:
+        provider: the provider of workers that share models, once the source is resolved.
+    """
 
     artifacts: dict[str, Artifact]
-    """By name."""
     settings: Settings
     provider: Provider | None = None
-    """Once it is settled: of loops that models share."""
 
     @property
     def models(self) -> list[str]:
         return list(self.artifacts)
 
-    def settled(self) -> "ArtifactSource":
-        """On the CPU several loops with one thread each do more than one with all threads.
+    def resolved(self) -> "ArtifactSource":
+        """Choose the provider and its threads: on the CPU several workers of one thread do more than one worker with
+        all threads.
 
         Raises:
             ProviderUnavailable: CUDA is wanted and cannot be used.
-            StartRefused: there is a budget, and models run on CUDA.
+            StartRefused: there is a memory limit, and models run on CUDA.
         """
         settings = self.settings
         name = choose_provider(settings.provider)
@@ -75,19 +76,20 @@ class ArtifactSource:
                 "ATTEND_MODEL_MEMORY needs ATTEND_PROVIDER=cpu: it limits main memory, and models run on CUDA"
             )
         captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
-        threads = (settings.threads or 1) // n_loops(settings, name) or 1
-        # A loop computes in one session at a time. Under a budget what a model leaves has to be returned.
+        threads = (settings.threads or 1) // n_workers(settings, name) or 1
+        # A worker computes in one session at a time. Under a memory limit each model's memory has to be returned.
         shares_arena = settings.model_memory is None
         return replace(self, provider=Provider(name, threads, captures, shares_arena))
 
     @property
-    def n_loops(self) -> int:
+    def n_workers(self) -> int:
         assert self.provider is not None
-        return n_loops(self.settings, self.provider.name)
+        return n_workers(self.settings, self.provider.name)
 
     @property
     def forks(self) -> bool:
-        """Neither CUDA nor a session's threads outlive a fork; elsewhere than on Linux libraries may forbid it."""
+        """Neither CUDA nor the threads of a session survive a fork; on other systems than Linux libraries may forbid
+        it."""
         provider = self.provider
         return sys.platform == "linux" and provider is not None and provider.name == "cpu" and provider.threads == 1
 
@@ -95,27 +97,29 @@ class ArtifactSource:
     def model_memory(self) -> int | None:
         return self.settings.model_memory
 
-    def about(self, model: str) -> About:
-        """Raises:
-        ProviderUnavailable: the provider that is asked for has no graphs here.
-        ArtifactRefused: a file of a model that is loaded later is not what the manifest says.
+    def model_info(self, model: str) -> ModelInfo:
+        """Return what is known about a model; check its files, if it is loaded later.
+
+        Raises:
+            ProviderUnavailable: the artifact has no graphs for the provider of the settings.
+            ArtifactRefused: a file is not what the manifest says.
         """
         artifact = self.artifacts[model]
         if self.model_memory is not None:
             artifact.verify()
-        manifest, provider = artifact.manifest, self._suitable(artifact).name
-        engines = tuple(f"{model}/{kind}" for kind in KINDS[manifest.task])
+        manifest, provider = artifact.manifest, self._provider_for(artifact).name
+        engines = tuple(f"{model}/{kind}" for kind in ENGINE_KINDS[manifest.task])
         read = [file for name, file in manifest.files.items() if name == WEIGHTS or name.startswith(f"{provider}/")]
-        return About(provider, engines, sum(file.bytes for file in read))
+        return ModelInfo(provider, engines, sum(file.bytes for file in read))
 
     def load(self, model: str, alone: bool) -> Engines:
-        """Every engine of a model.
+        """Load all engines of a model.
 
         Raises:
-            StartRefused: ONNX Runtime cannot load it, or the provider is not as it should be.
+            StartRefused: ONNX Runtime cannot load a graph, or the provider has none.
         """
         artifact = self.artifacts[model]
-        provider = self._suitable(artifact)
+        provider = self._provider_for(artifact)
         if self.settings.model_memory is not None:
             heap.keep_large_blocks_apart()
         if alone:
@@ -133,10 +137,10 @@ class ArtifactSource:
         gc.collect()
         heap.trim()
 
-    def _suitable(self, artifact: Artifact) -> Provider:
-        """The provider, or the CPU where the artifact has no graphs for it."""
+    def _provider_for(self, artifact: Artifact) -> Provider:
+        """Return the provider, or the CPU if the artifact has no graphs for it."""
         provider = self.provider
-        assert provider is not None, "a source is settled before it loads"
+        assert provider is not None, "a source is resolved before it loads"
         if artifact.manifest.has_graphs_for(provider.name):
             return provider
         if self.settings.provider == "cuda":
@@ -152,25 +156,25 @@ class ArtifactSource:
         else:
             engines = fixed_engines(graphs, self.settings)
         embedding = EmbeddingRunner(artifact, graphs.encoder, graphs.no_capture())
-        return self._loaded(artifact, provider, weights, engines, embedding)
+        return self._with_common_engines(artifact, provider, weights, engines, embedding)
 
     def _classifier(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
         manifest = artifact.manifest
         assert manifest.pooling is not None, "a classifier's manifest has one"
-        session = load(artifact, provider, "classifier.onnx", weights=weights)
-        read = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
-        classifying = self._one_pass(read, lambda: Sequence([manifest.special_tokens.unk], WindowLogits()), provider)
+        session = load_session(artifact, provider, "classifier.onnx", weights=weights)
+        run = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
+        classifying = self._one_pass(run, lambda: Sequence([manifest.special_tokens.unk], WindowLogits()), provider)
         engines: Engines = {"classification": classifying}
-        return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
+        return self._with_common_engines(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
 
     def _embedder(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
-        session = load(artifact, provider, "encoder.onnx", weights=weights)
+        session = load_session(artifact, provider, "encoder.onnx", weights=weights)
         project = None
         if artifact.manifest.has_dense:
-            project = DenseRunner(load(artifact, provider, DENSE, weights=weights)).project
-        return self._loaded(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), project)
+            project = DenseRunner(load_session(artifact, provider, DENSE, weights=weights)).project
+        return self._with_common_engines(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), project)
 
-    def _loaded(
+    def _with_common_engines(
         self,
         artifact: Artifact,
         provider: Provider,
@@ -179,7 +183,7 @@ class ArtifactSource:
         embedding: EmbeddingRunner,
         project: Project | None = None,
     ) -> Engines:
-        """With the engines that every model has."""
+        """Return these engines and those that every model has, by name."""
         manifest = artifact.manifest
         attend = AttentionRunner(artifact, provider, weights).attend
         others: dict[str, Engine[Any]] = {
@@ -196,72 +200,73 @@ class ArtifactSource:
 
     def _one_pass(
         self,
-        read: Read[Output],
+        run: RunPass[Output],
         new_probe: Callable[[], Sequence[Output]],
         provider: Provider,
         on_device: int = 8192,
     ) -> ContinuousEngine[Output]:
-        """An engine of sequences that one pass finishes.
+        """Return an engine of sequences that one pass finishes.
 
         Args:
-            on_device: padded tokens of one pass, if the settings have none and it is not a CPU's. There few are faster:
-                what a layer makes of them stays in its caches, and less is padding.
+            run: runs the pass.
+            on_device: default of the padded tokens of one pass on a device. On a CPU small passes are faster: a layer's
+                output stays in its caches, and there is less padding.
         """
         settings = self.settings
-        padded_tokens, most_padding = (512, MOST_PADDING) if provider.name == "cpu" else (on_device, math.inf)
+        padded_tokens, max_padding = (512, MAX_PADDING) if provider.name == "cpu" else (on_device, math.inf)
         padded_tokens = settings.prefill_padded_tokens or padded_tokens
-        scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens, most_padding)
-        return ContinuousEngine(OnePass(read, new_probe), scheduler)
+        scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens, max_padding)
+        return ContinuousEngine(OnePass(run, new_probe), scheduler)
 
 
 def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool = True) -> dict[str, Engine[Search]]:
-    """Engines for the CPU, where rows are what a step costs.
+    """Return engines for the CPU, where the cost of a step is its number of rows.
 
     Args:
-        alone: whether no other model waits for their passes.
+        alone: whether the model has a worker of its own.
     """
     tokens = graphs.manifest.special_tokens
-    slots, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
-    rows = TranslationRunner(graphs, slots, fewest_queries=1)
+    max_rows, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
+    rows = TranslationRunner(graphs, max_rows, min_queries=1)
     if not alone and settings.prefill_padded_tokens is None:
-        padded_tokens = _affordable(padded_tokens, rows, tokens.eos)
+        padded_tokens = _max_padded_tokens(padded_tokens, rows, tokens.eos)
     greedy = GreedySearch(rows, tokens.bos, tokens.eos)
-    beam = BeamSearch(TranslationRunner(graphs, slots), tokens.bos, tokens.eos)
+    beam = BeamSearch(TranslationRunner(graphs, max_rows), tokens.bos, tokens.eos)
     return {
-        kind: ContinuousEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens, MOST_PADDING))
+        kind: ContinuousEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens, MAX_PADDING))
         for kind, search in (("greedy", greedy), ("beam", beam))
     }
 
 
 def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, Engine[Search]]:
-    """Engines for a device, where runs and new shapes are what costs."""
+    """Return engines for a device, where the number of runs and of new shapes is the cost."""
     tokens = graphs.manifest.special_tokens
     special = tokens.bos, tokens.eos, tokens.pad
-    slots, padded_tokens = settings.slots or 256, settings.prefill_padded_tokens or 8192
-    encoder = DeviceEncoder(graphs, slots, padded_tokens)
-    rows = DeviceTranslationRunner(graphs, encoder, slots, slots)
-    greedy = FixedGreedySearch(rows, slots, *special, ahead=graphs.provider.captures)
-    places = max(SMALLEST, slots // 2)
-    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, slots, places), slots, *special)
+    max_rows, padded_tokens = settings.slots or 256, settings.prefill_padded_tokens or 8192
+    encoder = DeviceEncoder(graphs, max_rows, padded_tokens)
+    rows = DeviceTranslationRunner(graphs, encoder, max_rows, max_rows)
+    greedy = FixedGreedySearch(rows, max_rows, *special, ahead=graphs.provider.captures)
+    places = max(MIN_STEP_SIZE, max_rows // 2)
+    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, max_rows, places), max_rows, *special)
     return {
-        kind: FixedEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens))
+        kind: FixedEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens))
         for kind, search in (("greedy", greedy), ("beam", beam))
     }
 
 
-LONGEST_PASS_S = 0.02
-"""Of a pass of the encoder in a loop that models share."""
+MAX_PASS_S = 0.02
+"""Longest encoder pass in a worker that models share."""
 
-FEWEST_PADDED_TOKENS = 64
+MIN_PADDED_TOKENS = 64
 
 
-def _affordable(padded_tokens: int, rows: DecoderRows, token: int) -> int:
-    """How many padded tokens, up to so many, a pass of the encoder reads in time."""
+def _max_padded_tokens(padded_tokens: int, rows: DecoderRows, token: int) -> int:
+    """Return how many padded tokens, at most `padded_tokens`, an encoder pass reads within MAX_PASS_S."""
     sources = [[token] * 32] * 4
     seconds = []
     for _ in range(3):
         began = time.perf_counter()
         rows.encode(0, sources)
         seconds.append(time.perf_counter() - began)
-    in_time = int(LONGEST_PASS_S / min(seconds) * 32 * 4)
-    return max(FEWEST_PADDED_TOKENS, min(padded_tokens, in_time))
+    in_time = int(MAX_PASS_S / min(seconds) * 32 * 4)
+    return max(MIN_PADDED_TOKENS, min(padded_tokens, in_time))

@@ -49,7 +49,7 @@ from service.tasks.leg import Hear
 from service.tasks.pivot import Route
 from service.text.identification import Identified
 from service.text.languages import are_same
-from service.workers.admission import Admission
+from service.workers.pool import admission_of
 
 MIN_CONFIDENCE = 0.01
 """Languages that are less probable than this are listed only where nothing is more probable."""
@@ -115,7 +115,7 @@ class Models:
         """
         with (
             self._in_use(request, context) as (catalog, context),
-            Admission(catalog.translation_metrics) as context.admission,
+            admission_of(catalog.translation_metrics) as context.admission,
         ):
             directions = catalog.directions(request.model)
             answer = await self._translated(directions, request, context, hear)

@@ -1,1 +1,1 @@
-"""ONNX Runtime and all that knows it; no file outside this folder imports it."""
+"""Everything that uses ONNX Runtime; no file outside this package imports it."""

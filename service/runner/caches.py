@@ -1,62 +1,59 @@
-"""The memory of the slots: keys and values of attention, one row per slot, on the host or on a device.
+"""Caches: the keys and values of attention, one entry for each decoder row or source, on the host or on a device.
 
-Heads are apart from one another, (H,), in self-attention, and side by side, (), in cross-attention.
+Heads are a dimension of their own, (H,), in self-attention, and are concatenated, (), in cross-attention.
 
-Legend: C caches, R slots, H heads, L cache length, D width, B rows of a block, K length of a block.
+Legend: C caches, R rows, H heads, L cache length, D width, B rows of a block, K length of a block.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-SHORTEST = 32
-
-
-def power_of_two(length: int) -> int:
-    """`length` rounded up to a power of two, at least 32: few shapes are ever seen, and growing costs little."""
-    return max(SHORTEST, 1 << (length - 1).bit_length())
-
-
-def quarter_power_of_two(length: int) -> int:
-    """`length` rounded up to a multiple of a quarter of the power of two above it, at least of 8: little is padding."""
-    step = max(8, (1 << (length - 1).bit_length()) // 4)
-    return -(-length // step) * step
-
 
 @dataclass(frozen=True)
-class Lengths:
-    """The lengths that caches are given.
+class LengthBuckets:
+    """The lengths of caches: multiples of a share of the next power of two.
 
     Attributes:
-        bucket: from the length that is needed.
-        spare: memory is given back when it has become so many times what would do.
+        min_step: smallest step between two lengths.
+        steps: number of steps up to a power of two.
+        spare: memory is released when it is this many times what is needed.
     """
 
-    bucket: Callable[[int], int]
+    min_step: int
+    steps: int
     spare: float
 
+    def bucket(self, length: int) -> int:
+        """Round `length` up to the next bucket."""
+        step = max(self.min_step, (1 << (length - 1).bit_length()) // self.steps)
+        return -(-length // step) * step
 
-FEW_LENGTHS = Lengths(power_of_two, spare=3)
-"""For attention that reads what is valid alone, and for devices, where new lengths cost more than padding."""
-LITTLE_PADDING = Lengths(quarter_power_of_two, spare=1.5)
-"""For attention that reads padding too. One to three percent of decoding went into what one long source had left."""
+
+COARSE_LENGTHS = LengthBuckets(min_step=32, steps=1, spare=3)
+"""Powers of two: few shapes occur, and growing costs little. For attention that reads only the valid part of a cache,
+and for devices, where a new length costs more than padding."""
+FINE_LENGTHS = LengthBuckets(min_step=8, steps=4, spare=1.5)
+"""Quarters of powers of two: there is little padding. For attention that reads padding too; one to three percent of
+decoding time went into the padding that one long source had left."""
 
 
 class Caches(Protocol):
-    """(C, R, *heads, L, D) numbers, row-major, so that a graph can work on the first rows of each of C caches."""
+    """C caches as numbers (C, R, *heads, L, D), row-major, so that a graph can use the first rows of each cache."""
 
     def address(self, cache: int) -> int:
-        """Where row 0 of a cache begins, until the next resize."""
+        """Return the address of row 0 of a cache, which is valid until the next resize."""
 
     def shape(self, rows: int) -> tuple[int, ...]:
-        """Of the first rows of a cache."""
+        """Return the shape of the first rows of a cache."""
 
     def resize(self, length: int, rows: int) -> None:
-        """Change L, keeping what fits of the first `rows` rows. The rest is finite: attention may multiply it by 0."""
+        """Change L, and keep what fits of the first `rows` rows. All other numbers are finite, since attention may
+        multiply them by 0."""
 
 
 AnyCaches = TypeVar("AnyCaches", bound=Caches)
@@ -66,12 +63,12 @@ class CacheGroup(Generic[AnyCaches]):
     """The caches of one kind of attention, all of one length: key and value of every decoder layer.
 
     Attributes:
-        names: of the caches.
-        addresses: where row 0 of each begins.
-        version: another one whenever memory has moved.
+        names: the names of the caches in the graph.
+        addresses: the address of row 0 of each cache.
+        version: a number that changes whenever the caches have moved.
     """
 
-    def __init__(self, names: Sequence[str], caches: AnyCaches, lengths: Lengths) -> None:
+    def __init__(self, names: Sequence[str], caches: AnyCaches, lengths: LengthBuckets) -> None:
         self.names = names
         self.caches = caches
         self.addresses: list[int] = []
@@ -80,14 +77,14 @@ class CacheGroup(Generic[AnyCaches]):
         self._lengths = lengths
 
     def fit(self, needed: int, rows: int) -> None:
-        """Give the first `rows` rows, which are in use, `needed` columns.
+        """Make room for `needed` columns in the first `rows` rows, which are in use.
 
-        Memory that was needed once is given back when no row is in use, or when much less would do.
+        Memory is released when no row is in use, or when much less is needed.
         """
         length = self._lengths.bucket(needed)
         if length == self.length or (length < self.length < self._lengths.spare * length and rows > 0):
             return
-        self.length = 0  # until they are resized, should that raise
+        self.length = 0  # in case the resize raises
         self.version += 1
         self.caches.resize(length, rows)
         self.addresses = [self.caches.address(cache) for cache in range(len(self.names))]
@@ -95,11 +92,11 @@ class CacheGroup(Generic[AnyCaches]):
 
 
 class HostCaches:
-    """In main memory, through numpy. One buffer serves every length: memory that is new to the process is slow."""
+    """Caches in main memory, by numpy. One buffer is reused for every length, since new memory is slow at first."""
 
-    def __init__(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int) -> None:
+    def __init__(self, n_caches: int, n_rows: int, heads: tuple[int, ...], width: int) -> None:
         self._buffer = np.zeros(0, np.float32)
-        self._rows = self._buffer.reshape(n_caches, slots, *heads, 0, width)
+        self._rows = self._buffer.reshape(n_caches, n_rows, *heads, 0, width)
 
     def address(self, cache: int) -> int:
         return int(self._rows[cache].ctypes.data)
@@ -124,8 +121,8 @@ class HostCaches:
         self._rows[cache, first_row : first_row + B, ..., :K, :] = block
 
     def copy(self, source_rows: list[int], target_rows: list[int], n_columns: int) -> None:
-        """Copy the first columns of rows over other rows of the same cache; none of these is also copied from."""
+        """Copy the first columns of rows to other rows of every cache. No target is also a source."""
         columns = self._rows[..., :n_columns, :]
-        # Most often they are few, and a row is copied faster by itself than what indices choose.
+        # There are few as a rule, and a loop over slices is faster than an index array.
         for source, target in zip(source_rows, target_rows, strict=True):
             columns[:, target] = columns[:, source]

@@ -1,6 +1,6 @@
 """Caches in a device's memory, where graphs alone can copy.
 
-Legend: C caches, R slots, H heads, L cache length, D width, B rows of a block, K length of a block.
+Legend: C caches, R rows, H heads, L cache length, D width, B rows of a block, K length of a block.
 """
 
 import math
@@ -10,88 +10,92 @@ import numpy as np
 from onnxruntime import OrtValue
 
 from service.base.contract import IntArray
-from service.runner.arrays import Arrays
+from service.runner.arrays import GraphArrays
 from service.runner.device_graphs import COPY
 from service.runner.provider import Provider
 
 WORDS = 8
-"""int64 words of a unit, which one thread of the device copies."""
+"""Number of int64 words of a unit, which one thread of the device copies."""
 UNIT_BYTES = 8 * WORDS
 
 
 class DeviceCaches:
-    """(C, R, *heads, L, D) numbers, L a multiple of 32. One run of one graph copies rows of all caches, as units
-    whatever their type. Each length has memory of its own, which it keeps: a captured graph finds its caches where they
-    were.
+    """Caches (C, R, *heads, L, D) in a device's memory, L a multiple of 32.
+
+    One run of one graph copies rows of all caches, as units of bytes whatever the type of their numbers. Each length
+    has memory of its own that stays where it is, since a captured graph has the addresses of its caches.
     """
 
-    def __init__(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int, provider: Provider) -> None:
-        self._n_caches, self._slots, self._heads, self._width = n_caches, slots, heads, width
+    def __init__(self, n_caches: int, n_rows: int, heads: tuple[int, ...], width: int, provider: Provider) -> None:
+        self._n_caches, self._n_rows, self._heads, self._width = n_caches, n_rows, heads, width
         self._n_heads, self._column_bytes = math.prod(heads), width * np.dtype(provider.dtype).itemsize
         self._provider = provider
         self._copier = provider.session(COPY)
         self._length = 0
         self._rows_of: dict[int, OrtValue] = {}
-        """By length."""
-        self._arrays: dict[tuple[int, int], Arrays] = {}
-        """What the graph is told, by how many stretches it copies of how many units."""
+        """The memory of the caches, by length."""
+        self._arrays: dict[tuple[int, int], GraphArrays] = {}
+        """The graph's small inputs, by the number of blocks and of units in each block."""
 
     def address(self, cache: int) -> int:
-        """Where row 0 of a cache begins, until the next resize."""
+        """Return the address of row 0 of a cache, which is valid until the next resize."""
         row_bytes = self._n_heads * self._units(self._length) * UNIT_BYTES
-        return self._start(self._length) + cache * self._slots * row_bytes
+        return self._start(self._length) + cache * self._n_rows * row_bytes
 
     def shape(self, rows: int) -> tuple[int, ...]:
-        """Of the first rows of a cache."""
+        """Return the shape of the first rows of a cache."""
         return rows, *self._heads, self._length, self._width
 
     def resize(self, length: int, rows: int) -> None:
-        """Change L, keeping what fits of the first `rows` rows. The rest is finite: attention may multiply it by 0."""
+        """Change L, and keep what fits of the first `rows` rows. All other numbers are finite, since attention may
+        multiply them by 0."""
         if length not in self._rows_of:
             numbers = np.zeros((self._n_units(length), WORDS), np.int64)
             self._rows_of[length] = OrtValue.ortvalue_from_numpy(numbers, self._provider.name)
         old_length, self._length = self._length, length
         if old_length > 0 and rows > 0:
-            old, new = (self._starts(np.arange(rows), whole) for whole in (old_length, length))
+            old, new = (self._starts(np.arange(rows), one) for one in (old_length, length))
             source = self._start(old_length), self._n_units(old_length)
             self._copy(*source, old, new, self._units(min(length, old_length)))
 
     def write(self, rows: IntArray, block: int, n_columns: int) -> None:
-        """Copy a block (C, B, *heads, K, D) over the first K columns of rows (B).
+        """Copy a block (C, B, *heads, K, D) to the first K columns of rows (B).
 
         Args:
-            block: its address.
+            block: the address of the block.
             n_columns: K, a multiple of 32.
         """
         targets, n_units = self._starts(rows, self._length), self._units(n_columns)
         self._copy(block, len(targets) * n_units, np.arange(len(targets)) * n_units, targets, n_units)
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
-        """Copy rows over other rows of the same cache. A row may be named several times with its source."""
+        """Copy rows to other rows of every cache. The same pair of rows may occur several times."""
         sources, targets = (self._starts(rows, self._length) for rows in (source_rows, target_rows))
         source = self._start(self._length), self._n_units(self._length)
         self._copy(*source, sources, targets, self._units(self._length))
 
     def _copy(self, source: int, n_source: int, sources: IntArray, targets: IntArray, n_units: int) -> None:
-        """Copy so many units from each of some places to each of some in these caches. Places are counted in units.
+        """Copy blocks of n_units units.
 
         Args:
-            source: the address of n_source units.
+            source: the address of the memory to copy from, which has n_source units.
+            sources: where each block begins there, in units.
+            targets: where each block is copied to in these caches, in units.
         """
         arrays = self._arrays_for(len(targets), n_units)
         arrays["source_places"][:, 0], arrays["target_places"][:, 0] = sources, targets
-        arrays.send()
+        arrays.upload()
         device = self._provider.name
         memory = (device, 0, np.int64, [self._n_units(self._length), WORDS], self._start(self._length))
         binding: Any = self._copier.io_binding()
-        for place in arrays.bound():
-            binding.bind_input(*place)
+        for input_memory in arrays.bindings():
+            binding.bind_input(*input_memory)
         binding.bind_input("source", device, 0, np.int64, [n_source, WORDS], source)
         binding.bind_input("cache", *memory)
         binding.bind_output("copied", *memory)
         self._copier.run_with_iobinding(binding)
 
-    def _arrays_for(self, n: int, n_units: int) -> Arrays:
+    def _arrays_for(self, n: int, n_units: int) -> GraphArrays:
         if (n, n_units) not in self._arrays:
             one_each = np.int64, (n, 1)
             arrays = self._provider.arrays(source_places=one_each, target_places=one_each, steps=(np.int64, (n_units,)))
@@ -100,17 +104,17 @@ class DeviceCaches:
         return self._arrays[n, n_units]
 
     def _starts(self, rows: IntArray, length: int) -> IntArray:
-        """Where rows begin, of each cache and head in turn, in units."""
-        of_caches = np.arange(self._n_caches)[:, None] * self._slots + rows
+        """Return where rows begin, in units: for each cache, each row and each head."""
+        of_caches = np.arange(self._n_caches)[:, None] * self._n_rows + rows
         of_heads: IntArray = of_caches.reshape(-1, 1) * self._n_heads + np.arange(self._n_heads)
         return of_heads.ravel() * self._units(length)
 
     def _units(self, n_columns: int) -> int:
-        """Of some columns of one head, a multiple of 32: always whole ones."""
+        """Return the number of units of some columns of one head; it is whole, since columns are a multiple of 32."""
         return n_columns * self._column_bytes // UNIT_BYTES
 
     def _n_units(self, length: int) -> int:
-        return self._n_caches * self._slots * self._n_heads * self._units(length)
+        return self._n_caches * self._n_rows * self._n_heads * self._units(length)
 
     def _start(self, length: int) -> int:
         return int(self._rows_of[length].data_ptr())

@@ -1,4 +1,4 @@
-"""Reading sources on a device, in shapes that are seen before: the first pass of a shape takes long.
+"""The encoder on a device. It uses few shapes, since the first pass of a shape takes long.
 
 Legend: B newcomers, S source, C caches, E d_model.
 """
@@ -11,72 +11,75 @@ import numpy as np
 from numpy.typing import DTypeLike
 from onnxruntime import OrtValue
 
-from service.runner.caches import FEW_LENGTHS
-from service.runner.steps import TranslationGraphs
+from service.runner.caches import COARSE_LENGTHS
+from service.runner.translation import TranslationGraphs
 
-FEWEST_NEWCOMERS = 8
-"""Of one pass: fewer are padded to so many."""
+MIN_NEWCOMERS = 8
+"""Smallest batch of one pass; smaller ones are padded."""
 
 Shape = tuple[int, int]
 """B and S."""
 
 
-def padded(n: int) -> int:
-    """A power of two, so that few shapes are ever seen."""
-    return max(FEWEST_NEWCOMERS, 1 << (n - 1).bit_length())
+def padded_count(n: int) -> int:
+    """Return the next power of two, so that few shapes occur."""
+    return max(MIN_NEWCOMERS, 1 << (n - 1).bit_length())
 
 
 class DeviceEncoder:
     """The encoder of one artifact, which several runners may share.
 
     Args:
-        most_sources, most_tokens: of one pass; tokens are longest source x count.
+        max_sources, max_tokens: limits of one pass; its tokens are longest source x count.
     """
 
-    def __init__(self, graphs: TranslationGraphs, most_sources: int, most_tokens: int) -> None:
+    def __init__(self, graphs: TranslationGraphs, max_sources: int, max_tokens: int) -> None:
         dimensions = graphs.manifest.dimensions
         self._graphs = graphs
         self._pad = graphs.manifest.special_tokens.pad
-        self._longest = graphs.manifest.limits.max_source_tokens
-        self._most_sources, self._most_tokens = most_sources, most_tokens
+        self._max_source_tokens = graphs.manifest.limits.max_source_tokens
+        self._max_sources, self._max_tokens = max_sources, max_tokens
         self._width = dimensions.n_heads * dimensions.head_dim
         self._names = [
             f"present.{i}.encoder.{part}" for i in range(dimensions.n_decoder_layers) for part in ("key", "value")
         ]
         self._block: OrtValue | None = None
         self._passes: dict[Shape, _Pass] = {}
-        """That write into this block."""
+        """The passes that write into this block."""
         self._is_warm = False
 
     def warm_up(self) -> None:
-        """A pass of every usual shape, once."""
+        """Run a pass of every usual shape, once."""
         if self._is_warm:
             return
-        lengths = {FEW_LENGTHS.bucket(length) for length in range(1, self._longest + 1)}
-        counts = {padded(count) for count in range(1, self._most_sources + 1)}
-        for shape in sorted(product(counts, lengths), key=math.prod, reverse=True):  # the block is not made anew
+        lengths = {COARSE_LENGTHS.bucket(length) for length in range(1, self._max_source_tokens + 1)}
+        counts = {padded_count(count) for count in range(1, self._max_sources + 1)}
+        for shape in sorted(product(counts, lengths), key=math.prod, reverse=True):  # so the block never has to grow
             B, S = shape
-            # Else no pass is padded to this. One long source is read whatever the limit.
-            if B == FEWEST_NEWCOMERS or self._most_tokens > B // 2 * (S // 2):
+            # Other shapes never occur. One long source is encoded whatever the limit.
+            if B == MIN_NEWCOMERS or self._max_tokens > B // 2 * (S // 2):
                 self._run(shape, [])
         self._is_warm = True
 
-    def read(self, sources: list[list[int]]) -> tuple[int, Shape]:
-        """The address of the keys and values (C, B, S, E) of all cross-attentions, until the next sources are read, and
-        (B, S): rows beyond the sources mean nothing."""
-        shape = padded(len(sources)), FEW_LENGTHS.bucket(max(map(len, sources)))
+    def encode(self, sources: list[list[int]]) -> tuple[int, Shape]:
+        """Encode sources.
+
+        Returns:
+            The address of the keys and values (C, B, S, E) of all cross-attentions, which is valid until the next
+            sources are encoded; and (B, S). Rows beyond the sources are padding.
+        """
+        shape = padded_count(len(sources)), COARSE_LENGTHS.bucket(max(map(len, sources)))
         return self._run(shape, sources), shape
 
     def _run(self, shape: Shape, sources: list[list[int]]) -> int:
         address = self._address(shape)
-        # What a pass that fails has captured is not launched again.
-        one = self._passes.pop(shape, None) or _Pass(self._graphs, shape, self._names, self._width, address)
-        one.run(sources, self._pad)
-        self._passes[shape] = one
+        encoder_pass = self._passes.pop(shape, None) or _Pass(self._graphs, shape, self._names, self._width, address)
+        encoder_pass.run(sources, self._pad)
+        self._passes[shape] = encoder_pass  # not if the run fails: its capture is not launched again
         return address
 
     def _address(self, shape: Shape) -> int:
-        """Of a block that is large enough."""
+        """Return the address of a block that is large enough."""
         size = len(self._names) * _size(shape, self._width, self._graphs.provider.dtype)
         if self._block is None or self._block.shape()[0] < size:
             self._passes.clear()
@@ -85,10 +88,10 @@ class DeviceEncoder:
 
 
 class _Pass:
-    """The encoder at one shape, with everything bound that it reads and writes.
+    """The encoder at one shape, with all its inputs and outputs bound.
 
     Args:
-        names, width: of what it writes, one after the other from `address` on.
+        names, width: the names and the width of the outputs, which are written one after the other from `address` on.
     """
 
     def __init__(self, graphs: TranslationGraphs, shape: Shape, names: list[str], width: int, address: int) -> None:
@@ -97,25 +100,25 @@ class _Pass:
         self._session, self._options = graphs.encoder, graphs.capture()
         self._binding: Any = graphs.encoder.io_binding()
         self._inputs = provider.arrays(input_ids=(np.int64, shape), source_lengths=(np.int64, (B,)))
-        for place in self._inputs.bound():
-            self._binding.bind_input(*place)
+        for input_memory in self._inputs.bindings():
+            self._binding.bind_input(*input_memory)
         size = _size(shape, width, provider.dtype)
         for i, name in enumerate(names):
             self._binding.bind_output(name, provider.name, 0, provider.dtype, (B, S, width), address + i * size)
 
     def run(self, sources: list[list[int]], pad: int) -> None:
-        """Read sources; rows beyond them are padding."""
+        """Encode sources; rows beyond them are padding."""
         input_ids, lengths = self._inputs["input_ids"], self._inputs["source_lengths"]
         input_ids.fill(pad)
         lengths.fill(1)
         for row, source in enumerate(sources):
             input_ids[row, : len(source)], lengths[row] = source, len(source)
-        self._inputs.send()
+        self._inputs.upload()
         self._session.run_with_iobinding(self._binding, self._options)
         self._binding.synchronize_outputs()
 
 
 def _size(shape: Shape, width: int, dtype: DTypeLike) -> int:
-    """Bytes of one key, or value, of each token."""
+    """Return the size in bytes of the keys, or the values, of one layer."""
     B, S = shape
     return B * S * width * np.dtype(dtype).itemsize

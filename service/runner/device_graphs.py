@@ -1,7 +1,7 @@
-"""Graphs for a device: they copy what numpy cannot reach, or show that it computes at all.
+"""Graphs for a device: one copies device memory, which numpy cannot reach, and one proves that the device computes.
 
-Kept in ONNX's text form and serialized, so that serving needs no ONNX library; a test holds the two together.
-Legend: D numbers of one unit, A and B units, n stretches of m units that are copied.
+Each is here in ONNX's text form and serialized, so that serving needs no ONNX library; a test compares the two.
+Legend: D numbers of one unit, A and B units, n blocks of m units that are copied.
 """
 
 import base64
@@ -16,15 +16,15 @@ copy_units (int64[A,D] source, int64[n,1] source_places, int64[B,D] cache, int64
     indices = Unsqueeze(targets, axis)
     copied = ScatterND(cache, indices, units)
 }"""
-"""Writes units of `source` over units of `cache`: in place where one buffer is bound as both `cache` and `copied`.
-They may all be one buffer, since everything is read before anything is written.
+"""Copies units of `source` to units of `cache`, in place if one buffer is bound as both `cache` and `copied`. All three
+may be one buffer, since everything is read before anything is written.
 
-On CUDA a thread of ScatterND copies what one index names, number after number. So units are small, and the graph counts
-through those of a stretch by itself.
+On CUDA one thread of ScatterND copies the numbers of one index, one after the other. So units are small, and the graph
+computes the index of each unit of a block itself.
 
-The opset is the last one whose ScatterND has no `reduction`. Where it has one, CUDA has the same kernel and warns
+The opset is the last one whose ScatterND has no `reduction`. In later ones CUDA has the same kernel, but warns
 "ScatterND with reduction=='none' only guarantees to be correct if indices are not duplicated". The only duplicates here
-are the spare row and the spare place, which nobody reads."""
+are the spare row and the spare place, which are never read."""
 
 COPY = base64.b64decode(
     "CAo6ngMKJgoNc291cmNlX3BsYWNlcwoFc3RlcHMSB3NvdXJjZXMiA0FkZDoACi8KBnNvdXJjZQoHc291cmNlcxIFdW5pdHMiBkdhdGhlcioLCgRheG"
@@ -40,7 +40,7 @@ probe (float[R,L,D] numbers) => (float[R,L] largest)
     copied = TensorScatter<axis = 1>(numbers, numbers)
     largest = ReduceMax<keepdims = 0>(copied, axis)
 }"""
-"""What a provider must be able to run: an operator of the newest opset in use, and one for which CUDA needs cuDNN."""
+"""Operators that a provider must be able to run: one of the newest opset in use, and one for which CUDA needs cuDNN."""
 
 PROBE = base64.b64decode(
     "CAo6xgEKOAoHbnVtYmVycwoHbnVtYmVycxIGY29waWVkIg1UZW5zb3JTY2F0dGVyKgsKBGF4aXMYAaABAjoACjUKBmNvcGllZAoEYXhpcxIHbGFyZ2"

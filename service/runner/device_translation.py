@@ -1,7 +1,7 @@
-"""Translation on a device: sources in places and hypotheses in rows that stay where they are, in few shapes.
+"""Translation on a device: sources keep their places and hypotheses their rows, and few shapes occur.
 
 On a device a step of many rows takes little longer than one of few, while each run of a session and each new shape take
-long. So one run writes the keys and values of all newcomers, and one run copies all rows that change hands.
+long. So one run writes the keys and values of all newcomers, and one run copies all rows of hypotheses that branch.
 
 Legend: R rows, N places, W rows of one source, B newcomers, S source, k candidates.
 """
@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import IntArray
-from service.runner.caches import FEW_LENGTHS, CacheGroup
+from service.runner.caches import COARSE_LENGTHS, CacheGroup
 from service.runner.device_caches import DeviceCaches
-from service.runner.device_encoder import DeviceEncoder, padded
-from service.runner.steps import Step, Steps, TranslationGraphs
+from service.runner.device_encoder import DeviceEncoder, padded_count
+from service.runner.translation import Step, Steps, TranslationGraphs
 
 
 class DeviceTranslationRunner:
-    """FixedRows by the graphs.
+    """Implements `FixedRows` with the graphs.
 
     Args:
-        encoder: of the same graphs.
-        rows, places: how many there are.
+        encoder: the encoder of the same graphs.
+        rows, places: numbers of rows and of places.
     """
 
     def __init__(self, graphs: TranslationGraphs, encoder: DeviceEncoder, rows: int, places: int) -> None:
@@ -29,13 +29,13 @@ class DeviceTranslationRunner:
         self._provider, self._encoder = provider, encoder
         self._rows, self._places = rows, places
         n_caches, n_heads, head_dim = 2 * dimensions.n_decoder_layers, dimensions.n_heads, dimensions.head_dim
-        # Behind the others there is a spare row and a spare place, for what is copied or read as padding.
+        # One more row and one more place are the target of padding.
         self._self_caches = DeviceCaches(n_caches, rows + 1, (n_heads,), head_dim, provider)
         self._cross_caches = DeviceCaches(n_caches, places + 1, (), n_heads * head_dim, provider)
-        self._self_attention = CacheGroup(_names("decoder", n_caches), self._self_caches, FEW_LENGTHS)
-        self._cross_attention = CacheGroup(_names("encoder", n_caches), self._cross_caches, FEW_LENGTHS)
+        self._self_attention = CacheGroup(_names("decoder", n_caches), self._self_caches, COARSE_LENGTHS)
+        self._cross_attention = CacheGroup(_names("encoder", n_caches), self._cross_caches, COARSE_LENGTHS)
         self._source_lengths = np.zeros(places, np.int64)
-        """0 where a place is empty."""
+        """The length of the source in each place; 0 if the place is empty."""
         self._steps = Steps(graphs, self._self_attention, self._cross_attention)
         self._launched: Step | None = None
         self._is_done = True
@@ -45,7 +45,7 @@ class DeviceTranslationRunner:
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         self._wait()
-        block, (B, S) = self._encoder.read(sources)
+        block, (B, S) = self._encoder.encode(sources)
         n_places = self._n_places()
         if n_places == 0:
             self._self_attention.fit(1, rows=0)
@@ -63,7 +63,7 @@ class DeviceTranslationRunner:
         length = int(positions.max()) + 1
         self._self_attention.fit(length, R)
         self._cross_attention.fit(max(1, int(self._source_lengths.max())), self._n_places())
-        step = self._steps.of((R, N, W, k))
+        step = self._steps.get((R, N, W, k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
         step.total_length[0] = self._self_attention.length if self._provider.captures else length
@@ -80,7 +80,7 @@ class DeviceTranslationRunner:
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         self._wait()
-        n = padded(len(source_rows))
+        n = padded_count(len(source_rows))
         sources, targets = np.full(n, self._rows), np.full(n, self._rows)
         sources[: len(source_rows)], targets[: len(target_rows)] = source_rows, target_rows
         self._self_caches.copy(sources, targets)
@@ -89,13 +89,13 @@ class DeviceTranslationRunner:
         self._source_lengths[places] = 0
 
     def _wait(self) -> None:
-        """Nothing else may touch what a step works on."""
+        """Wait for the launched step: until then nothing may change its inputs and caches."""
         if self._launched is not None and not self._is_done:
             self._is_done = True
             self._launched.wait()
 
     def _n_places(self) -> int:
-        """How many first places hold all that are in use."""
+        """Return the number of places up to the last one in use."""
         in_use = np.flatnonzero(self._source_lengths)
         return int(in_use[-1]) + 1 if len(in_use) else 0
 

@@ -1,25 +1,25 @@
-"""What glibc does with memory that is free; elsewhere nothing is done."""
+"""How glibc treats free memory; with other C libraries these functions do nothing."""
 
 import ctypes
 import sys
 
 MMAP_THRESHOLD = -3
-"""The parameter's number in <malloc.h>."""
+"""M_MMAP_THRESHOLD in <malloc.h>."""
 
 LARGE_BYTES = 1 << 20
 
 
 def trim() -> None:
-    """Return what is free to the system, which glibc does not do by itself."""
+    """Return free memory to the system, which glibc does not do by itself."""
     if _is_glibc():
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def keep_large_blocks_apart() -> None:
-    """Map each large block by itself, so that it is returned when it is freed.
+    """Map each large block by itself, so that it is returned to the system when it is freed.
 
-    Once such a block was freed, glibc puts the next ones between others. Models that were loaded over and over took
-    60 MB each, and not 25.
+    By default, after the first such block was freed, glibc places the next ones among others. Models that were loaded
+    again and again then took 60 MB each instead of 25.
     """
     if _is_glibc():
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_BYTES)

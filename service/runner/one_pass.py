@@ -1,4 +1,4 @@
-"""Graphs that read a source in one pass: of a classifier, of an encoder, and of what was attended to."""
+"""Graphs that need a single pass: a classifier, an encoder, its dense layers, and attention matrices."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +9,12 @@ from service.base.contract import AttentionKinds, Matrices
 from service.base.errors import StartRefused
 from service.runner.arrays import padded
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load
+from service.runner.weights import Weights, load_session
 
 STATES = "last_hidden_state"
 
 LENGTHS = {"translation": "source_lengths", "classification": "lengths", "embedding": "lengths"}
-"""What the graph with an encoder calls the lengths."""
+"""The name of the input with the lengths in the graph with an encoder, by task."""
 
 
 class ClassificationRunner:
@@ -26,7 +26,7 @@ class ClassificationRunner:
         self._session = classifier
 
     def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        """The logits of each token of each source, (S, C), without padding; (1, C) where the first token decides."""
+        """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first one decides."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
         output = "token_logits" if self._of_tokens else "logits"
         (logits,) = self._session.run([output], {"input_ids": input_ids, "lengths": lengths})
@@ -39,11 +39,11 @@ class EmbeddingRunner:
     """The encoder of one artifact.
 
     Args:
-        encoder: the graph with the encoder.
-        options: of its runs.
+        encoder: the session of the graph with the encoder.
+        options: options of its runs.
 
     Raises:
-        StartRefused: the graph does not give what it makes of each token, or not as wide as the manifest says.
+        StartRefused: the graph has no last hidden states, or their width is not that of the manifest.
     """
 
     def __init__(self, artifact: Artifact, encoder: InferenceSession, options: RunOptions | None = None) -> None:
@@ -52,46 +52,44 @@ class EmbeddingRunner:
         self._session, self._options = encoder, options
         shapes = {value.name: value.shape for value in encoder.get_outputs()}
         if STATES not in shapes:
-            raise StartRefused(
-                f"{artifact.directory}: the encoder has no output {STATES}, from which embeddings are made"
-            )
+            raise StartRefused(f"{artifact.directory}: the encoder has no output {STATES}, which embeddings need")
         width, d_states = shapes[STATES][-1], artifact.manifest.dimensions.d_states
         if width != d_states:
-            raise StartRefused(f"{artifact.directory}: {STATES} is {width} wide; the manifest says {d_states}")
+            raise StartRefused(f"{artifact.directory}: {STATES} has width {width}; the manifest says {d_states}")
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        """The last hidden states of each source, (S, E), without padding."""
+        """Return the last hidden states of each source, (S, E), without padding."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
         (states,) = self._session.run([STATES], {"input_ids": input_ids, self._lengths: lengths}, self._options)
         return [row[: len(source)] for row, source in zip(states, sources, strict=True)]
 
 
 class DenseRunner:
-    """The dense layers of one artifact, through which pooled states go."""
+    """The dense layers of one artifact, which are applied to pooled states."""
 
     def __init__(self, dense: InferenceSession) -> None:
         self._session = dense
 
     def project(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
-        """pooled (B, D) to (B, D'), each row by itself."""
-        rows = np.concatenate([pooled, pooled[:1]])  # a single one would be multiplied by another kernel
+        """Apply the dense layers to each row of pooled (B, D); returns (B, D')."""
+        rows = np.concatenate([pooled, pooled[:1]])  # a single row would be multiplied with another kernel
         projected: NDArray[np.float32] = self._session.run(None, {"pooled": rows})[0]
         return projected[:-1]
 
 
 class AttentionRunner:
-    """The attention graph of one artifact: a translator's, or another's, which has no targets."""
+    """The attention graph of one artifact; only a translator's has targets."""
 
     def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
         self._pad = artifact.manifest.special_tokens.pad
         self._has_targets = artifact.manifest.task == "translation"
-        self._session = load(artifact, provider, "attention.onnx", weights=weights)
+        self._session = load_session(artifact, provider, "attention.onnx", weights=weights)
 
     def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
-        """What each source and target attended to, by kind: (layers, heads, rows, columns), without padding.
+        """Return the attention matrices (layers, heads, rows, columns) of each pair by kind, without padding.
 
         Args:
-            targets: what the decoder reads, as long as what it writes; as many as sources, and empty without a decoder.
+            targets: the decoder's input for each source, as long as its output; empty if there is no decoder.
         """
         input_ids, source_lengths = padded(sources, self._pad)  # (B, S), (B)
         feeds = {"input_ids": input_ids}

@@ -1,4 +1,4 @@
-"""The execution provider: which one this machine can really use, its sessions and its memory."""
+"""The execution provider: which one this machine can use, its sessions and its memory."""
 
 import contextlib
 import functools
@@ -13,16 +13,17 @@ from numpy.typing import DTypeLike, NDArray
 from onnxruntime import OrtValue
 
 from service.base.errors import ProviderUnavailable, StartRefused
-from service.runner.arrays import Arrays, Field
+from service.runner.arrays import Field, GraphArrays
 from service.runner.device_graphs import PROBE
 
 FATAL_ONLY, ERRORS_ONLY, WARNINGS = 4, 3, 2  # ONNX Runtime's severities
 
 SLOWER_FUSIONS = ["SkipLayerNormFusion"]
-"""Its kernel is not vectorized on the CPU: a decoder step of 32 rows takes an eighth less time without it."""
+"""Fusions that are disabled: this one's kernel is not vectorized on the CPU, and a decoder step of 32 rows takes an
+eighth less time without it."""
 
-# No `device_id`: by default it is the first GPU that the process sees. Where one is given, ONNX Runtime looks for a
-# CUDA provider that was registered as a plugin, and warns "No registered plugin EP device found".
+# No `device_id`: by default it is the first GPU that the process sees. If one is given, ONNX Runtime looks for a CUDA
+# provider that was registered as a plugin, and warns "No registered plugin EP device found".
 CUDA_OPTIONS = {
     "arena_extend_strategy": "kSameAsRequested",
     "use_tf32": "0",  # full float32 products: an answer must not depend on which kernel a batch size selects
@@ -31,13 +32,13 @@ CUDA_OPTIONS = {
 
 @dataclass(frozen=True)
 class Provider:
-    """Where graphs run.
+    """The execution provider on which graphs run.
 
     Args:
-        threads: of one forward pass on the CPU.
-        captures: whether CUDA captures decoder steps and passes of the encoder as CUDA graphs, which it then launches
-            as a whole. Nothing else may use CUDA in this process while it does.
-        shares_arena: whether all sessions on the CPU compute in the same memory, none of which is ever returned.
+        threads: number of threads of one forward pass on the CPU.
+        captures: whether decoder steps and encoder passes are captured as CUDA graphs, which are then launched as a
+            whole. Nothing else in this process may use CUDA during a capture.
+        shares_arena: whether all sessions on the CPU compute in the same memory, which is never returned.
     """
 
     name: Literal["cpu", "cuda"]
@@ -56,14 +57,15 @@ class Provider:
         """Load a graph.
 
         Args:
-            tensors: what it names and does not hold.
-            shared: those that on the CPU are read where they are, by all sessions that are given them. Of the others
-                ONNX Runtime makes copies.
-            captured: as a CUDA graph, of each run that has a number (`gpu_graph_id`). Its inputs and outputs stay where
-                they are, and what it reads in main memory is what it read when it was captured.
+            graph: the content of the graph's file.
+            tensors: tensors that the graph names and does not contain.
+            shared: names of tensors that all sessions on the CPU share. ONNX Runtime copies the others.
+            captured: whether runs with a number (`gpu_graph_id`) are captured as CUDA graphs. Their inputs and outputs
+                must stay where they are, and inputs in main memory keep the values of the captured run.
+            name: the name of the graph in error messages.
 
         Raises:
-            StartRefused: ONNX Runtime cannot load it, or not on this provider.
+            StartRefused: ONNX Runtime cannot load the graph, or not on this provider.
         """
         if self.name == "cuda":
             _load_cuda()
@@ -76,23 +78,23 @@ class Provider:
         except Exception as error:  # its exception types share no base
             reason = _first_line(error)
             raise StartRefused(f"{name}: ONNX Runtime {onnxruntime.__version__} cannot load it: {reason}") from error
-        # Where a provider cannot be started, ONNX Runtime takes the next one and says nothing.
+        # If a provider cannot be started, ONNX Runtime silently takes the next one.
         if self.name == "cuda" and "CUDAExecutionProvider" not in session.get_providers():
             raise StartRefused(
                 f"{name}: ONNX Runtime {onnxruntime.__version__} could not start its CUDA provider "
                 "(no GPU, no driver, or no CUDA libraries)"
             )
-        session.in_place = in_place  # ONNX Runtime knows addresses alone: the memory stays as long as the session
+        session.in_place = in_place  # ONNX Runtime has only their addresses: the session keeps their memory alive
         return session
 
     @property
     def dtype(self) -> DTypeLike:
-        """Of what its graphs compute with, and keep in caches."""
+        """The type of activations and caches."""
         return np.float32 if self.name == "cpu" else np.float16
 
-    def arrays(self, **fields: Field) -> Arrays:
-        """Small arrays that this provider's graphs read or write."""
-        return Arrays(None if self.name == "cpu" else self.name, **fields)
+    def arrays(self, **fields: Field) -> GraphArrays:
+        """Return small arrays that this provider's graphs read or write."""
+        return GraphArrays(None if self.name == "cpu" else self.name, **fields)
 
     def _options(self) -> onnxruntime.SessionOptions:
         options = onnxruntime.SessionOptions()
@@ -102,19 +104,15 @@ class Provider:
         if self.name == "cpu" and self.shares_arena:
             _register_arena()
             options.add_session_config_entry("session.use_env_allocators", "1")
-            options.enable_mem_pattern = False  # which plans one block for each shape of inputs, and keeps them all
+            options.enable_mem_pattern = False  # it would keep one block for each shape of inputs
         return options
 
     def _give(
         self, tensors: Mapping[str, NDArray[Any]], shared: Iterable[str], options: onnxruntime.SessionOptions
     ) -> list[OrtValue]:
-        """Add a graph's tensors to the options of its session.
-
-        Returns:
-            Those that the session reads where they are.
-        """
+        """Add a graph's tensors to the options of its session. Return those that the session shares."""
         values = {name: OrtValue.ortvalue_from_numpy(tensor) for name, tensor in tensors.items()}
-        options.add_external_initializers(list(values), list(values.values()))  # which copies, unless:
+        options.add_external_initializers(list(values), list(values.values()))  # this copies all but the shared ones
         in_place = {} if self.name == "cuda" else {name: values[name] for name in shared}
         for name, value in in_place.items():
             options.add_initializer(name, value)
@@ -128,7 +126,7 @@ class Provider:
 
 
 def choose_provider(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "cuda"]:
-    """The provider to use.
+    """Return the provider to use.
 
     Raises:
         ProviderUnavailable: CUDA is wanted and cannot be used.
@@ -143,8 +141,9 @@ def choose_provider(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "c
 
 
 def _why_unusable(cuda: Provider) -> str | None:
-    """None if a graph with operators of ours really runs on it. Being listed is not enough: the build lists CUDA on
-    machines without a GPU too. Nor is being loaded: some of what kernels need is looked for when they run."""
+    """Return why CUDA cannot be used; None if a graph with the operators in use runs on it. It is not enough that CUDA
+    is listed: it is listed on machines without a GPU too. Nor that a graph is loaded: some libraries are looked for
+    when kernels run."""
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         return f"this build of ONNX Runtime {onnxruntime.__version__} has no CUDA provider"
     with _quiet():
@@ -159,7 +158,7 @@ def _why_unusable(cuda: Provider) -> str | None:
 
 @functools.cache
 def _register_arena() -> None:
-    """For sessions that ask for it, in this process and those that are forked from it."""
+    """Register the memory for sessions that share it, in this process and those that are forked from it."""
     where = onnxruntime.OrtMemoryInfo(
         "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
     )
@@ -168,14 +167,14 @@ def _register_arena() -> None:
 
 @functools.cache
 def _load_cuda() -> None:
-    """CUDA libraries that are installed as Python packages, which each process must load for itself."""
-    with contextlib.redirect_stdout(io.StringIO()):  # no report of missing ones: the system may have them
+    """Load CUDA libraries that are installed as Python packages; each process must load them itself."""
+    with contextlib.redirect_stdout(io.StringIO()):  # without its report of missing ones: the system may have them
         onnxruntime.preload_dlls()
 
 
 @contextlib.contextmanager
 def _quiet() -> Any:
-    """Without ONNX Runtime's reports of missing libraries: whether they are missing is the question."""
+    """Silence ONNX Runtime's reports of missing libraries, while it is tested whether they are missing."""
     onnxruntime.set_default_logger_severity(FATAL_ONLY)
     yield
     onnxruntime.set_default_logger_severity(WARNINGS)

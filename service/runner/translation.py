@@ -1,53 +1,71 @@
-"""Translation on the CPU: sources in places and hypotheses in rows, both without gaps, as rows are what a step costs.
+"""Translation: the graphs of one artifact, their decoder steps, and the runner for the CPU.
+
+The runner keeps sources in places and hypotheses in rows, both without gaps, because on a CPU the cost of a step is its
+number of rows. The step graph updates the caches in place: each is bound as input and as output at one address, so that
+a key is written into its row and nothing else moves.
 
 Legend: R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
+from onnxruntime import RunOptions
 
+from service.base.artifact import Artifact
 from service.base.contract import Candidates, Ints
 from service.runner.arrays import padded
-from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, CacheGroup, HostCaches, Lengths
-from service.runner.steps import Steps, TranslationGraphs
+from service.runner.caches import COARSE_LENGTHS, FINE_LENGTHS, CacheGroup, HostCaches, LengthBuckets
+from service.runner.provider import Provider
+from service.runner.weights import Weights, load_session
 
-FEWEST_QUERIES = 2
+MIN_QUERIES = 2
 """Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
 several rows, and its sums end in other bits. How many rows there are depends on what shares the step, and an answer
 must not depend on that."""
 
-MOST_PADDING = 10
-"""Tokens of padding that cost as much as another pass of a shipped encoder: 6 with its weights in the CPU's caches,
-more without."""
+MAX_PADDING = 10
+"""Tokens of padding that cost as much as another pass of a shipped encoder: 6 if its weights are in the CPU's caches,
+more if not."""
+
+MAX_STEPS = 1024
+"""Most bound steps that are kept, each of some kilobytes."""
+
+MAX_CAPTURES = 1024
+"""Most passes that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
+NOT_CAPTURED = -1
+
+Sizes = tuple[int, int, int, int]
+"""R, N, W and k."""
 
 
 class TranslationRunner:
-    """DecoderRows by the graphs, over `slots` rows and as many sources.
+    """Implements `DecoderRows` with the graphs, over `n_rows` rows and as many places.
 
     Args:
-        fewest_queries: of one cross-attention, one only where no source ever has more rows.
+        min_queries: fewest queries of one cross-attention; 1 only if no source ever has more rows.
     """
 
-    def __init__(self, graphs: TranslationGraphs, slots: int, fewest_queries: int = FEWEST_QUERIES) -> None:
+    def __init__(self, graphs: "TranslationGraphs", n_rows: int, min_queries: int = MIN_QUERIES) -> None:
         manifest = graphs.manifest
-        self._slots = slots
-        self._fewest_queries = fewest_queries
+        self._n_rows = n_rows
+        self._min_queries = min_queries
         self._pad = manifest.special_tokens.pad
         self._provider, self._encoder = graphs.provider, graphs.encoder
         n_heads, head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
         n_layers = manifest.dimensions.n_decoder_layers
-        # Self-attention reads what is valid of a cache, cross-attention also padding.
-        self._self_attention = self._caches("decoder", n_layers, (n_heads,), head_dim, FEW_LENGTHS)
-        self._cross_attention = self._caches("encoder", n_layers, (), n_heads * head_dim, LITTLE_PADDING)
-        self._source_lengths = np.ones(slots, np.int64)
+        # Self-attention reads only the valid part of a cache, cross-attention also the padding.
+        self._self_attention = self._caches("decoder", n_layers, (n_heads,), head_dim, COARSE_LENGTHS)
+        self._cross_attention = self._caches("encoder", n_layers, (), n_heads * head_dim, FINE_LENGTHS)
+        self._source_lengths = np.ones(n_rows, np.int64)
         self._n_fitted = 0
-        """For how many sources the caches of cross-attention fit; 0 when encode or move has changed a source."""
+        """Number of sources that the caches of cross-attention fit; 0 if encode or move has changed a source."""
         self._steps = Steps(graphs, self._self_attention, self._cross_attention)
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
-        """Read B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
+        """Encode B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
         places = first_place + len(sources)
         self._source_lengths[first_place:places] = lengths
@@ -73,7 +91,7 @@ class TranslationRunner:
         if self._n_fitted != N:
             self._cross_attention.fit(max(self._source_lengths[:N].tolist()), N)
             self._n_fitted = N
-        step = self._steps.of((R, N, max(W, self._fewest_queries), k))
+        step = self._steps.get((R, N, max(W, self._min_queries), k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
         step.total_length[0] = length
@@ -98,7 +116,126 @@ class TranslationRunner:
         self._n_fitted = 0
 
     def _caches(
-        self, attention: str, n_layers: int, heads: tuple[int, ...], width: int, lengths: Lengths
+        self, attention: str, n_layers: int, heads: tuple[int, ...], width: int, lengths: LengthBuckets
     ) -> CacheGroup[HostCaches]:
         names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
-        return CacheGroup(names, HostCaches(len(names), self._slots, heads, width), lengths)
+        return CacheGroup(names, HostCaches(len(names), self._n_rows, heads, width), lengths)
+
+
+class TranslationGraphs:
+    """The encoder and the decoder step of one artifact; several runners may share them."""
+
+    def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
+        self.manifest = artifact.manifest
+        self.provider = provider
+        self.encoder = load_session(artifact, provider, "encoder.onnx", provider.captures, weights)
+        self.decoder_step = load_session(artifact, provider, "decoder_step.onnx", provider.captures, weights)
+        self._numbers = itertools.chain(range(1, MAX_CAPTURES + 1), itertools.repeat(NOT_CAPTURED))
+
+    def capture(self) -> RunOptions | None:
+        """Return new options for all runs of one pass at one size: the first run is captured, and later ones are
+        launched as a whole. Return None if nothing is captured."""
+        if not self.provider.captures:
+            return None
+        options = _numbered(next(self._numbers))
+        options.add_run_config_entry("disable_synchronize_execution_providers", "1")  # the caller waits by itself
+        return options
+
+    def no_capture(self) -> RunOptions | None:
+        """Return options for runs of these graphs that are not captured."""
+        return _numbered(NOT_CAPTURED) if self.provider.captures else None
+
+
+def _numbered(number: int) -> RunOptions:
+    """Return options for a run of a graph whose runs are captured, each under a number."""
+    options = RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(number))
+    return options
+
+
+class Step:
+    """The step graph at one size, with all its inputs and outputs bound; it is reused, since binding takes long."""
+
+    def __init__(self, graphs: TranslationGraphs, sizes: Sizes) -> None:
+        R, N, W, k = sizes
+        self._graphs = graphs
+        self._binding: Any = graphs.decoder_step.io_binding()
+        self.versions: dict[CacheGroup[Any], int] = {}
+        """The versions of the caches that are bound."""
+        self._captures: dict[tuple[int, ...], RunOptions | None] = {}
+        """Run options by the lengths of the caches, on which the caches' addresses depend."""
+        provider = graphs.provider
+        self._inputs = provider.arrays(
+            input_ids=(np.int64, (R, 1)),
+            positions=(np.int32, (R,)),
+            rows_of_sources=(np.int64, (N, W)),
+            places_of_rows=(np.int64, (R,)),
+            source_lengths=(np.int64, (N,)),
+        )
+        self._outputs = provider.arrays(token_ids=(np.int64, (R, k)), log_probs=(np.float32, (R, k)))
+        self.input_ids, self.positions = self._inputs["input_ids"], self._inputs["positions"]
+        self.rows_of_sources, self.places_of_rows = self._inputs["rows_of_sources"], self._inputs["places_of_rows"]
+        self.source_lengths = self._inputs["source_lengths"]
+        self.token_ids, self.log_probs = self._outputs["token_ids"], self._outputs["log_probs"]
+        for input_memory in self._inputs.bindings():
+            self._binding.bind_input(*input_memory)
+        for output_memory in self._outputs.bindings():
+            self._binding.bind_output(*output_memory)
+        self.total_length, self._k = np.ones(1, np.int32), np.array([k])
+        for name, array in (("total_length", self.total_length), ("k", self._k)):
+            self._binding.bind_cpu_input(name, array)  # every provider reads these from main memory
+
+    def bind_caches(self, group: CacheGroup[Any], rows: int, is_updated: bool) -> None:
+        """Let the graph read the first rows of caches and, if `is_updated`, write them in place."""
+        provider, shape = self._graphs.provider, group.caches.shape(rows)
+        for name, address in zip(group.names, group.addresses, strict=True):
+            memory = (provider.name, 0, provider.dtype, shape, address)
+            self._binding.bind_input(f"past_key_values.{name}", *memory)
+            if is_updated:
+                self._binding.bind_output(f"present.{name}", *memory)
+        self.versions[group] = group.version
+
+    def run(self) -> None:
+        """Run one pass over the contents of the arrays, on the CPU."""
+        self._graphs.decoder_step.run_with_iobinding(self._binding)
+
+    def launch(self) -> None:
+        """Begin one pass on a device, which may still compute afterwards if steps are captured."""
+        lengths = tuple([group.length for group in self.versions])
+        options = self._captures.pop(lengths, None) or self._graphs.capture()
+        self._inputs.upload()
+        self._graphs.decoder_step.run_with_iobinding(self._binding, options)
+        self._captures[lengths] = options  # not if the run fails: its capture is not launched again
+
+    def wait(self) -> None:
+        """Wait until the device has completed the pass."""
+        self._binding.synchronize_outputs()
+        self._outputs.download()
+
+
+class Steps:
+    """Steps of all sizes over the same caches.
+
+    Args:
+        self_attention, cross_attention: the caches of R rows and of N sources.
+    """
+
+    def __init__(
+        self, graphs: TranslationGraphs, self_attention: CacheGroup[Any], cross_attention: CacheGroup[Any]
+    ) -> None:
+        self._graphs = graphs
+        self._self_attention, self._cross_attention = self_attention, cross_attention
+        self._steps: dict[Sizes, Step] = {}
+
+    def get(self, sizes: Sizes) -> Step:
+        """Return the step of these sizes, bound to the caches where they are now."""
+        step = self._steps.pop(sizes, None) or Step(self._graphs, sizes)
+        if len(self._steps) == MAX_STEPS:
+            self._steps.pop(next(iter(self._steps)))  # the least recently used
+        self._steps[sizes] = step
+        R, N, _, _ = sizes
+        if step.versions.get(self._cross_attention) != self._cross_attention.version:
+            step.bind_caches(self._cross_attention, N, is_updated=False)
+        if step.versions.get(self._self_attention) != self._self_attention.version:
+            step.bind_caches(self._self_attention, R, is_updated=True)
+        return step

@@ -1,4 +1,4 @@
-"""weights.safetensors of an artifact, read into memory once: what happens to the file afterwards is no matter.
+"""weights.safetensors of an artifact. It is read into memory once, so that the file may change afterwards.
 
 Legend: N rows, K columns.
 """
@@ -25,26 +25,26 @@ DTYPES: dict[str, Any] = {
     "F16": np.float16,
     "F32": np.float32,
 }
-"""NumPy's types by the names that safetensors has for them."""
+"""NumPy's types by their names in safetensors."""
 
 ROW_BY_ROW = "embedding"
-"""In the names of tensors from which graphs gather rows. ONNX Runtime leaves them as they are, so that all sessions
-share them. Of all others it makes copies of its own, and packs most of them in another order."""
+"""Part of the names of tensors from which graphs gather rows. ONNX Runtime uses these as they are, so that all sessions
+share them. It copies all others, and packs most of them in another order."""
 
 
-def load(
+def load_session(
     artifact: Artifact, provider: Provider, graph: str, captured: bool = False, weights: "Weights | None" = None
 ) -> InferenceSession:
-    """The session of one graph over the artifact's weights.
+    """Return the session of one graph with the artifact's weights.
 
     Args:
-        graph: a file in the provider's folder.
+        graph: name of a file in the provider's folder.
         captured: see `Provider.session`.
-        weights: of this artifact, if they have been read.
+        weights: the weights of this artifact, if they have been read.
 
     Raises:
-        StartRefused: a file is not what the manifest says, the weights are not what the graph declares, or ONNX Runtime
-            cannot load it.
+        StartRefused: a file is not what the manifest says, the weights do not match the graph, or ONNX Runtime cannot
+            load the graph.
     """
     path = f"{provider.name}/{graph}"
     weights = weights or read_weights(artifact)
@@ -58,7 +58,11 @@ def load(
 
 
 def read_weights(artifact: Artifact) -> "Weights":
-    """Raises ArtifactRefused: they cannot be read, or are not what the manifest says."""
+    """Read the weights of an artifact.
+
+    Raises:
+        ArtifactRefused: they cannot be read, or are not what the manifest says.
+    """
     return Weights(artifact.path(WEIGHTS), artifact.read(WEIGHTS))
 
 
@@ -66,10 +70,10 @@ class Weights:
     """The tensors of a safetensors file.
 
     Args:
-        path: of the file, for messages.
+        path: the path of the file, for error messages.
 
     Raises:
-        ArtifactRefused: the file's header does not describe what follows it.
+        ArtifactRefused: the file's header does not describe its content.
     """
 
     def __init__(self, path: Path, content: bytes) -> None:
@@ -77,8 +81,8 @@ class Weights:
         self._tensors = self._read(content)
 
     def tensor(self, name: str, dtype: np.dtype[Any], graph: str) -> NDArray[Any]:
-        """A tensor in the type that a graph declares for it. From another type a new array is made; int8 numbers are
-        multiplied by the scales of their rows, and divided by the smoothing of their columns, if they have one."""
+        """Return a tensor in the type that a graph declares for it. Tensors of other types are converted; int8 numbers
+        are multiplied by the scales of their rows, and divided by the smoothing of their columns, if there is one."""
         stored = self._stored(name, graph)
         if stored.dtype == dtype:
             return stored
@@ -90,8 +94,8 @@ class Weights:
                 smoothing = self._tensors.get(f"{name.removesuffix('.weight')}.smoothing")
                 if smoothing is not None:
                     if smoothing.shape != stored.shape[1:]:
-                        fits_not = f"which its smoothing of shape {smoothing.shape} does not fit"
-                        raise self._refused(f"{name} has shape {stored.shape}, {fits_not}")
+                        shapes = f"{stored.shape}, and its smoothing {smoothing.shape}, which does not fit"
+                        raise self._refused(f"{name} has shape {shapes}")
                     numbers /= smoothing
                 return numbers.astype(dtype)
         raise self._refused(f"{name} is {stored.dtype}, which cannot become the {dtype} that {graph} declares")
@@ -102,14 +106,14 @@ class Weights:
         return self._tensors[name]
 
     def _scales(self, name: str, shape: tuple[int, ...], graph: str) -> NDArray[np.float32]:
-        """By what the rows of int8 numbers (N, K) are multiplied: (N, 1)."""
+        """Return the scales (N, 1) of the rows of int8 numbers (N, K)."""
         scales = self._stored(f"{name}.scales", graph)
         if len(shape) != 2 or scales.shape != (shape[0], 1):
-            raise self._refused(f"{name} has shape {shape}, which {name}.scales of shape {scales.shape} does not fit")
+            raise self._refused(f"{name} has shape {shape}, and {name}.scales {scales.shape}, which does not fit")
         return scales.astype(np.float32)
 
     def _read(self, content: bytes) -> dict[str, NDArray[Any]]:
-        """Each tensor in memory of its own, which is free when nobody uses it any more."""
+        """Return each tensor in memory of its own, which is freed with the tensor."""
         try:
             found = deserialize(content)  # type: ignore[no-untyped-call]
         except SafetensorError as error:

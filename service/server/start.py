@@ -11,7 +11,7 @@ from service.base.data_directory import with_data_directory
 from service.base.errors import StartRefused
 from service.http.keys import Keys
 from service.server.listening import address_of, listen
-from service.workers.loader import Loader, show_one_device
+from service.workers.loader import Loader, select_device
 from service.workers.processes import n_servers
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def main() -> None:
         settings.log.configure()
         announce(settings)
         keys = Keys(settings)
-        show_one_device(settings.device)
+        select_device(settings.device)
         servers = n_servers(settings)
         sockets = listen(settings.host, settings.port, shared=servers > 1)
         addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)

@@ -22,7 +22,7 @@ from service.models.origin import in_daemon_thread
 from service.models.serving import Serving
 from service.server.listening import share
 from service.server.server import run
-from service.workers.loader import Loaded
+from service.workers.loader import LoadedModels
 from service.workers.wire import READ_BYTES, Unpacker, packed
 
 logger = logging.getLogger(__name__)
@@ -49,9 +49,9 @@ def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
 class SupervisedOrigin:
     """Serves with the models that the supervisor loads, one set after the other.
 
-    A supervisor sends `("take", generation, Loaded)`, `("all are ready",)`, `("reread keys",)`, `("loop ended", how)`
-    and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)` when
-    it does not use the former models any more.
+    A supervisor sends `("take", generation, LoadedModels)`, `("all are ready",)`, `("reread keys",)`, `("worker ended",
+    how)` and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)`
+    when it does not use the former models any more.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class SupervisedOrigin:
                 self._keys.reread()
             elif kind == "all are ready":
                 self._serving.awaits_others = False
-            elif kind == "loop ended":
+            elif kind == "worker ended":
                 self._metrics.loop_ended(*content)
             else:
                 number, refusal = content
                 self._reloads.pop(number).set_result(refusal)
 
-    async def _take(self, generation: int, loaded: Loaded) -> None:
+    async def _take(self, generation: int, loaded: LoadedModels) -> None:
         make = partial(catalog_of, loaded, self._settings, self._metrics)
         retiring = await self._serving.replace(await in_daemon_thread(make))
         retiring.add_done_callback(lambda _: self._tell("taken", generation))

@@ -33,9 +33,9 @@ from service.models.assembly import catalog_of
 from service.models.origin import LoadingOrigin, in_daemon_thread
 from service.models.serving import proven
 from service.server.send_buffer import send_queue_bytes
-from service.workers.loader import Loaded, Loader
+from service.workers.loader import LoadedModels, Loader
 from service.workers.loader_process import HUNG_S, LOADING_S
-from service.workers.remote_loader import RATES_SOCKET, new_directory
+from service.workers.remote_loader import RATES_SOCKET, make_run_directory
 from service.workers.wire import READ_BYTES, Unpacker, packed
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, 
     Raises:
         StartRefused: a model is not as it should be.
     """
-    directory = new_directory(settings.run_directory)
+    directory = make_run_directory(settings.run_directory)
     try:
         port = sockets[0].getsockname()[1]
         asyncio.run(Supervisor(settings, directory, port, loader, n_servers).run())
@@ -91,7 +91,7 @@ class Supervisor:
             self._rates = directory / RATES_SOCKET
             Rates(str(self._rates), RateLimiter(settings.rate_limit)).start()
         self._loader = loader
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedModels | None = None
         self._generation = 0
         self._origin = LoadingOrigin(self._load, self._take, loader)
         self._servers: list[_Server] = []
@@ -213,7 +213,7 @@ class Supervisor:
         with suppress(ReloadRefused):  # the log has it
             await self._origin.reload()
 
-    def _load(self, loader: Loader | None) -> tuple[Loader, Loaded]:
+    def _load(self, loader: Loader | None) -> tuple[Loader, LoadedModels]:
         """Raises StartRefused: a model cannot be loaded. The loader has ended then."""
         loader = loader or Loader(self._settings)
         try:
@@ -222,7 +222,7 @@ class Supervisor:
             loader.end()
             raise
 
-    async def _take(self, loaded_by: tuple[Loader, Loaded]) -> None:
+    async def _take(self, loaded_by: tuple[Loader, LoadedModels]) -> None:
         """Give the models to all servers. All must have taken the first models before any is told that all are ready.
 
         Raises:
@@ -246,14 +246,14 @@ class Supervisor:
         for server in self._servers:
             server.tell("all are ready")
 
-    async def _prove(self, loaded: Loaded) -> None:
+    async def _prove(self, loaded: LoadedModels) -> None:
         """Raises StartRefused: a model cannot do a forward pass."""
         catalog = await in_daemon_thread(partial(catalog_of, loaded, self._settings, Metrics()))
         catalog.start()
         await proven(catalog)
         await asyncio.to_thread(catalog.stop, 0.0)
 
-    def _give(self, loaded: Loaded, loader: Loader) -> list[asyncio.Event]:
+    def _give(self, loaded: LoadedModels, loader: Loader) -> list[asyncio.Event]:
         """Let all servers take these models.
 
         Returns:
@@ -262,16 +262,16 @@ class Supervisor:
         loaded.announce()
         self._generation += 1
         self._loaded = loaded
-        loader.remote.on_loop_end = self._tell_of_loop
+        loader.remote.on_worker_end = self._report_worker_end
         return [server.take(self._generation, loaded) for server in self._servers]
 
-    def _tell_of_loop(self, how: str) -> None:
+    def _report_worker_end(self, how: str) -> None:
         """Let one server count a worker that has ended. Called in a thread of the loader."""
 
         def tell() -> None:
             alive = (server for server in self._servers if server.process.poll() is None)
             if (server := next(alive, None)) is not None:
-                server.tell("loop ended", how)
+                server.tell("worker ended", how)
 
         with suppress(RuntimeError):  # this event loop has ended
             self._event_loop.call_soon_threadsafe(tell)
@@ -303,7 +303,7 @@ class _Server:
         self._has_gone = False
         self._silent_s = 0.0
 
-    def take(self, generation: int, loaded: Loaded) -> asyncio.Event:
+    def take(self, generation: int, loaded: LoadedModels) -> asyncio.Event:
         self.tell("take", generation, loaded)
         self.taken[generation] = asyncio.Event()
         if self._has_gone:

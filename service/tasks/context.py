@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 
 from service.schemas.timing import Timing
-from service.workers.admission import Admission
+from service.workers.pool import Admission
 
 
 @dataclass

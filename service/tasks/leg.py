@@ -194,13 +194,13 @@ class Leg:
             for sentence in lacking:
                 search = rewound(sentence.hypothesis(), sentence.sequence.output)
                 if search is not None:
-                    again = Sequence(sentence.sequence.source_ids, search, slots=search.beam_size)
+                    again = Sequence(sentence.sequence.source_ids, search, n_rows=search.beam_size)
                     tried.append((sentence, again))
             await self._search([again for _, again in tried])
             lacking = []
             for sentence, again in tried:
                 later = joined(sentence.hypothesis(), again.output)
-                if is_better(later, sentence.hypothesis(), again.output.once):
+                if is_better(later, sentence.hypothesis(), again.output.once_tokens):
                     sentence.rewound = later
                     lacking += [sentence] if not sentence.has_all_slots else []
 

@@ -233,7 +233,7 @@ class Reader:
                     misread[number] = slot.word.isdigit()
             if len(inside) > MAX_SLOTS:  # what is behind them would only come to stand in their place
                 too_many += range(inside[MAX_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
-            sentence.sequence.output.once = tuple(slot.target_id for _, slot in sentence.slots)
+            sentence.sequence.output.once_tokens = tuple(slot.target_id for _, slot in sentence.slots)
         slots.try_others(misread)
         slots.give_up(too_many)
         return bool(misread or too_many)
@@ -256,5 +256,5 @@ class Reader:
         sentences = []
         for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
             search = self.new_search()
-            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size)))
+            sentences.append(Sentence(span, Sequence(source_ids, search, n_rows=search.beam_size)))
         return sentences

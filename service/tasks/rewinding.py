@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from service.engine.beam_search import Hypothesis, Noted, Search
+from service.engine.beam_search import Hypothesis, Search, TokenScores
 
 MAX_LENGTH_RATIO, SPARE_TOKENS = 1.5, 8
 """A translation that has a slot is at most so many times as long as the one without it, and so many tokens longer: what
@@ -19,8 +19,8 @@ def rewound(hypothesis: Hypothesis, search: Search) -> Search | None:
     nearest = min(
         (
             (shortfall, step, token)
-            for step, noted in enumerate(hypothesis.noted[: search.max_target_tokens - 1])
-            for token, shortfall in zip(search.once, noted.shortfalls, strict=True)
+            for step, token_scores in enumerate(hypothesis.token_scores[: search.max_target_tokens - 1])
+            for token, shortfall in zip(search.once_tokens, token_scores.shortfalls, strict=True)
             if token not in hypothesis.token_ids
         ),
         default=(math.inf, 0, 0),
@@ -32,18 +32,18 @@ def rewound(hypothesis: Hypothesis, search: Search) -> Search | None:
 
 
 def joined(former: Hypothesis, search: Search) -> Hypothesis:
-    """Return the best hypothesis of a search that `rewound` made of `former`, with what was noted of its prefix."""
+    """Return the best hypothesis of a search that `rewound` made of `former`, with the scores of its prefix."""
     found, step = search.best()[0], len(search.prefix) - 1
-    token, before = search.prefix[-1], former.noted[step]
-    written = Noted(
-        before.log_prob - before.shortfalls[search.once.index(token)],
+    token, before = search.prefix[-1], former.token_scores[step]
+    written = TokenScores(
+        before.log_prob - before.shortfalls[search.once_tokens.index(token)],
         tuple(
             math.inf if once == token else shortfall
-            for once, shortfall in zip(search.once, before.shortfalls, strict=True)
+            for once, shortfall in zip(search.once_tokens, before.shortfalls, strict=True)
         ),
     )
-    noted = [*former.noted[:step], written, *found.noted[step + 1 :]]
-    return replace(found, log_prob=sum(one.log_prob for one in noted), noted=noted)
+    token_scores = [*former.token_scores[:step], written, *found.token_scores[step + 1 :]]
+    return replace(found, log_prob=sum(one.log_prob for one in token_scores), token_scores=token_scores)
 
 
 def is_better(later: Hypothesis, former: Hypothesis, once: tuple[int, ...]) -> bool:

@@ -1,1 +1,1 @@
-"""The processes that hold models: loading, forking, placing requests on them, and the wire between them."""
+"""The processes that hold models: loading, forking, distributing requests, and the messages between them."""

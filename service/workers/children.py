@@ -1,4 +1,4 @@
-"""Processes that are forked: what they say through a pipe, and how they end."""
+"""Forked processes: what they return through a pipe, and why they end."""
 
 import os
 import signal
@@ -11,17 +11,17 @@ from service.workers.wire import Unpacker, packed
 Result = TypeVar("Result")
 
 
-def how_ended(status: int) -> str:
-    """By which signal a process was ended, such as SIGKILL where memory is short, or "exit 1"."""
-    code = os.waitstatus_to_exitcode(status)
+def exit_cause(wait_status: int) -> str:
+    """Return the signal that ended a process, such as SIGKILL if memory is short, or "exit 1"."""
+    code = os.waitstatus_to_exitcode(wait_status)
     return signal.Signals(-code).name if code < 0 else f"exit {code}"
 
 
-def in_a_child(call: Callable[[], Result]) -> Result:
-    """What a function returns in a process of its own.
+def run_in_child(call: Callable[[], Result]) -> Result:
+    """Call a function in a process of its own, and return its result.
 
     Raises:
-        StartRefused: it raises this, or the process dies.
+        StartRefused: the function raised this, or the process died.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -38,17 +38,17 @@ def in_a_child(call: Callable[[], Result]) -> Result:
             os._exit(0)
     os.close(writing)
     try:
-        result: Result = what_is_said(reading)
+        result: Result = read_result(reading)
     finally:
         os.waitpid(child, 0)
     return result
 
 
-def what_is_said(file: int) -> Any:
-    """What another process has written into a pipe.
+def read_result(file: int) -> Any:
+    """Read the result that another process wrote into a pipe.
 
     Raises:
-        StartRefused: this, or nothing.
+        StartRefused: the process wrote a refusal, or nothing.
     """
     with os.fdopen(file, "rb") as pipe:
         messages = list(Unpacker().feed(pipe.read()))

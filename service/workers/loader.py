@@ -1,6 +1,6 @@
-"""Begins the process that loads the models that the settings name.
+"""Starts the process that loads the models of the settings.
 
-This imports little: models load while the process that is to serve them still imports its libraries.
+This module imports little: models load while the server's process still imports its libraries.
 """
 
 import logging
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from service import __version__
 from service.base.artifact import TOKENIZER, VOCABULARY, Artifact, read_artifacts
-from service.base.contract import About
+from service.base.contract import ModelInfo
 from service.base.errors import ProviderUnavailable
 from service.base.settings import Settings
 from service.workers.remote_loader import RemoteLoader
@@ -19,82 +19,86 @@ from service.workers.remote_loader import RemoteLoader
 logger = logging.getLogger(__name__)
 
 SOURCE = "service.models.loading:ArtifactSource"
-"""By its name, because a server whose loops are processes has no use for ONNX Runtime."""
+"""The source of models, by its name: a server whose workers are processes does not import ONNX Runtime."""
 
 TokenizerFiles = dict[str, dict[str, bytes]]
-"""By model and name, the content of the files that tokenizers are made of."""
+"""The content of the files of tokenizers, by model and file name."""
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """What a server must know of models that loops run.
+class LoadedModels:
+    """What a server needs to know about models that workers run.
 
     Attributes:
-        abouts: of each model, what its loader told.
-        paths: where the loops listen.
-        tokenizer_files: as they were when the models were loaded, for servers that begin later.
+        model_infos: what the loader reported about each model.
+        paths: the sockets where the workers listen.
+        tokenizer_files: the files as they were when the models were loaded, for servers that start later.
     """
 
     artifacts: dict[str, Artifact]
-    abouts: dict[str, About]
+    model_infos: dict[str, ModelInfo]
     paths: list[Path]
     tokenizer_files: TokenizerFiles
 
     def announce(self) -> None:
-        """Log what serves from here on."""
-        names, providers = ", ".join(self.artifacts), sorted({about.provider for about in self.abouts.values()})
-        logger.info("attend %s: %s on %s, %d loops", __version__, names, ", ".join(providers), len(self.paths))
+        """Log which models are served from now on."""
+        names, providers = ", ".join(self.artifacts), sorted({info.provider for info in self.model_infos.values()})
+        logger.info("attend %s: %s on %s, %d workers", __version__, names, ", ".join(providers), len(self.paths))
 
 
 class Loader:
-    """A process that loads artifacts, and the loops that it forks.
+    """The process that loads artifacts, and the workers that it forks.
 
     Raises:
-        ArtifactRefused: one is missing, or its manifest is not as it should be.
+        ArtifactRefused: an artifact is missing, or its manifest is invalid.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.artifacts = wanted_artifacts(settings)
+        self.artifacts = configured_artifacts(settings)
         arguments = self.artifacts, settings
         self.remote = RemoteLoader(SOURCE, arguments, settings.probe_interval_s, settings.log, settings.run_directory)
 
-    def wait(self) -> Loaded:
+    def wait(self) -> LoadedModels:
         """Wait until all models are loaded.
 
         Raises:
-            StartRefused: one cannot be.
+            StartRefused: a model cannot be loaded.
         """
         files = read_tokenizer_files(self.artifacts)
         self.remote.wait_until_loaded()
-        return Loaded(self.artifacts, self.remote.abouts, self.remote.paths, files)
+        return LoadedModels(self.artifacts, self.remote.model_infos, self.remote.paths, files)
 
     def end(self) -> None:
-        """End all loops at once: their requests have been answered."""
+        """End all workers immediately: their requests have been answered."""
         self.remote.end()
 
 
-def wanted_artifacts(settings: Settings) -> dict[str, Artifact]:
-    """By name, those that the settings name, or all.
+def configured_artifacts(settings: Settings) -> dict[str, Artifact]:
+    """Return the artifacts that the settings name, or all, by name.
 
     Raises:
-        ArtifactRefused: one is missing, or its manifest is not as it should be.
+        ArtifactRefused: an artifact is missing, or its manifest is invalid.
     """
     return {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts, settings.models)}
 
 
 def read_tokenizer_files(artifacts: Mapping[str, Artifact]) -> TokenizerFiles:
-    """Raises ArtifactRefused: one is missing, or not what the manifest says."""
+    """Read the files of tokenizers.
+
+    Raises:
+        ArtifactRefused: a file is missing, or is not what the manifest says.
+    """
     return {
         name: {file: artifact.read(file) for file in (TOKENIZER, VOCABULARY) if file in artifact.manifest.files}
         for name, artifact in artifacts.items()
     }
 
 
-def show_one_device(device: int | None) -> None:
-    """Let CUDA see one GPU alone, which is then the first one for all that use it; None changes nothing.
+def select_device(device: int | None) -> None:
+    """Let CUDA see only one GPU; None changes nothing.
 
     Raises:
-        ProviderUnavailable: fewer are listed.
+        ProviderUnavailable: CUDA_VISIBLE_DEVICES lists too few GPUs.
     """
     if device is None:
         return

@@ -1,8 +1,8 @@
-"""The process that loads models, and from which loops are forked.
+"""The process that loads models, and from which workers are forked.
 
-ONNX Runtime lays out weights for each session anew. Where one process loads and others are forked from it, they share
-that memory, and one that dies is replaced within milliseconds. So this process has no threads and no event loop. What
-cannot be forked, such as what uses CUDA or threads, is loaded by the loop itself after it is forked.
+ONNX Runtime lays out weights for each session anew. Workers that are forked from the process that loaded the models
+share that memory, and one that dies is replaced within milliseconds. So this process has no threads and no event loop.
+Models that cannot be forked, such as those that use CUDA or threads, are loaded by each worker after the fork.
 """
 
 import gc
@@ -24,46 +24,48 @@ from service.base.errors import StartRefused
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.workers.budget import Budget
-from service.workers.children import how_ended, in_a_child, what_is_said
+from service.workers.children import exit_cause, read_result, run_in_child
 from service.workers.on_demand import Engines, OnDemand
 from service.workers.source import Plan, Source
 from service.workers.wire import messages_of, packed
-from service.workers.worker_process import Board, serve
+from service.workers.worker_process import SharedStatus, serve
 
 logger = logging.getLogger(__name__)
 
 HUNG_S, LOADING_S = 60.0, 600.0
-"""A loop that has not gone on for HUNG_S, or has not begun after LOADING_S, is taken for dead and replaced."""
+"""A worker without a heartbeat for HUNG_S, or that still loads after LOADING_S, is killed and replaced."""
 
-LOOK_S = 1.0
-"""How often loops are checked for that."""
+CHECK_INTERVAL_S = 1.0
+"""How often workers are checked for that."""
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
-"""Pauses before a loop that never served is replaced; each is twice the one before."""
+MIN_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0
+"""Pauses before a worker that never gave an answer is replaced; each is twice as long as the one before."""
 
-FATAL_DEATHS, MEMORY_S = 2, 600.0
-"""A model for which so many processes died while they computed for it, within so many seconds, is taken out."""
+DEATHS_TO_DISABLE, DEATH_WINDOW_S = 2, 600.0
+"""A model for which this many processes died while they computed for it, within this time, is disabled."""
 
 SLOW_S = 0.02
-"""A model whose probe takes longer has a loop of its own: no pass may hold a loop that others share for longer."""
+"""A model whose probe takes longer has a worker of its own: no pass may hold up a shared worker for longer."""
 
 
 @dataclass
-class _Place:
-    """A loop, whichever process it is now."""
+class _Worker:
+    """A worker, whichever process runs it now; it has none while `process_id` is 0."""
 
     number: int
     listener: socket.socket
     models: list[str]
     alone: bool = False
-    """Whether it is for a single slow model, which it loads itself."""
+    """Whether it runs a single slow model, which it loads itself."""
     process_id: int = 0
     silent_s: float = 0.0
     pause_s: float = 0.0
-    begin_at: float = 0.0
+    restart_at: float = 0.0
 
 
-class _Loader:
+class _LoaderProcess:
+    """The loader, with its models and workers."""
+
     def __init__(self, plan: Plan, server: socket.socket) -> None:
         self._plan = plan
         self._server = server
@@ -71,73 +73,89 @@ class _Loader:
         self._woken, self._wake = socket.socketpair()
         self._loaded: dict[str, Engines] = {}
         self._budget: Budget | None = None
-        self._places: list[_Place] = []
+        self._workers: list[_Worker] = []
         self._deaths: dict[str, list[float]] = {}
+        """When processes died that computed for a model."""
 
     def run(self) -> None:
-        """Load, fork, say so, and replace what dies until the server has gone."""
+        """Load models, fork workers, report to the server, and replace workers that die until the server has ended."""
         self._woken.setblocking(False)
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        source = self._source = in_a_child(self._settled_source)
-        models, slow = source.models, self._plan.slow or []
-        self._abouts = {model: source.about(model) for model in models}
+        self._source = run_in_child(self._resolved_source)
+        slow = self._load_models()
+        self._add_workers(slow)
+        self._status = SharedStatus(len(self._workers), self._source.models)
+        gc.collect()
+        gc.freeze()
+        for pipe in [self._fork(worker) for worker in self._workers]:
+            read_result(pipe)
+        self._server.sendall(packed(None, len(self._workers), slow, self._model_infos))
+        self._supervise()
+
+    def end(self) -> None:
+        """Kill all workers: their requests have been answered, or nobody is left to read answers."""
+        signal.set_wakeup_fd(-1)
+        for worker in self._workers:
+            if worker.process_id:
+                with suppress(ProcessLookupError):
+                    os.kill(worker.process_id, signal.SIGKILL)
+
+    def _resolved_source(self) -> Source:
+        source: Source = pkgutil.resolve_name(self._plan.source)(*self._plan.arguments)
+        return source.resolved()
+
+    def _load_models(self) -> list[str]:
+        """Load the models that workers share after the fork. Return the slow models, which are not among them."""
+        source, slow = self._source, self._plan.slow or []
+        self._model_infos = {model: source.model_info(model) for model in source.models}
         if source.model_memory is not None:
             self._budget = self._budget_of(source.model_memory)
         elif source.forks:
-            for model in models:
+            for model in source.models:
                 if model not in slow:
                     self._loaded[model] = source.load(model, alone=False)
                     if self._is_slow(model) and self._plan.slow is None:
                         del self._loaded[model]
                         slow.append(model)
-                        source.trim()  # or else all loops are forked with what it took
-        shared = [model for model in models if model not in slow]
-        for number in range(source.n_loops if shared else 0):
-            # Under a budget nothing is loaded twice.
-            here = shared if self._budget is None else self._budget.models(number)
-            self._places.append(_Place(number, self._listener(number), here))
-        for number, model in enumerate(slow, start=len(self._places)):
-            self._places.append(_Place(number, self._listener(number), [model], alone=True))
-        self._board = Board(len(self._places), models)
-        gc.collect()
-        gc.freeze()
-        for pipe in [self._fork(place) for place in self._places]:
-            what_is_said(pipe)
-        self._server.sendall(packed(None, len(self._places), slow, self._abouts))
-        incoming = select.poll()
+                        source.trim()  # or all workers would be forked with the memory that it took
+        return slow
+
+    def _add_workers(self, slow: list[str]) -> None:
+        """Add the workers that share models, and one for each slow model."""
+        shared = [model for model in self._source.models if model not in slow]
+        for number in range(self._source.n_workers if shared else 0):
+            # Under a budget each model belongs to one worker.
+            models = shared if self._budget is None else self._budget.models(number)
+            self._workers.append(_Worker(number, self._listener(number), models))
+        for number, model in enumerate(slow, start=len(self._workers)):
+            self._workers.append(_Worker(number, self._listener(number), [model], alone=True))
+
+    def _supervise(self) -> None:
+        """Replace workers that die or hang, until the server has ended."""
+        poll = select.poll()
         for watched in (self._server, self._woken):
-            incoming.register(watched, select.POLLIN)
-        looked_at = time.monotonic()
+            poll.register(watched, select.POLLIN)
+        checked_at = time.monotonic()
         while True:
-            for file, _ in incoming.poll(1000 * LOOK_S if all(p.process_id for p in self._places) else 20):
+            all_run = all(worker.process_id for worker in self._workers)
+            for file, _ in poll.poll(1000 * CHECK_INTERVAL_S if all_run else 20):
                 if file == self._server.fileno():
                     return
                 with suppress(BlockingIOError):
                     self._woken.recv(4096)
-            self._bury()
-            for place in self._places:
-                if place.process_id == 0 and time.monotonic() >= place.begin_at:
-                    self._replace(place)
-            if time.monotonic() - looked_at >= LOOK_S:
-                self._end_what_hangs()
-                looked_at = time.monotonic()
-
-    def end(self) -> None:
-        """Kill all loops: their requests have been answered, or nobody is left to read answers."""
-        signal.set_wakeup_fd(-1)
-        for place in self._places:
-            if place.process_id:
-                with suppress(ProcessLookupError):
-                    os.kill(place.process_id, signal.SIGKILL)
-
-    def _settled_source(self) -> Source:
-        source: Source = pkgutil.resolve_name(self._plan.source)(*self._plan.arguments)
-        return source.settled()
+            self._reap()
+            for worker in self._workers:
+                if worker.process_id == 0 and time.monotonic() >= worker.restart_at:
+                    self._restart(worker)
+            if time.monotonic() - checked_at >= CHECK_INTERVAL_S:
+                self._kill_hung()
+                checked_at = time.monotonic()
 
     def _listener(self, number: int) -> socket.socket:
-        """It stays open here while a loop is replaced, so that who connects meanwhile waits and is not refused."""
+        """Return the socket where a worker listens. It stays open in this process, so that servers which connect while
+        the worker is replaced wait and are not refused."""
         path = self._plan.directory / f"{number}.sock"
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX)
@@ -146,41 +164,41 @@ class _Loader:
         return listener
 
     def _is_slow(self, model: str) -> bool:
-        """The first probe allocates and lays out; the second one tells."""
+        """Probe each engine twice: the first probe allocates memory, the second one is timed."""
         seconds = 0.0
         for engine in self._loaded[model].values():
             engine.probe()
             seconds = max(seconds, engine.probe().seconds)
         return seconds > SLOW_S
 
-    def _replace(self, place: _Place) -> None:
-        """Begin another process for a loop; later, where the system has no room for one now."""
+    def _restart(self, worker: _Worker) -> None:
+        """Start another process for a worker; later, if the system has no room for one now."""
         try:
-            os.close(self._fork(place))
+            os.close(self._fork(worker))
         except OSError as error:
-            logger.critical("loop %d cannot be begun now: %s", place.number, error)
-            self._put_off(place)
+            logger.critical("worker %d cannot be started now: %s", worker.number, error)
+            self._delay_restart(worker)
 
-    def _fork(self, place: _Place) -> int:
-        """Begin a process for a loop.
+    def _fork(self, worker: _Worker) -> int:
+        """Start a process for a worker.
 
         Returns:
-            A file descriptor from which can be read when the loop has loaded.
+            A file descriptor from which the result can be read when the worker has loaded its models.
 
         Raises:
-            OSError: the system has no room for it.
+            OSError: the system has no room for another process.
         """
         reading, writing = os.pipe()
-        self._board.begin(place.number)
+        self._status.reset(worker.number)
         if self._budget is not None:
-            self._budget.begin(place.number)
+            self._budget.reset(worker.number)
         try:
-            place.process_id = os.fork()
+            worker.process_id = os.fork()
         except OSError:
             os.close(reading)
             os.close(writing)
             raise
-        if place.process_id:
+        if worker.process_id:
             os.close(writing)
             return reading
         try:
@@ -189,53 +207,60 @@ class _Loader:
             os.close(self._life)
             os.close(reading)
             self._server.close()
-            for other in self._places:
-                if other is not place:  # who connects there must not wait for this loop
+            for other in self._workers:
+                if other is not worker:  # servers that connect there must not wait for this worker
                     other.listener.close()
-            self._be(place, writing)
+            self._run_worker(worker, writing)
         except BaseException:
-            logger.critical("a loop dies", exc_info=True)
+            logger.critical("a worker dies", exc_info=True)
         finally:
             os._exit(1)
 
-    def _be(self, place: _Place, writing: int) -> None:
+    def _run_worker(self, worker: _Worker, writing: int) -> None:
+        """Load the worker's models in this process, write into the pipe whether that succeeded, and serve."""
         refusal: str | None = None
         engines: dict[str, Engine[Any] | None] = {}
         try:
-            for model in place.models:
-                engines |= self._loaded.get(model) or self._engines(model, place.alone)
+            for model in worker.models:
+                engines |= self._loaded.get(model) or self._engines(model, worker.alone)
         except StartRefused as error:
-            logger.critical("loop %d cannot load: %s", place.number, error)
+            logger.critical("worker %d cannot load: %s", worker.number, error)
             refusal = str(error)
-        with suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:  # nobody reads what a replacement says
+        with suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:  # for a replacement nobody reads it
             pipe.write(packed(refusal, None))
         if refusal is not None:
             return
         gc.collect()
         gc.freeze()
-        on_demand = partial(self._on_demand, place) if self._budget else None
+        on_demand = partial(self._on_demand, worker) if self._budget else None
         serve(
-            engines, self._plan.probe_interval_s, place.number, self._board, place.listener, self._lifeline, on_demand
+            engines,
+            self._plan.probe_interval_s,
+            worker.number,
+            self._status,
+            worker.listener,
+            self._lifeline,
+            on_demand,
         )
 
     def _engines(self, model: str, alone: bool) -> Mapping[str, Engine[Any] | None]:
-        """Of a model that is not loaded here: None each where it is loaded on demand."""
+        """Load the engines of a model in this process; if it is loaded on demand, None stands for each."""
         if self._budget is not None:
-            return dict.fromkeys(self._abouts[model].engines)
+            return dict.fromkeys(self._model_infos[model].engines)
         engines = self._source.load(model, alone)
-        self._source.trim()  # of the file's content, which was read whole
+        self._source.trim()  # the content of the files, which were read whole
         return engines
 
-    def _on_demand(self, place: _Place, loop: Loop) -> OnDemand:
+    def _on_demand(self, worker: _Worker, loop: Loop) -> OnDemand:
         assert self._budget is not None
-        load, note = partial(self._source.load, alone=False), partial(self._board.load, place.number)
-        return OnDemand(loop, place.number, self._budget, load, self._source.trim, note)
+        load, note_loading = partial(self._source.load, alone=False), partial(self._status.set_loading, worker.number)
+        return OnDemand(loop, worker.number, self._budget, load, self._source.trim, note_loading)
 
     def _budget_of(self, n_bytes: int) -> Budget:
-        """Raises StartRefused: a model needs more."""
-        file_bytes = {model: about.file_bytes for model, about in self._abouts.items()}
-        budget = Budget(n_bytes, self._source.n_loops, file_bytes)
-        for model in self._abouts:
+        """Raises StartRefused: a model alone needs more."""
+        file_bytes = {model: info.file_bytes for model, info in self._model_infos.items()}
+        budget = Budget(n_bytes, self._source.n_workers, file_bytes)
+        for model in self._model_infos:
             if budget.size(model) > n_bytes:
                 raise StartRefused(
                     f"Model {model} needs about {budget.size(model) / 1e6:.0f} MB; "
@@ -243,54 +268,56 @@ class _Loader:
                 )
         return budget
 
-    def _bury(self) -> None:
-        """Note which loops have died, and of what."""
-        for place in self._places:
-            if place.process_id == 0:
+    def _reap(self) -> None:
+        """Find the workers that have died, and for which model they computed."""
+        for worker in self._workers:
+            if worker.process_id == 0:
                 continue
-            ended, status = os.waitpid(place.process_id, os.WNOHANG)
+            ended, wait_status = os.waitpid(worker.process_id, os.WNOHANG)
             if ended == 0:
                 continue
-            now, how = time.monotonic(), how_ended(status)
-            model = self._board.working_for(place.number)
-            worked = f" while it worked for {model}" if model else ""
-            logger.critical("loop %d has died of %s%s", place.number, how, worked)
+            now, cause = time.monotonic(), exit_cause(wait_status)
+            model = self._status.current_model(worker.number)
+            at_work = f" while it worked for {model}" if model else ""
+            logger.critical("worker %d has died of %s%s", worker.number, cause, at_work)
             with suppress(OSError):
-                self._server.sendall(packed(how))
+                self._server.sendall(packed(cause))
             if model is not None:
-                recent = [at for at in self._deaths.get(model, []) if now - at < MEMORY_S]
+                recent = [at for at in self._deaths.get(model, []) if now - at < DEATH_WINDOW_S]
                 self._deaths[model] = [*recent, now]
-                if len(self._deaths[model]) >= FATAL_DEATHS:
-                    logger.critical("%s is taken out", model)
-                    self._board.take_out(model)
-            place.process_id = 0
-            if self._board.has_served(place.number) or model is not None:
-                place.pause_s, place.begin_at = 0.0, now
+                if len(self._deaths[model]) >= DEATHS_TO_DISABLE:
+                    logger.critical("%s is disabled", model)
+                    self._status.disable(model)
+            worker.process_id = 0
+            if self._status.has_answered(worker.number) or model is not None:
+                worker.pause_s, worker.restart_at = 0.0, now
             else:
-                self._put_off(place)
+                self._delay_restart(worker)
 
-    def _put_off(self, place: _Place) -> None:
-        """Begin a loop later: after a pause that is longer each time."""
-        place.pause_s = min(max(FIRST_PAUSE_S, 2 * place.pause_s), LONGEST_PAUSE_S)
-        place.begin_at = time.monotonic() + place.pause_s
+    def _delay_restart(self, worker: _Worker) -> None:
+        """Restart a worker later, after a pause that is longer each time."""
+        worker.pause_s = min(max(MIN_PAUSE_S, 2 * worker.pause_s), MAX_PAUSE_S)
+        worker.restart_at = time.monotonic() + worker.pause_s
 
-    def _end_what_hangs(self) -> None:
-        """Silence is counted in looks, not by the clock: a loop is not to blame when the whole service was paused."""
-        for place in self._places:
-            beat = self._board.last_beat(place.number)
-            is_silent = place.process_id != 0 and (beat == 0 or time.monotonic() - beat > 2 * LOOK_S)
-            place.silent_s = place.silent_s + LOOK_S if is_silent else 0.0
-            if place.silent_s >= (HUNG_S if beat else LOADING_S):
-                logger.critical("loop %d hangs and is killed", place.number)
-                os.kill(place.process_id, signal.SIGKILL)
-                place.silent_s = 0.0
+    def _kill_hung(self) -> None:
+        """Kill workers that are silent for too long. Silence is counted in checks, not by the clock: a worker is not to
+        blame if the whole service was paused."""
+        for worker in self._workers:
+            heartbeat = self._status.last_heartbeat(worker.number)
+            is_late = heartbeat == 0 or time.monotonic() - heartbeat > 2 * CHECK_INTERVAL_S
+            is_silent = worker.process_id != 0 and is_late
+            worker.silent_s = worker.silent_s + CHECK_INTERVAL_S if is_silent else 0.0
+            if worker.silent_s >= (HUNG_S if heartbeat else LOADING_S):
+                logger.critical("worker %d hangs and is killed", worker.number)
+                os.kill(worker.process_id, signal.SIGKILL)
+                worker.silent_s = 0.0
 
 
 def main(server_file: int) -> None:
-    """Load, and fork, as the server says that began this process.
+    """Load models and fork workers, as planned by the server that started this process.
 
     Args:
-        server_file: the file descriptor of a socket to it.
+        server_file: the file descriptor of a socket to the server.
     """
     for signal_number in (signal.SIGINT, signal.SIGTERM):  # the whole group gets them; the server says when to stop
         signal.signal(signal_number, signal.SIG_IGN)
@@ -300,7 +327,7 @@ def main(server_file: int) -> None:
         return
     plan: Plan = message[0]
     plan.log.configure()
-    loader = _Loader(plan, server)
+    loader = _LoaderProcess(plan, server)
     try:
         loader.run()
         shutil.rmtree(plan.directory, ignore_errors=True)  # the server may have been killed
@@ -309,6 +336,6 @@ def main(server_file: int) -> None:
         try:
             server.sendall(packed(refusal, 0, [], {}))
         except OSError:
-            shutil.rmtree(plan.directory, ignore_errors=True)  # the server was killed while this one loaded
+            shutil.rmtree(plan.directory, ignore_errors=True)  # the server was killed while models were loaded
     finally:
         loader.end()

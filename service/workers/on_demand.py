@@ -1,4 +1,4 @@
-"""Models that a loop loads when there are requests for them, and unloads when others need the memory."""
+"""Models that a worker loads when there are requests for them, and unloads when others need the memory."""
 
 import logging
 import os
@@ -18,32 +18,32 @@ from service.workers.budget import Budget
 logger = logging.getLogger(__name__)
 
 Engines = Mapping[str, Engine[Any]]
-"""Of a model, by name."""
+"""The engines of a model, by name."""
 
 RETRY_S = 5.0
-"""A model that cannot be loaded refuses requests for so long; the next one lets it be tried again."""
+"""A model that cannot be loaded refuses requests for this long; the next request lets it be tried again."""
 
 
-MEASURES = sys.platform == "linux"
-"""Whether the system tells how much memory a process takes. Elsewhere models take what they count as."""
+MEASURES_MEMORY = sys.platform == "linux"
+"""Whether the system tells how much memory a process takes. Elsewhere the budget's estimates count."""
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class _LoadedModel:
     engines: Engines
     n_bytes: int
-    """By which this process has grown meanwhile."""
+    """By how much this process has grown while the model was loaded."""
 
 
 class OnDemand:
-    """Loads one model after the other in a thread, while the loop goes on with those that are loaded: ONNX Runtime
-    lets other threads run Python while it loads.
+    """Loads one model after the other in a thread, while the loop goes on with the loaded ones: ONNX Runtime lets other
+    threads run Python while it loads.
 
     Args:
-        number: of the loop.
-        load: a model, by name; what it raises is answered.
-        trim: returns memory that is free to the system.
-        note: is told which model is being loaded, and None afterwards.
+        number: the number of the worker.
+        load: loads a model by name; what it raises is answered.
+        trim: returns free memory to the system.
+        note_loading: is called with the model that is being loaded, and with None afterwards.
     """
 
     def __init__(
@@ -53,89 +53,94 @@ class OnDemand:
         budget: Budget,
         load: Callable[[str], Engines],
         trim: Callable[[], None],
-        note: Callable[[str | None], None],
+        note_loading: Callable[[str | None], None],
     ) -> None:
         self._loop = loop
         self._number = number
         self._budget = budget
         self._load = load
         self._trim = trim
-        self._note = note
+        self._note_loading = note_loading
         self._thread = ThreadPoolExecutor(1, "loading")
-        self._loading: tuple[str, Future[_Loaded]] | None = None
-        self._is_rung = False
+        self._loading: tuple[str, Future[_LoadedModel]] | None = None
+        self._must_unload = False
         self._bytes_without_models = _bytes_of_this_process()
 
     @property
-    def bell(self) -> int:
-        """A file descriptor that can be read when something is to be unloaded: call `hear` then."""
-        return self._budget.bell(self._number)
+    def wakeup_fd(self) -> int:
+        """A file descriptor that becomes readable when models are to be unloaded; `wake_up` must be called then."""
+        return self._budget.wakeup_fd(self._number)
 
-    def hear(self) -> None:
+    def wake_up(self) -> None:
         with suppress(BlockingIOError):
-            os.read(self.bell, 4096)
-        self._is_rung = True
+            os.read(self.wakeup_fd, 4096)
+        self._must_unload = True
 
-    def use(self, engine: str) -> None:
-        """There is a request for this engine."""
-        self._budget.use(model_of(engine))
+    def note_use(self, engine: str) -> None:
+        """Record that there is a request for an engine."""
+        self._budget.note_use(model_of(engine))
 
-    def measure(self) -> None:
-        """Tell others how much memory this loop takes."""
-        if self._loading is None:  # which is counted as a whole
+    def report_memory(self) -> None:
+        """Tell other workers how much memory this one takes."""
+        if self._loading is None:  # a model that is being loaded counts with its estimated size
             grown = _bytes_of_this_process() - self._bytes_without_models
-            self._budget.grow(self._number, grown if MEASURES else None)
+            self._budget.set_growth(self._number, grown if MEASURES_MEMORY else None)
 
-    def look(self) -> None:
-        """Begin or end what there is to load or to unload; called between two steps."""
+    def advance(self) -> bool:
+        """Begin or end loading and unloading; called between two steps. Return whether a model has been loaded."""
+        is_loaded = False
         if self._loading is not None:
             if not self._loading[1].done():
-                return  # nor is anything unloaded now: the growth of memory is measured
-            self._end_loading(*self._loading)
-        if self._is_rung:
-            self._is_rung = False
-            for model in self._budget.asked(self._number):
+                return False  # nothing is unloaded now either: the growth of memory is being measured
+            is_loaded = self._end_loading(*self._loading)
+        if self._must_unload:
+            self._must_unload = False
+            for model in self._budget.models_to_unload(self._number):
                 self._unload(model)
-        awaited = self._loop.awaited
+        awaited = self._loop.awaited_model
         if awaited is not None and self._budget.reserve(awaited):
-            self._note(awaited)
-            self._loading = awaited, self._thread.submit(self._loaded, awaited)
+            self._note_loading(awaited)
+            self._loading = awaited, self._thread.submit(self._load_and_probe, awaited)
+        return is_loaded
 
-    def _loaded(self, model: str) -> _Loaded:
+    def _load_and_probe(self, model: str) -> _LoadedModel:
         began, before = time.monotonic(), _bytes_of_this_process()
         engines = self._load(model)
         for engine in engines.values():
             engine.probe()
         grown = max(0, _bytes_of_this_process() - before)
         logger.info("%s: loaded in %.2f s, %.1f MB", model, time.monotonic() - began, grown / 1e6)
-        return _Loaded(engines, grown)
+        return _LoadedModel(engines, grown)
 
-    def _end_loading(self, model: str, loading: "Future[_Loaded]") -> None:
-        self._note(None)
+    def _end_loading(self, model: str, loading: "Future[_LoadedModel]") -> bool:
+        """Give the engines of a model to the loop, or fail its requests. Return whether it has been loaded."""
+        self._note_loading(None)
         self._loading = None
         error = loading.exception()
         if error is not None:
             logger.error("%s cannot be loaded", model, exc_info=error)
-            self._loop.fail(model, f"it cannot be loaded ({type(error).__name__}); the log has the reason", RETRY_S)
+            reason = f"it cannot be loaded ({type(error).__name__}); the log has the reason"
+            self._loop.fail_loading(model, reason, RETRY_S)
             self._budget.end_loading(model, None)
         else:
-            self._loop.put_in(loading.result().engines)
+            self._loop.add_engines(loading.result().engines)
             self._budget.end_loading(model, loading.result().n_bytes)
-        self.measure()
+        self.report_memory()
+        return error is None
 
     def _unload(self, model: str) -> None:
-        if not self._loop.take_away(model):
+        if not self._loop.remove_engines(model):
             self._budget.keep(model)
             return
         self._trim()
-        self._budget.unload(model)
-        self.measure()
+        self._budget.end_unloading(model)
+        self.report_memory()
         logger.info("%s: unloaded", model)
 
 
 def _bytes_of_this_process() -> int:
-    """Those that are not of files, which the system may forget; 0 where it does not tell."""
-    if not MEASURES:
+    """Return the memory of this process without that of mapped files; 0 if the system does not tell."""
+    if not MEASURES_MEMORY:
         return 0
     _, resident, shared, *_ = Path("/proc/self/statm").read_text().split()
     return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")

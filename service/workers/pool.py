@@ -1,33 +1,34 @@
-"""A model's engine in several loops: on a CPU, single-threaded ones do more together than one with all the threads."""
+"""One engine in several workers: on a CPU several workers of one thread do more than one worker with all threads."""
 
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as SequenceOf
 from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 from service.base.contract import Answer, EngineState
-from service.base.errors import DeadlinePassed, Draining, Starting, TooManyTexts
-from service.base.metrics import TaskMetrics
+from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, TooManyTexts, Unavailable
+from service.base.metrics import CANCELLED, TaskMetrics
 from service.engine.scheduler import Sequence
-from service.workers.admission import Admission
 
 Output = TypeVar("Output")
 
 GRACE_S = 2.0
-"""How long after a deadline an engine may still report it."""
+"""How long after a deadline an engine may still report that it has passed."""
 
 
-PLENTY = 200
+BUSY_WORK = 200
 """Work (source tokens x rows) that keeps an engine busy, about four sentences. The server needs a core too, and an
 engine decodes two sentences together in less time than two engines one each."""
 
 
-class EngineLoop(Protocol):
-    """A loop, in this process or in its own."""
+class Worker(Protocol):
+    """The process that runs models; or a loop in this process."""
 
     @property
     def load(self) -> int:
@@ -39,31 +40,62 @@ class EngineLoop(Protocol):
         """Queue the sequences of one request in the engine of this name; cancelling the future frees its rows.
 
         Raises:
-            Unavailable: it takes none.
+            Unavailable: the engine takes no requests.
         """
 
     def state(self, name: str) -> EngineState | None:
-        """How an engine does; None where this loop has none of this name."""
+        """Return the state of an engine; None if this worker has no such engine."""
+
+
+@dataclass
+class Admission:
+    """State shared by all parts of one request.
+
+    Attributes:
+        accepted: whether an engine was given a part of the request. From then on the request is answered: no further
+            part is refused because a pool drains or a queue is full.
+    """
+
+    accepted: bool = False
+
+
+@contextmanager
+def admission_of(metrics: TaskMetrics) -> Iterator[Admission]:
+    """Enclose all that engines do for one request; if it gets no answer, count it once."""
+    admission = Admission()
+    try:
+        yield admission
+    except Unavailable as error:
+        if isinstance(error, QueueFull) or not admission.accepted:  # a worker reports a full queue after it accepted
+            metrics.rejected(error.code)
+        else:
+            metrics.cancelled(error.code if error.code in CANCELLED else Broken.code)
+        raise
+    except (DeadlinePassed, asyncio.CancelledError) as error:
+        if admission.accepted:
+            metrics.cancelled("deadline" if isinstance(error, DeadlinePassed) else "client_gone")
+        raise
 
 
 class Pool(Generic[Output]):
-    """Gives each sequence of a request to the loop that has least to do, of those whose engine is ready.
+    """Gives each sequence of a request to the least loaded worker whose engine is ready.
 
-    The last loop is kept free for the server's own core: a single sentence gets it only while every other loop is busy.
+    The last worker is kept free for the server's own core: a single sentence goes there only while every other worker
+    is busy.
 
     Args:
-        name: of the engine.
-        loops: all there are; those that have the engine count.
-        metrics: of requests that get no answer.
-        max_sequences: of one request.
-        max_waiting: sequences that may wait in an engine before it refuses a request.
-        clock: monotonic seconds, the same in every process; deadlines are on this clock.
+        name: name of the engine.
+        workers: all workers; those without the engine are skipped.
+        metrics: counts the requests that get no answer.
+        max_sequences: most sequences of one request.
+        max_waiting: number of waiting sequences at which an engine refuses a request.
+        clock: returns monotonic seconds, the same in every process; deadlines are on this clock.
     """
 
     def __init__(
         self,
         name: str,
-        loops: SequenceOf[EngineLoop],
+        workers: SequenceOf[Worker],
         metrics: TaskMetrics,
         max_sequences: float = math.inf,
         max_waiting: float = math.inf,
@@ -71,28 +103,29 @@ class Pool(Generic[Output]):
     ) -> None:
         self.name = name
         self.clock = clock
-        self._loops = loops
+        self._workers = workers
         self._metrics = metrics
         self._max_sequences = max_sequences
         self._draining = False
-        # A sequence is a work of 1 or more: a loop with less than this refuses nothing while the last one is kept free.
-        self._plenty = min(PLENTY, max_waiting)
+        # The work of a sequence is at least 1: while the last worker is kept free, the others refuse nothing.
+        self._busy_work = min(BUSY_WORK, max_waiting)
 
     async def run(
         self, sequences: list[Sequence[Output]], deadline: float, admission: Admission | None = None
     ) -> Answer[Output]:
-        """Submit and wait; a cancelled wait cancels the request. No sequences are no request.
+        """Submit the sequences and wait for their outputs; cancelling the wait cancels the request.
 
         Args:
-            admission: of the request that these are a part of; they are all of one otherwise.
+            sequences: the sequences; if there are none, nothing is submitted.
+            admission: the request of which the sequences are a part; by default they are all of a request.
 
         Raises:
             TooManyTexts: there are too many sequences.
-            DeadlinePassed: also before anything is submitted.
-            RequestError: of the first loop that failed; the others drop their parts.
+            DeadlinePassed: the deadline has passed, perhaps before anything is submitted.
+            RequestError: the error of the first worker that failed; the other workers drop their parts.
         """
         if admission is None:
-            with Admission(self._metrics) as admission:
+            with admission_of(self._metrics) as admission:
                 return await self.run(sequences, deadline, admission)
         if self._draining and not admission.accepted:
             raise Draining(f"Model {self.name} is draining and takes no new requests", retry_after_s=5)
@@ -100,19 +133,33 @@ class Pool(Generic[Output]):
         late_s = self.clock() - deadline
         if sequences and late_s >= 0:
             raise DeadlinePassed(f"The deadline passed {late_s:.1f} s ago, before this work was queued")
-        answers = await self._answers(sequences, deadline, admission)
+        for sequence in sequences:
+            sequence.accepted = admission.accepted
+        futures = []
+        try:
+            for worker, part in self._parts(sequences):
+                futures.append(worker.submit(self.name, part, deadline))
+            admission.accepted = True
+            # A worker checks the deadline itself, unless it hangs.
+            async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
+                answers: list[Answer[Output]] = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        except TimeoutError:
+            raise DeadlinePassed(f"The deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
+        finally:
+            for future in futures:
+                future.cancel()  # without effect on those that are done
         return Answer(
             [sequence.output for sequence in sequences],
-            queue_s=max((answer.queue_s for answer in answers), default=0.0),
-            encode_s=max((answer.encode_s for answer in answers), default=0.0),
-            decode_s=max((answer.decode_s for answer in answers), default=0.0),
+            queue_s=max([answer.queue_s for answer in answers], default=0.0),
+            encode_s=max([answer.encode_s for answer in answers], default=0.0),
+            decode_s=max([answer.decode_s for answer in answers], default=0.0),
         )
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
-        """Callers may ask before they have made all their sequences.
+        """Check the number of sequences of one request. Callers may check before they have made all of them.
 
         Raises:
-            TooManyTexts: one request may not have so many.
+            TooManyTexts: one request may not have this many.
         """
         if n_sequences > self._max_sequences:
             raise TooManyTexts(
@@ -120,32 +167,12 @@ class Pool(Generic[Output]):
                 f"the limit is {self._max_sequences}"
             )
 
-    async def _answers(
-        self, sequences: list[Sequence[Output]], deadline: float, admission: Admission
-    ) -> list[Answer[Output]]:
-        for sequence in sequences:
-            sequence.accepted = admission.accepted
-        futures = []
-        try:
-            for loop, part in self._parts(sequences):
-                futures.append(loop.submit(self.name, part, deadline))
-            admission.accepted = True
-            # A loop keeps the deadline itself; one that is stuck does not.
-            async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
-                answers: list[Answer[Output]] = await asyncio.gather(*map(asyncio.wrap_future, futures))
-                return answers
-        except TimeoutError:
-            raise DeadlinePassed(f"The deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
-        finally:
-            for future in futures:
-                future.cancel()  # of no effect on those that are answered
-
     def drain(self) -> None:
-        """Take no new requests; those accepted are still answered."""
+        """Refuse new requests from now on; accepted ones are still answered."""
         self._draining = True
 
     def unready_reason(self) -> str | None:
-        """Why this engine should get no requests now; None if it should."""
+        """Return why this engine should get no requests now; None if it is ready."""
         if self._draining:
             return "draining"
         states = self.states()
@@ -154,19 +181,20 @@ class Pool(Generic[Output]):
         return next((state.unready_reason for state in states if state.unready_reason is not None), None)
 
     def states(self) -> list[EngineState]:
-        """Of the engine in each loop that has it."""
-        return [state for loop in self._loops if (state := loop.state(self.name)) is not None]
+        """Return the engine's state in each worker that has it."""
+        return [state for worker in self._workers if (state := worker.state(self.name)) is not None]
 
-    def _parts(self, sequences: list[Sequence[Output]]) -> list[tuple[EngineLoop, list[Sequence[Output]]]]:
-        found = [(loop, state) for loop in self._loops if (state := loop.state(self.name)) is not None]
-        # If none is ready, any of them says why.
-        loops = [loop for loop, state in found if state.unready_reason is None] or [loop for loop, _ in found]
-        if not loops and sequences:
+    def _parts(self, sequences: list[Sequence[Output]]) -> list[tuple[Worker, list[Sequence[Output]]]]:
+        """Split the sequences among workers."""
+        found = [(worker, state) for worker in self._workers if (state := worker.state(self.name)) is not None]
+        # If none is ready, any of them raises the reason.
+        workers = [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
+        if not workers and sequences:
             raise Starting(f"Model {self.name} is starting")
-        if len(sequences) == 1 and min((loop.load for loop in loops[:-1]), default=math.inf) < self._plenty:
-            loops = loops[:-1]
-        loads = [loop.load for loop in loops]
-        parts: list[list[Sequence[Output]]] = [[] for _ in loops]
+        if len(sequences) == 1 and min([worker.load for worker in workers[:-1]], default=math.inf) < self._busy_work:
+            workers = workers[:-1]
+        loads = [worker.load for worker in workers]
+        parts: list[list[Sequence[Output]]] = [[] for _ in workers]
         # The longest first, so that loads become even.
         for sequence in sorted(sequences, key=attrgetter("work"), reverse=True):
             lightest = loads.index(min(loads))
@@ -176,4 +204,4 @@ class Pool(Generic[Output]):
         # cross-attention of all.
         for part in parts:
             part.reverse()
-        return [(loop, part) for loop, part in zip(loops, parts, strict=True) if part]
+        return [(worker, part) for worker, part in zip(workers, parts, strict=True) if part]

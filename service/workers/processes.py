@@ -3,22 +3,23 @@
 from service.base.cores import usable_cores
 from service.base.settings import Settings
 
-MOST_LOOPS = MOST_SERVERS = 4
-"""By default: each takes memory."""
+MAX_WORKERS = MAX_SERVERS = 4
+"""Limits of the default numbers: each process takes memory."""
 
 
-def n_loops(settings: Settings, provider: str) -> int:
-    """Processes that run models: one for each core, but few, since the server needs a core too; on CUDA one."""
-    default = min(settings.threads or usable_cores(), MOST_LOOPS) if provider == "cpu" else 1
+def n_workers(settings: Settings, provider: str) -> int:
+    """Return the number of processes that run models: one for each core, but few, since the server needs a core too; on
+    CUDA one."""
+    default = min(settings.threads or usable_cores(), MAX_WORKERS) if provider == "cpu" else 1
     return settings.loops or default
 
 
 def n_servers(settings: Settings) -> int:
-    """Processes that speak HTTP: one, and more where the loops leave cores free. A loop gives work to about half a core
-    of a server."""
+    """Return the number of processes that speak HTTP: one, and more if the workers leave cores free. A worker keeps
+    about half a core of a server busy."""
     if settings.loops == 0:
         return 1
     # Whether there is a GPU that works is not known yet.
     provider = "cuda" if settings.provider == "cuda" else "cpu"
-    free = usable_cores() - n_loops(settings, provider)
-    return settings.servers or max(1, min(MOST_SERVERS, free // 2))
+    free = usable_cores() - n_workers(settings, provider)
+    return settings.servers or max(1, min(MAX_SERVERS, free // 2))

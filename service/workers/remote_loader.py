@@ -1,4 +1,4 @@
-"""The process that loads, as the process sees it which began it."""
+"""The loader process, as the process sees it that started it."""
 
 import atexit
 import logging
@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from service.base.contract import About
+from service.base.contract import ModelInfo
 from service.base.errors import StartRefused
 from service.base.log import Log
 from service.workers.loader_process import LOADING_S
@@ -26,30 +26,30 @@ from service.workers.wire import messages_of, packed
 logger = logging.getLogger(__name__)
 
 RATES_SOCKET = "rates.sock"
-"""No socket in a folder of the service has a longer name."""
+"""The longest name of a socket in a folder of the service."""
 
-MOST_PATH_BYTES = 107 if sys.platform == "linux" else 103
-"""Of the path of a socket."""
+MAX_SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
+"""Most bytes of a socket's path."""
 
 RESTART_S = 1.0
-"""Pause before a loader that has died is begun anew."""
+"""Pause before a loader that has died is replaced."""
 
 
 class RemoteLoader:
-    """A process that loads models and forks loops; it is begun anew where it dies.
+    """A process that loads models and forks workers; it is replaced if it dies.
 
     Attributes:
-        directory: a folder of this service alone, which is gone in the end.
-        paths: where the loops listen.
-        abouts: what servers must know of each model.
-        on_loop_end: is called in a thread of its own when a loop has ended: by which signal, or with which status.
+        directory: the folder of the sockets, which only this service may enter; it is removed at the end.
+        paths: the sockets where the workers listen.
+        model_infos: what is known about each model.
+        on_worker_end: is called with the signal or status of a worker that has ended, in a thread of the loader.
 
     Args:
-        source, arguments: as in a Plan.
-        folder: where a folder for the sockets is made; None: where the system has such things.
+        source, arguments: see `Plan`.
+        folder: where the folder of the sockets is created; None: where the system has temporary files.
 
     Raises:
-        StartRefused: no folder can be made there, or its path is too long.
+        StartRefused: no folder can be created there, or its path is too long.
     """
 
     def __init__(
@@ -60,37 +60,41 @@ class RemoteLoader:
         log: Log,
         folder: Path | None = None,
     ) -> None:
-        self.directory = new_directory(folder)
+        self.directory = make_run_directory(folder)
         self._plan = Plan(source, arguments, self.directory, probe_interval_s, log)
         self._ending = threading.Event()
         self.paths: list[Path] = []
-        self.abouts: dict[str, About] = {}
-        self.on_loop_end: Callable[[str], None] = lambda _: None
-        self._begin()
+        self.model_infos: dict[str, ModelInfo] = {}
+        self.on_worker_end: Callable[[str], None] = lambda _: None
+        self._start()
         atexit.register(self.end)
 
     def wait_until_loaded(self) -> None:
-        """Raises StartRefused: a model cannot be loaded."""
+        """Wait until all models are loaded.
+
+        Raises:
+            StartRefused: a model cannot be loaded.
+        """
         try:
-            n_loops, slow = self._loaded()
+            n_workers, slow = self._loaded()
         except StartRefused:
             self.end()
             raise
-        self._plan = replace(self._plan, slow=slow)  # places stay, whatever another loader would measure
-        self.paths = [self.directory / f"{number}.sock" for number in range(n_loops)]
+        self._plan = replace(self._plan, slow=slow)  # a replacement has the same workers, whatever it would measure
+        self.paths = [self.directory / f"{number}.sock" for number in range(n_workers)]
         threading.Thread(target=self._supervise, name="loader", daemon=True).start()
 
     def end(self) -> None:
-        """End all loops at once: their requests have been answered."""
+        """End all workers immediately: their requests have been answered."""
         atexit.unregister(self.end)
         self._ending.set()
         with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # which also wakes the thread that waits for it
+            self._socket.shutdown(socket.SHUT_RDWR)  # this also wakes the thread that waits for messages
         self._kill()
         self._socket.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         self._socket, theirs = socket.socketpair()
         begin = "import sys; from service.workers.loader_process import main; main(int(sys.argv[1]))"
         self._process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
@@ -101,14 +105,14 @@ class RemoteLoader:
         self._messages = messages_of(self._socket)
 
     def _kill(self) -> None:
-        """The process and its loops: one that hangs would outlive it."""
-        if self._process.returncode is None:  # else its number may be another one's by now
-            with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS says so in another way
+        """Kill the process and its workers: a worker that hangs would survive it."""
+        if self._process.returncode is None:  # else its id may belong to another process by now
+            with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS raises another error
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def _loaded(self) -> tuple[int, list[str]]:
-        """Wait until all models are loaded; how many loops there are, and the models that are slow."""
+        """Wait until all models are loaded. Return the number of workers, and the slow models."""
         self._socket.settimeout(LOADING_S)
         try:
             message = next(self._messages, None)
@@ -118,28 +122,28 @@ class RemoteLoader:
             message = None
         if message is None:
             raise StartRefused("The process that loads models has ended")
-        refusal, n_loops, slow, abouts = message
+        refusal, n_workers, slow, model_infos = message
         if refusal is not None:
             raise StartRefused(refusal)
         self._socket.settimeout(None)
-        self.abouts = abouts
-        return n_loops, slow
+        self.model_infos = model_infos
+        return n_workers, slow
 
     def _supervise(self) -> None:
-        """Hear of loops, and begin another loader whenever one has died."""
+        """Report workers that have ended, and replace a loader that has died."""
         while True:
             with suppress(OSError):
-                for how, *others in self._messages:
-                    if others:  # it says why it ends
-                        logger.critical("the process that loads models fails: %s", how)
+                for cause, *others in self._messages:
+                    if others:  # the loader reports why it ends
+                        logger.critical("the process that loads models fails: %s", cause)
                         break
-                    self.on_loop_end(how)
+                    self.on_worker_end(cause)
             while not self._ending.wait(RESTART_S):
                 logger.critical("The process that loads models has ended")
                 try:
                     self._kill()
                     self._socket.close()
-                    self._begin()
+                    self._start()
                     self._loaded()
                     break
                 except (OSError, StartRefused) as error:
@@ -148,22 +152,22 @@ class RemoteLoader:
                 return
 
 
-def new_directory(folder: Path | None) -> Path:
-    """A new folder that nobody else may enter; in `folder`, or where the system has such things.
+def make_run_directory(folder: Path | None) -> Path:
+    """Create a folder that nobody else may enter, in `folder` or where the system has temporary files.
 
     Raises:
-        StartRefused: none can be made there, or its path is too long.
+        StartRefused: no folder can be created there, or its path is too long.
     """
     try:
         made = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))
     except OSError as error:
         where = folder or "where the system has temporary files"
-        raise StartRefused(f"No folder can be made in {where} (ATTEND_RUN_DIRECTORY): {error.strerror}") from error
+        raise StartRefused(f"No folder can be created in {where} (ATTEND_RUN_DIRECTORY): {error.strerror}") from error
     n_bytes = len(os.fsencode(made / RATES_SOCKET))
-    if n_bytes > MOST_PATH_BYTES:
+    if n_bytes > MAX_SOCKET_PATH_BYTES:
         made.rmdir()
         raise StartRefused(
             f"The path of a socket in {made.parent} (ATTEND_RUN_DIRECTORY) has {n_bytes} bytes; "
-            f"the limit is {MOST_PATH_BYTES}"
+            f"the limit is {MAX_SOCKET_PATH_BYTES}"
         )
     return made

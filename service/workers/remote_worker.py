@@ -1,8 +1,8 @@
-"""A loop in another process, as a server sees it.
+"""The server's side of a worker, which is another process.
 
-Python runs one thread of a process at a time. A step is some hundreds of microseconds of ONNX Runtime between some of
-Python; in one process a loop, a second one and the event loop wait for each other at each of these changes. The event
-loop itself talks to the processes: a thread between them would cost a request as much as all of HTTP.
+Python runs one thread of a process at a time. A step is some hundreds of microseconds of ONNX Runtime between short
+pieces of Python; in one process two loops and the event loop would wait for each other at each of these changes. The
+event loop itself talks to the workers: a thread in between would cost a request as much as all of HTTP.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from service.base.contract import Answer, EngineState, Event
-from service.base.errors import Broken, Draining, LoopEnded, RequestError, Silent, Starting
-from service.engine.loop import Count
+from service.base.errors import Broken, Draining, RequestError, Silent, Starting, WorkerEnded
+from service.engine.loop import RecordEvent
 from service.engine.scheduler import Sequence
 from service.workers.loader_process import HUNG_S
 from service.workers.wire import READ_BYTES, Unpacker, packed
@@ -25,14 +25,14 @@ from service.workers.wire import READ_BYTES, Unpacker, packed
 logger = logging.getLogger(__name__)
 
 SILENCE_S = 5.0
-"""A loop that has not reported for this long is not ready."""
+"""A worker that has not reported for this long is not ready."""
 
 RECONNECT_S = 0.05
 
 
 @dataclass(frozen=True)
-class _Sent:
-    """A request that the loop was sent and has not answered."""
+class _SentRequest:
+    """A request that was sent to the worker and is not answered."""
 
     engine: str
     sequences: list[Sequence[Any]]
@@ -40,32 +40,32 @@ class _Sent:
     future: "asyncio.Future[Answer[Any]]"
 
 
-class RemoteLoop:
-    """Stands for a loop in another process, with the same methods, for one event loop.
+class RemoteWorker:
+    """A worker process as one event loop sees it; it has the methods of a `Loop`.
 
-    Every accepted request is answered exactly once, also where the process dies. Another process takes its place, and
+    Every accepted request is answered exactly once, even if the process dies. Another process replaces it then, and
     listens at the same path.
 
     Args:
-        path: of the Unix socket where the loop listens.
-        count: takes what engines tell metrics.
+        path: the Unix socket where the worker listens.
+        record_event: takes the events that are counted in the metrics.
     """
 
-    def __init__(self, path: Path, count: Count) -> None:
+    def __init__(self, path: Path, record_event: RecordEvent) -> None:
         self.load = 0
         self._path = path
-        self._count = count
+        self._record_event = record_event
         self._states: dict[str, EngineState] = {}
-        """Of its engines, as it told last; empty where no process listens."""
+        """The engines' states that the worker reported last; empty while no process listens."""
         self._reported_at = 0.0
-        self._requests: dict[int, _Sent] = {}
+        self._requests: dict[int, _SentRequest] = {}
         self._next_number = 0
         self._outgoing: asyncio.StreamWriter | None = None
         self._supervision: asyncio.Task[None] | None = None
         self._event_loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Connect from the running event loop, in which all requests are submitted from now on."""
+        """Connect from the running event loop. From now on all requests are submitted in this event loop."""
         self._event_loop = asyncio.get_running_loop()
         self._supervision = self._event_loop.create_task(self._supervise())
 
@@ -73,41 +73,37 @@ class RemoteLoop:
         """Queue the sequences of one request. Cancelling the future frees its rows within one step.
 
         Raises:
-            Unavailable: starting or broken. What the loop itself refuses comes as the future's error.
+            Unavailable: the engine is starting or broken. If the worker refuses the request, the future raises.
         """
         state = self.state(name)
         if state is None or self._outgoing is None:
             raise Starting(f"Model {name} is starting")
         if state.unready_reason is not None:
-            kind = Silent if self._silent_s > SILENCE_S else Broken
+            kind = Silent if time.monotonic() - self._reported_at > SILENCE_S else Broken
             raise kind(f"Model {name} is broken: {state.unready_reason}", retry_after_s=5)
         work = sum([sequence.work for sequence in sequences])
-        request = _Sent(name, sequences, work, asyncio.get_running_loop().create_future())
+        request = _SentRequest(name, sequences, work, asyncio.get_running_loop().create_future())
         number = self._next_number
         self._next_number += 1
         self._requests[number] = request
         self.load += work
-        # Never waits, since the process may be stuck: the event loop sends.
+        # This never waits, since the process may hang: the event loop sends.
         self._outgoing.write(packed("submit", number, name, sequences, deadline))
-        request.future.add_done_callback(partial(self._notice_cancellation, number))
+        request.future.add_done_callback(partial(self._forget, number))
         return request.future
 
     def state(self, name: str) -> EngineState | None:
-        """How an engine does; None where the loop has none of this name, or is starting."""
+        """Return the state of an engine; None if the worker is starting or has no such engine."""
         state = self._states.get(name)
-        if state is not None and (silent_s := self._silent_s) > SILENCE_S:
-            return replace(state, unready_reason=f"its loop has not reported for {silent_s:.0f} s")
+        if state is not None and (silent_s := time.monotonic() - self._reported_at) > SILENCE_S:
+            return replace(state, unready_reason=f"its worker has not reported for {silent_s:.0f} s")
         return state
 
     def stop(self, timeout_s: float) -> None:
-        """Wait until all requests are answered, and fail those that are not after `timeout_s`; from another thread than
+        """Wait until all requests are answered, and fail the others after `timeout_s`. Called from a thread other than
         the event loop's, which goes on meanwhile."""
-        if self._event_loop is not None and self._event_loop.is_running():  # else nobody waits for an answer any more
+        if self._event_loop is not None and self._event_loop.is_running():  # else no client waits for an answer
             asyncio.run_coroutine_threadsafe(self._answer_the_rest(timeout_s), self._event_loop).result()
-
-    @property
-    def _silent_s(self) -> float:
-        return time.monotonic() - self._reported_at
 
     async def _answer_the_rest(self, timeout_s: float) -> None:
         if self._requests:
@@ -119,7 +115,7 @@ class RemoteLoop:
         self._fail_all(Draining, "stopped before this request was answered")
 
     async def _supervise(self) -> None:
-        """Listen to the process, and to those that take its place."""
+        """Read the messages of the process, and of each one that replaces it."""
         while True:
             try:
                 async for kind, *content in self._messages():
@@ -129,31 +125,31 @@ class RemoteLoop:
                         self._take_answer(*content)
             except OSError:
                 pass
-            except Exception:  # nobody may be left waiting for the answers that were to come
-                logger.exception("a message of the loop at %s cannot be read", self._path)
+            except Exception:  # the requests whose answers were to come must still be answered
+                logger.exception("a message of the worker at %s cannot be read", self._path)
             if self._states:
-                logger.critical("the loop at %s has ended", self._path)
+                logger.critical("the worker at %s has ended", self._path)
             self._states = {}
-            self._fail_all(LoopEnded, "its loop has ended")
+            self._fail_all(WorkerEnded, "its worker has ended")
             await asyncio.sleep(RECONNECT_S)
 
     async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:
-        """What the process sends, until it has ended."""
+        """Connect, and yield the messages of the process until it ends."""
         incoming, self._outgoing = await asyncio.open_unix_connection(self._path)
         unpacker = Unpacker()
-        watch = asyncio.create_task(self._give_up_silence(self._outgoing.transport))
+        watch = asyncio.create_task(self._abort_when_silent(self._outgoing.transport))
         try:
             while received := await incoming.read(READ_BYTES):
                 for message in unpacker.feed(received):
                     yield message
         finally:
             watch.cancel()
-            self._outgoing.transport.abort()  # nobody reads what is left
+            self._outgoing.transport.abort()  # unsent messages are lost: no process reads them
             self._outgoing = None
 
-    async def _give_up_silence(self, connection: asyncio.WriteTransport) -> None:
-        """Let go of a process that is silent for longer than its loader bears; it may not be the one that listens any
-        more. Silence is counted in looks, not by the clock: the whole service may have been paused."""
+    async def _abort_when_silent(self, connection: asyncio.WriteTransport) -> None:
+        """Close the connection to a process that is silent for longer than its loader allows: another one may listen
+        at its path. Silence is counted in checks, not by the clock: the whole service may have been paused."""
         silent_s = 0.0
         while silent_s <= HUNG_S:
             reported_at = self._reported_at
@@ -161,19 +157,15 @@ class RemoteLoop:
             silent_s = silent_s + SILENCE_S if self._reported_at == reported_at else 0.0
         connection.abort()
 
-    def _notice_cancellation(self, number: int, future: "asyncio.Future[Answer[Any]]") -> None:
-        if future.cancelled() and self._take(number) is not None and self._outgoing is not None:
-            self._outgoing.write(packed("cancel", number))
-
     def _take_report(self, states: dict[str, EngineState], events: list[tuple[str, Event]]) -> None:
         self._states.update(states)
         self._reported_at = time.monotonic()
-        for event in events:
-            self._count(*event)
+        for engine, event in events:
+            self._record_event(engine, event)
 
     def _take_answer(self, number: int, answer: Answer[Any] | RequestError) -> None:
-        request = self._take(number)
-        if request is None or request.future.done():  # nobody waits any more
+        request = self._requests.get(number)
+        if request is None or request.future.done():  # the client has left
             return
         if isinstance(answer, RequestError):
             request.future.set_exception(answer)
@@ -182,12 +174,11 @@ class RemoteLoop:
             sequence.output = output
         request.future.set_result(answer)
 
-    def _take(self, number: int) -> _Sent | None:
-        """The request, for the one caller that may answer it."""
-        request = self._requests.pop(number, None)
-        if request is not None:
-            self.load -= request.work
-        return request
+    def _forget(self, number: int, future: "asyncio.Future[Answer[Any]]") -> None:
+        """Forget a request that is answered or cancelled, and cancel it in the worker."""
+        self.load -= self._requests.pop(number).work
+        if future.cancelled() and self._outgoing is not None:
+            self._outgoing.write(packed("cancel", number))
 
     def _fail_all(self, error: type[Draining] | type[Broken], reason: str) -> None:
         for number, request in list(self._requests.items()):

@@ -1,56 +1,56 @@
-"""Where models come from, and what is told to the process that loads them."""
+"""Where models come from, and the plan that a loader process gets."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from service.base.contract import About
+from service.base.contract import ModelInfo
 from service.base.log import Log
 from service.workers.on_demand import Engines
 
 
 class Source(Protocol):
-    """Where models come from."""
+    """Models by name, and how to load each."""
 
     @property
     def models(self) -> list[str]:
-        """Their names."""
+        """The names of the models."""
 
-    def settled(self) -> "Source":
-        """The same source, once it knows what this machine can do. What it does to find out may be unfit for forks: it
+    def resolved(self) -> "Source":
+        """Return the same source with what this machine can do. To find out may make a process unfit for forks, so this
         is called in a process of its own.
 
         Raises:
-            StartRefused: the machine cannot do what is wanted.
+            StartRefused: the machine cannot do what the settings ask for.
         """
 
     @property
-    def n_loops(self) -> int:
-        """How many loops share the models."""
+    def n_workers(self) -> int:
+        """Number of workers that share the models."""
 
     @property
     def forks(self) -> bool:
-        """Whether a model may be loaded first, and forked then."""
+        """Whether processes may be forked after a model was loaded."""
 
     @property
     def model_memory(self) -> int | None:
-        """Bytes that loaded models may take, if models are loaded on demand."""
+        """Most bytes of loaded models, if models are loaded on demand; None if all are loaded at the start."""
 
-    def about(self, model: str) -> About:
-        """What is known of a model that need not be loaded.
+    def model_info(self, model: str) -> ModelInfo:
+        """Return what is known about a model before it is loaded.
 
         Raises:
-            StartRefused: it cannot be.
+            StartRefused: the model cannot be served.
         """
 
     def load(self, model: str, alone: bool) -> Engines:
         """Load a model.
 
         Args:
-            alone: in a loop of its own, with threads of its own.
+            alone: whether the model has a worker of its own, with threads of its own.
 
         Raises:
-            StartRefused: it cannot be loaded.
+            StartRefused: the model cannot be loaded.
         """
 
     def trim(self) -> None:
@@ -59,13 +59,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a loader is told.
+    """What a loader process needs to know.
 
     Attributes:
-        source: a class of sources, "module:name". Servers have no use for what it imports.
-        arguments: of this class.
-        directory: where loops listen, as "0.sock", "1.sock" and so on.
-        slow: models that have loops of their own; None: those that are slow here.
+        source: the name of a class of sources, "module:name". Servers do not import what it imports.
+        arguments: arguments of this class.
+        directory: where workers listen, at "0.sock", "1.sock" and so on.
+        slow: models that have workers of their own; None: those that prove slow on this machine.
     """
 
     source: str

@@ -1,7 +1,8 @@
 """Messages between the processes of one service, over Unix sockets: a length, and a pickle.
 
-A server sends a loop `("submit", number, engine, sequences, deadline)` and `("cancel", number)`. A loop sends a server
-`("answer", number, Answer or error)` and `("report", states, events)`, the states of engines that have changed.
+A server sends a worker `("submit", number, engine, sequences, deadline)` and `("cancel", number)`. A worker sends a
+server `("answer", number, Answer or error)` and `("report", states, events)`, with the states of the engines that have
+changed.
 """
 
 import pickle
@@ -11,25 +12,25 @@ from collections.abc import Iterator
 from typing import Any
 
 READ_BYTES = 1 << 18
-"""How much one read of a socket asks for."""
+"""Most bytes that one read of a socket returns."""
 
 _LENGTH = struct.Struct("!Q")
 
 
 def packed(*content: Any) -> bytes:
-    """One message."""
+    """Return a message as bytes."""
     body = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
     return _LENGTH.pack(len(body)) + body
 
 
 class Unpacker:
-    """Finds the messages in what a socket gives, which may end anywhere."""
+    """Splits the bytes that a socket receives into messages; a read may end anywhere in a message."""
 
     def __init__(self) -> None:
         self._received = bytearray()
 
     def feed(self, received: bytes) -> Iterator[tuple[Any, ...]]:
-        """The messages that are complete with these bytes."""
+        """Yield the messages that these bytes complete."""
         self._received += received
         while len(self._received) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._received)
@@ -38,14 +39,14 @@ class Unpacker:
                 return
             body = bytes(self._received[_LENGTH.size : end])
             del self._received[:end]
-            yield pickle.loads(body)  # noqa: S301  of a process of this service
+            yield pickle.loads(body)  # noqa: S301  sent by a process of this service
 
 
 def messages_of(connection: socket.socket) -> Iterator[tuple[Any, ...]]:
-    """Waits for each message, until the other end has closed.
+    """Yield each message, waiting for it, until the other end has closed.
 
     Raises:
-        OSError: the connection is broken, or nothing came in time.
+        OSError: the connection is broken, or its timeout has passed.
     """
     unpacker = Unpacker()
     while received := connection.recv(READ_BYTES):

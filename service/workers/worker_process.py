@@ -1,4 +1,4 @@
-"""The process of a loop: it steps engines, and reads and sends messages between two steps."""
+"""The process of a worker: it steps engines, and reads and sends messages between two steps."""
 
 import logging
 import mmap
@@ -14,7 +14,7 @@ from typing import Any
 from service.base.contract import Answer, EngineState, Event
 from service.base.errors import Unavailable
 from service.engine.engine import Engine
-from service.engine.loop import Loop, model_of
+from service.engine.loop import Loop
 from service.engine.scheduler import Sequence
 from service.workers.on_demand import OnDemand
 from service.workers.wire import READ_BYTES, Unpacker, packed
@@ -23,94 +23,95 @@ logger = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.2
 
-LOOK_S = 0.005
-"""How often a loop looks whether a model has been loaded, or may be, while requests wait for that alone."""
+LOADING_POLL_S = 0.005
+"""How often a worker checks whether a model has been loaded, while all its requests wait for that."""
 
-MOST_UNSENT_BYTES = 1 << 28
-"""A server that reads nothing while so much is to be sent to it is taken for dead."""
+MAX_UNSENT_BYTES = 1 << 28
+"""A server for which more than this is unsent, and which reads nothing, is considered dead."""
 
 
-class Board:
-    """Memory that a loader shares with its loops: what it must know of a loop that has died or hangs.
+class SharedStatus:
+    """Memory that a loader shares with its workers: what it needs to know about a worker that has died or hangs.
 
     Args:
-        models: by name.
+        models: the names of all models.
     """
 
-    def __init__(self, n_loops: int, models: list[str]) -> None:
+    def __init__(self, n_workers: int, models: list[str]) -> None:
         self._models = models
-        self._beats, self._passing, self._loading, self._served, self._out = (
-            memoryview(mmap.mmap(-1, 8 * size)).cast("d") for size in (*[n_loops] * 4, len(models))
+        self._heartbeats, self._computing, self._loading, self._has_answered, self._is_disabled = (
+            memoryview(mmap.mmap(-1, 8 * size)).cast("d") for size in (*[n_workers] * 4, len(models))
         )
 
-    def begin(self, loop: int) -> None:
-        """A new process is this loop."""
-        self._beats[loop] = self._passing[loop] = self._loading[loop] = self._served[loop] = 0
+    def reset(self, worker: int) -> None:
+        """Clear the status of a worker for its next process."""
+        for values in (self._heartbeats, self._computing, self._loading, self._has_answered):
+            values[worker] = 0
 
-    def beat(self, loop: int) -> None:
-        """This loop goes on."""
-        self._beats[loop] = time.monotonic()
+    def record_heartbeat(self, worker: int) -> None:
+        """Record that a worker is alive."""
+        self._heartbeats[worker] = time.monotonic()
 
-    def last_beat(self, loop: int) -> float:
-        """When it went on last, in monotonic seconds; 0 while it loads."""
-        return self._beats[loop]
+    def last_heartbeat(self, worker: int) -> float:
+        """Return when a worker was last known to be alive, in monotonic seconds; 0 while it loads."""
+        return self._heartbeats[worker]
 
-    def enter(self, loop: int, engine: str | None) -> None:
-        """This loop computes for an engine, or for none."""
-        self._passing[loop] = 0 if engine is None else 1 + self._models.index(model_of(engine))
+    def set_computing(self, worker: int, model: str | None) -> None:
+        """Record for which model a worker computes, if any."""
+        self._computing[worker] = 0 if model is None else 1 + self._models.index(model)
 
-    def load(self, loop: int, model: str | None) -> None:
-        """This loop loads a model, or none."""
-        self._loading[loop] = 0 if model is None else 1 + self._models.index(model)
+    def set_loading(self, worker: int, model: str | None) -> None:
+        """Record which model a worker loads, if any."""
+        self._loading[worker] = 0 if model is None else 1 + self._models.index(model)
 
-    def working_for(self, loop: int) -> str | None:
-        """Which model it loads or computes for, or did when it died."""
-        number = int(self._loading[loop] or self._passing[loop])
+    def current_model(self, worker: int) -> str | None:
+        """Return the model that a worker loads or computes for, or did when it died."""
+        number = int(self._loading[worker] or self._computing[worker])
         return self._models[number - 1] if number else None
 
-    def serve(self, loop: int) -> None:
-        """This loop has given an answer."""
-        self._served[loop] = 1
+    def record_answer(self, worker: int) -> None:
+        """Record that a worker has given an answer."""
+        self._has_answered[worker] = 1
 
-    def has_served(self, loop: int) -> bool:
-        return bool(self._served[loop])
+    def has_answered(self, worker: int) -> bool:
+        return bool(self._has_answered[worker])
 
-    def take_out(self, model: str) -> None:
-        """No loop may compute for this model any more."""
-        self._out[self._models.index(model)] = 1
+    def disable(self, model: str) -> None:
+        """Let no worker compute for this model any more."""
+        self._is_disabled[self._models.index(model)] = 1
 
-    def taken_out(self) -> list[str]:
-        return [model for model, out in zip(self._models, self._out, strict=True) if out]
+    def disabled_models(self) -> list[str]:
+        return [model for model, is_disabled in zip(self._models, self._is_disabled, strict=True) if is_disabled]
 
 
 def serve(
     engines: Mapping[str, Engine[Any] | None],
     probe_interval_s: float,
     number: int,
-    board: Board,
+    status: SharedStatus,
     listener: socket.socket,
     lifeline: int,
     on_demand: Callable[[Loop], OnDemand] | None = None,
 ) -> None:
-    """Be a loop until the loader has gone.
+    """Run a worker until its loader has ended.
 
     Args:
-        number: of this loop.
-        listener: where servers connect.
-        lifeline: a file descriptor that is at its end when the loader has gone.
-        on_demand: makes what loads the engines that are None.
+        number: the number of this worker.
+        listener: the socket to which servers connect.
+        lifeline: a file descriptor that reaches its end when the loader has ended.
+        on_demand: creates the object that loads the engines which are None.
     """
-    office = _Office(number, board, listener, lifeline)
-    loop = Loop(engines, office.count, probe_interval_s, partial(board.enter, number))
-    office.loop = loop
+    server = _SocketServer(number, status, listener, lifeline)
+    loop = Loop(engines, server.record_event, probe_interval_s, partial(status.set_computing, number))
+    server.loop = loop
     if on_demand is not None:
-        office.serve_on_demand(on_demand(loop))
-    office.look_at_board()
-    loop.run(office.listen)
+        server.load_on_demand(on_demand(loop))
+    server.disable_models()
+    loop.run(server.listen)
 
 
 class _Connection:
-    """One server."""
+    """The connection of one server."""
 
     def __init__(self, its: socket.socket) -> None:
         its.setblocking(False)
@@ -118,114 +119,110 @@ class _Connection:
         self.unpacker = Unpacker()
         self.futures: dict[int, Future[Answer[Any]]] = {}
         self.unsent = bytearray()
-        self.known: dict[str, EngineState] = {}
-        """What it was told of each engine."""
-
-    def send(self) -> bool:
-        """As much as the socket takes; False where the server has gone."""
-        try:
-            while self.unsent:
-                del self.unsent[: self.socket.send(self.unsent)]
-        except BlockingIOError:
-            return len(self.unsent) < MOST_UNSENT_BYTES
-        except OSError:
-            return False
-        return True
+        self.reported: dict[str, EngineState] = {}
+        """The state of each engine that was reported last."""
 
 
-class _Office:
-    """The loop's side of the sockets."""
+class _SocketServer:
+    """Connects the loop of a worker to the servers, over Unix sockets."""
 
     loop: Loop
     on_demand: OnDemand | None = None
 
-    def __init__(self, number: int, board: Board, listener: socket.socket, lifeline: int) -> None:
+    def __init__(self, number: int, status: SharedStatus, listener: socket.socket, lifeline: int) -> None:
         self._number = number
-        self._board = board
+        self._status = status
         self._listener = listener
         self._lifeline = lifeline
         self._connections: dict[int, _Connection] = {}
-        self._incoming = select.poll()
+        self._poll = select.poll()
         for source in (listener.fileno(), lifeline):
-            self._incoming.register(source, select.POLLIN)
+            self._poll.register(source, select.POLLIN)
         self._events: list[tuple[str, Event]] = []
         self._reported_at = 0.0
 
-    def serve_on_demand(self, on_demand: OnDemand) -> None:
+    def load_on_demand(self, on_demand: OnDemand) -> None:
         self.on_demand = on_demand
-        self._incoming.register(on_demand.bell, select.POLLIN)
+        self._poll.register(on_demand.wakeup_fd, select.POLLIN)
 
-    def count(self, engine: str, event: Event) -> None:
-        """Keep what engines tell metrics until the next report."""
+    def record_event(self, engine: str, event: Event) -> None:
+        """Keep an event until the next report."""
         self._events.append((engine, event))
 
     def listen(self, timeout_s: float) -> None:
-        """Send answers and reports, and take what has come. While the loop has nothing to do, wait for `timeout_s` at
-        most."""
-        ends_at = time.monotonic() + timeout_s
-        while True:
-            now = time.monotonic()
-            if now - self._reported_at >= REPORT_INTERVAL_S:
-                self._board.beat(self._number)
-                self.look_at_board()
-                self._report()
-                self._reported_at = now
-                if self.on_demand is not None:
-                    self.on_demand.measure()
+        """Send answers and reports, and receive messages, for which this waits until `timeout_s` or the next report."""
+        now = time.monotonic()
+        if now - self._reported_at >= REPORT_INTERVAL_S:
+            self._status.record_heartbeat(self._number)
+            self.disable_models()
+            self._report()
+            self._reported_at = now
             if self.on_demand is not None:
-                self.on_demand.look()
-            for file, connection in list(self._connections.items()):
-                if connection.unsent:
-                    self._send(file, connection)
-            is_awaited = self.loop.awaited is not None
-            wait_s = 0.0 if self.loop.busy else min(LOOK_S if is_awaited else REPORT_INTERVAL_S, ends_at - now)
-            for file, _ in self._incoming.poll(max(0.0, 1000 * wait_s)):
-                self._take(file)
-            if self.loop.busy or is_awaited or now >= ends_at:
-                return
+                self.on_demand.report_memory()
+        wait_s = min(timeout_s, REPORT_INTERVAL_S)
+        if self.on_demand is not None:
+            if self.on_demand.advance():
+                wait_s = 0.0
+            elif self.loop.awaited_model is not None:
+                wait_s = min(wait_s, LOADING_POLL_S)
+        for file, connection in list(self._connections.items()):
+            if connection.unsent:
+                self._send(file, connection)
+        for file, _ in self._poll.poll(1000 * wait_s):
+            if file in self._connections:
+                self._receive(file, self._connections[file])
+            elif file == self._listener.fileno():
+                self._accept()
+            elif file == self._lifeline:
+                os._exit(0)
+            elif self.on_demand is not None and file == self.on_demand.wakeup_fd:
+                self.on_demand.wake_up()
 
-    def look_at_board(self) -> None:
-        """Other loops may have died of a model."""
-        for model in self._board.taken_out():
-            self.loop.take_out(model, "it is taken out: two processes have died while they computed for it")
+    def disable_models(self) -> None:
+        """Disable the models of which workers have died, this one or others."""
+        for model in self._status.disabled_models():
+            self.loop.disable(model, "it is disabled: two processes have died while they computed for it")
+
+    def _accept(self) -> None:
+        connection = _Connection(self._listener.accept()[0])
+        self._connections[connection.socket.fileno()] = connection
+        self._poll.register(connection.socket, select.POLLIN)
+        self._reported_at = 0.0  # report immediately: a new server knows no states
 
     def _send(self, file: int, connection: _Connection) -> None:
-        if not connection.send():
-            self._forget(file)
-        else:  # what is left is sent when the socket takes more
-            self._incoming.modify(file, select.POLLIN | (select.POLLOUT if connection.unsent else 0))
+        """Send as much as the socket takes, and poll for when it takes more."""
+        is_alive = True
+        try:
+            while connection.unsent:
+                del connection.unsent[: connection.socket.send(connection.unsent)]
+        except BlockingIOError:
+            is_alive = len(connection.unsent) < MAX_UNSENT_BYTES
+        except OSError:
+            is_alive = False
+        if is_alive:
+            self._poll.modify(file, select.POLLIN | (select.POLLOUT if connection.unsent else 0))
+        else:
+            self._close(file)
 
-    def _take(self, file: int) -> None:
-        if file == self._lifeline:
-            os._exit(0)
-        if self.on_demand is not None and file == self.on_demand.bell:
-            self.on_demand.hear()
-        elif file == self._listener.fileno():
-            connection = _Connection(self._listener.accept()[0])
-            self._connections[connection.socket.fileno()] = connection
-            self._incoming.register(connection.socket, select.POLLIN)
-            self._reported_at = 0.0  # it is told at once how the engines do
-        elif (known := self._connections.get(file)) is not None and not self._receive(known):
-            self._forget(file)
-
-    def _receive(self, connection: _Connection) -> bool:
-        """False where the server has gone."""
+    def _receive(self, file: int, connection: _Connection) -> None:
         try:
             received = connection.socket.recv(READ_BYTES)
         except BlockingIOError:
-            return True
+            return
         except OSError:
-            return False
+            received = b""
         for kind, *content in connection.unpacker.feed(received):
             if kind == "submit":
                 self._submit(connection, *content)
             elif (future := connection.futures.get(*content)) is not None:
                 future.cancel()
-        return bool(received)
+        if not received:  # the server has ended
+            self._close(file)
 
-    def _forget(self, file: int) -> None:
+    def _close(self, file: int) -> None:
+        """Forget a connection, and cancel its requests."""
         connection = self._connections.pop(file)
-        self._incoming.unregister(file)
+        self._poll.unregister(file)
         connection.socket.close()
         for future in list(connection.futures.values()):
             future.cancel()
@@ -236,7 +233,7 @@ class _Office:
         try:
             future = self.loop.submit(engine, sequences, deadline)
             if self.on_demand is not None:
-                self.on_demand.use(engine)
+                self.on_demand.note_use(engine)
         except Unavailable as refusal:
             connection.unsent += packed("answer", number, refusal)
             return
@@ -249,18 +246,19 @@ class _Office:
             error = future.exception()
             try:
                 connection.unsent += packed("answer", number, error or future.result())
-            except Exception:  # raised here it would be hidden, and somebody would wait for ever
+            except Exception:  # if it were raised, the future would drop it, and the client would wait for ever
                 logger.critical("an answer cannot be sent", exc_info=True)
                 os._exit(1)
             if error is None:
-                self._board.serve(self._number)
+                self._status.record_answer(self._number)
 
     def _report(self) -> None:
+        """Send each server the states that have changed, and one of them the events."""
         states = self.loop.states()
         for number, connection in enumerate(self._connections.values()):
-            changed = {name: state for name, state in states.items() if connection.known.get(name) != state}
-            events = self._events if number == 0 else []  # each is counted once
+            changed = {name: state for name, state in states.items() if connection.reported.get(name) != state}
+            events = self._events if number == 0 else []  # each event is counted once
             connection.unsent += packed("report", changed, events)
-            connection.known.update(changed)
+            connection.reported.update(changed)
         if self._connections:
             self._events = []

@@ -48,6 +48,7 @@ def test_a_tokenizer_is_shared(tmp_path: Path, commands: list[str]) -> None:
     assert (tmp_path / "run" / TOKENIZER).read_text() == "{}"
 
 
+@pytest.mark.process
 def test_a_command_that_fails_names_its_output(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"train .* failed: see .*train\.log"):
         train_and_evaluate(EXPERIMENT, tmp_path, tmp_path / "absent", Console())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.running_service import ROOT, running_service
+from tests.waiting import wait_until
 
 WATCHED_S = 12
 """ONNX Runtime's telemetry looks up its host about 9 s after the first session was made."""
@@ -48,7 +49,8 @@ def test_no_process_of_the_service_looks_up_a_name_or_connects_to_another_machin
     ]
     with running_service(tmp_path / "log", environment, under=strace) as client:
         client.post("/translate", json={"text": "Two dogs play.", "target": "fr"}).raise_for_status()
-        time.sleep(WATCHED_S)
+        watched_until = time.monotonic() + WATCHED_S
+        wait_until(lambda: time.monotonic() >= watched_until, 2 * WATCHED_S)
         client.post("/classify", json={"text": "A fine film."}).raise_for_status()
     made = calls.read_text(encoding="utf-8").splitlines()
     assert [line for line in made if "sa_family=" in line and not LOCAL.search(line)] == []

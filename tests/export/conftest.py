@@ -18,6 +18,13 @@ from tests.export.traced_once import traced_once
 torch.set_num_threads(1)  # tensors this small only lose by sharing
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs an artifact of its own: an export takes seconds."""
+    for item in items:
+        if "artifact" in item.fixturenames and Path(__file__).parent in item.path.parents:  # type: ignore[attr-defined]
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _graphs_are_traced_once(shared_directory: Path) -> Iterator[None]:
     graphs = shared_directory / "graphs"

@@ -28,6 +28,8 @@ from model.weights import WEIGHTS
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, Kind, MakeArtifact, MakeCheckpoint, write_model
 from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, Section
 
+pytestmark = pytest.mark.slow
+
 EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
 
 

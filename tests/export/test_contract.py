@@ -33,8 +33,8 @@ from service.engine.scheduler import Sequence
 from service.models.loading import compact_engines, fixed_engines
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
-from service.runner.weights import load
+from service.runner.translation import TranslationGraphs
+from service.runner.weights import load_session
 from service.runner.weights import read_weights as served_weights
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
@@ -106,8 +106,8 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
     graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1))
     make = fixed_engines if as_on_cuda else compact_engines
     for name, engine in make(graphs, Settings(slots=SLOTS)).items():
-        engine.add([sequence for sequence in everybody if (sequence.slots == 1) == (name == "greedy")])
-        while engine.n_waiting or engine.n_running:
+        engine.scheduler.add([sequence for sequence in everybody if (sequence.n_rows == 1) == (name == "greedy")])
+        while engine.scheduler.waiting or engine.n_running:
             engine.step(lambda _: None)
     model = load_checkpoint(checkpoint(kind)).model
     assert isinstance(model, Transformer)
@@ -145,7 +145,7 @@ def test_the_service_reads_the_states_that_the_model_makes(
     sources = [rng.integers(4, 300, int(length)).tolist() for length in (1, 9, 30, 2, 60)]
     read = read_artifact(artifact(kind, precision))
     graph = "encoder.onnx" if read.manifest.task == "translation" else "classifier.onnx"
-    runner = EmbeddingRunner(read, load(read, Provider("cpu", 1), graph))
+    runner = EmbeddingRunner(read, load_session(read, Provider("cpu", 1), graph))
     states = states_of(load_checkpoint(checkpoint(kind)), sources)
     embedded = runner.embed(sources)
     for source, found, expected in zip(sources, embedded, states, strict=True):
@@ -167,7 +167,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         n_best=int(rng.integers(1, beam_size + 1)),
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
     )
-    return Sequence([*rng.integers(4, 300, int(rng.integers(1, 40))).tolist(), EOS_ID], asked, slots=beam_size)
+    return Sequence([*rng.integers(4, 300, int(rng.integers(1, 40))).tolist(), EOS_ID], asked, n_rows=beam_size)
 
 
 def test_both_searches_know_a_runaway_by_the_same_rule() -> None:

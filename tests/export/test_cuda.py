@@ -59,7 +59,7 @@ from service.base.artifact import read_artifact
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 
 graphs = TranslationGraphs(read_artifact(Path(sys.argv[1])), Provider("cuda", 1, captures=True))
 runner = DeviceTranslationRunner(graphs, DeviceEncoder(graphs, 8, 512), 8, 8)
@@ -97,7 +97,7 @@ import sys
 from pathlib import Path
 from service.base.artifact import read_artifact
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import load_session
 options = Provider._options
 def telling_all(self):
     found = options(self)
@@ -108,7 +108,7 @@ artifact = read_artifact(Path(sys.argv[1]))
 for path in sorted(artifact.manifest.graphs):
     provider, graph = path.split("/")
     if provider == "cuda":
-        load(artifact, Provider(provider, 1), graph)
+        load_session(artifact, Provider(provider, 1), graph)
         print(graph)
 """
 

@@ -13,7 +13,7 @@ from model.weights import WEIGHTS, read_weights
 from service.base.artifact import read_artifact
 from service.runner.one_pass import DenseRunner, EmbeddingRunner
 from service.runner.provider import Provider as ServingProvider
-from service.runner.weights import load
+from service.runner.weights import load_session
 from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
 
 RANDOM = np.random.default_rng(7)
@@ -44,8 +44,8 @@ def test_dense_layers_are_never_made_bytes_of(artifact: MakeArtifact) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_the_service_gets_the_same_bits_alone_and_together(artifact: MakeArtifact, precision: Precision) -> None:
     found, cpu = read_artifact(artifact("embedder", precision)), ServingProvider("cpu", 1)
-    encoder = EmbeddingRunner(found, load(found, cpu, "encoder.onnx"))
+    encoder = EmbeddingRunner(found, load_session(found, cpu, "encoder.onnx"))
     for sequence, states in zip(SEQUENCES, encoder.embed(SEQUENCES), strict=True):
         assert states.tolist() == encoder.embed([sequence])[0].tolist()
-    dense = DenseRunner(load(found, cpu, "dense.onnx"))
+    dense = DenseRunner(load_session(found, cpu, "dense.onnx"))
     assert dense.project(POOLED).tolist() == [dense.project(row[None])[0].tolist() for row in POOLED]

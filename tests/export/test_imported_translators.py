@@ -18,6 +18,8 @@ from tests.model.importing.m2m100_checkpoints import write_m2m100
 from tests.model.importing.marian_checkpoints import ENGLISH, write_marian
 from tests.running_service import Service, running_service
 
+pytestmark = pytest.mark.slow
+
 MODELS = {
     "marian": {"source": "en", "target": "fr"},
     "marian-many": {"source": "en", "target": "it"},

@@ -24,6 +24,8 @@ from model.networks.transformer import Transformer, TransformerClassifier
 from model.weights import dequantize
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
+pytestmark = pytest.mark.slow
+
 Array = NDArray[np.float32]
 
 RANDOM = np.random.default_rng(5)

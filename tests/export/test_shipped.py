@@ -13,6 +13,8 @@ from export.tracing import trace_decoder_step
 from model.checkpoint import load_checkpoint
 from model.networks.transformer import Transformer
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = [path.parent for path in sorted(ROOT.glob("artifacts/*/manifest.json"))]
 TRACED = "translate-en-fr"

@@ -220,6 +220,7 @@ def test_nothing_of_the_exporting_machine_is_left(
     onnx.checker.check_model(model, full_check=precision != "int8")
 
 
+@pytest.mark.slow
 def test_a_graph_is_the_same_in_inference_mode(checkpoint: MakeCheckpoint) -> None:
     """In inference mode the exporter names constants differently."""
     model = load_checkpoint(checkpoint("translation_rotary")).model
@@ -230,6 +231,7 @@ def test_a_graph_is_the_same_in_inference_mode(checkpoint: MakeCheckpoint) -> No
         assert ir.to_proto(traced()) == in_other_modes
 
 
+@pytest.mark.slow
 def test_a_graph_without_all_its_attention_is_refused(checkpoint: MakeCheckpoint) -> None:
     model = load_checkpoint(checkpoint("translation")).model
     assert isinstance(model, Transformer)

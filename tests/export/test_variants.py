@@ -26,6 +26,8 @@ from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID
 from tests.export.tiny_checkpoints import CLASSIFICATION, TRANSLATION, write_model
 
+pytestmark = pytest.mark.slow
+
 Values = dict[str, Any]
 
 POSITIONS: list[Values] = [{"positions": name} for name in ("none", "sinusoidal", "learned", "rotary")]

@@ -45,6 +45,7 @@ def written(directory: Path, content: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in SUITES.glob("??-??.yaml")))
 def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
     """Loading a suite checks that it passes its own case."""
@@ -63,6 +64,7 @@ def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
             assert lacks_a_word or case.problems(other.right, suite.never), f"{other.right!r} for {case.text!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(SUITES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_suites_have_enough_cases_and_none_twice(path: Path) -> None:
     suite = load_suite(path)

@@ -127,6 +127,7 @@ def test_an_unusable_hub_corpus_is_named(
         load_rows(hub_source(columns=("label", "text")), None)
 
 
+@pytest.mark.slow
 def test_the_datasets_library_reads_a_local_corpus_as_it_would_a_hubs(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     (tmp_path / "train.jsonl").write_text('{"en": "A dog.", "fr": "Un chien."}\n')

@@ -14,7 +14,10 @@ from model.recipe import RECIPE, DataSource, load_recipe
 DATA = os.environ.get("ATTEND_TEST_DATA")
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.skipif(DATA is None, reason="ATTEND_TEST_DATA names no directory of the full corpora")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(DATA is None, reason="ATTEND_TEST_DATA names no directory of the full corpora"),
+]
 
 
 def sources() -> list[DataSource]:

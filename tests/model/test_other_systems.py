@@ -31,7 +31,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "lstm-none": ANCESTOR | {"cell": "lstm", "attention": "none"},
     "language-model": LANGUAGE_MODEL | SMALL | {"norm": "pre"},
 }
-pytestmark = WARNINGS
+pytestmark = [pytest.mark.slow, *WARNINGS]
 
 
 def experiment_of(name: str) -> Experiment:

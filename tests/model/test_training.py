@@ -279,6 +279,7 @@ def test_a_classifier_that_reads_one_form_tells_no_capitals(data: Path, tmp_path
     assert scores[1] == scores[2]
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(
     trained_translator: Path, data: Path, tmp_path: Path
 ) -> None:

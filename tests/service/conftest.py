@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -18,9 +17,10 @@ from service.models.catalog import Catalog
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
-from tests.service.fakes import PATIENCE_S, Disk
+from tests.service.fakes import Disk
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
+from tests.waiting import until
 
 Client = httpx.AsyncClient
 Serve = Callable[..., AbstractAsyncContextManager[Client]]
@@ -36,6 +36,13 @@ def problem(response: httpx.Response, error: type[RequestError]) -> dict[str, An
     assert body["request_id"] == response.headers["X-Request-ID"]
     assert "Server-Timing" in response.headers
     return body
+
+
+async def post(client: Client, path: str, **body: Any) -> Any:
+    """What the service answers to a body of JSON, which must be right."""
+    response = await client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 @pytest.fixture
@@ -125,6 +132,4 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
 
 async def until_warm(models: Catalog, unready: str = "starting") -> None:
     """Wait until no engine is unready for this reason."""
-    async with asyncio.timeout(PATIENCE_S):
-        while unready in (models.unready_reason() or ""):
-            await asyncio.sleep(0.01)
+    await until(lambda: unready not in (models.unready_reason() or ""))

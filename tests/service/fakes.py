@@ -3,7 +3,6 @@
 import math
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -15,13 +14,10 @@ import pytest
 from service.base.database import Database
 from service.base.metrics import Metrics
 from service.engine.beam_search import Search
-from service.engine.computation import Computation
-from service.engine.engine import ContinuousEngine
+from service.engine.engine import Computation, ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-
-PATIENCE_S = 10
-"""How long a test waits for something that must happen, before it fails."""
+from tests.waiting import PATIENCE_S, wait_until
 
 
 class FakeClock:
@@ -111,7 +107,7 @@ class FakeComputation:
             sequence.output.places.append(place)
             sequence.output.neighbours.append(len(running) - 1)
             sequence.finished = len(sequence.output.places) == sequence.output.steps
-        return sum(sequence.slots for sequence in running)
+        return sum(sequence.n_rows for sequence in running)
 
     def move(self, source_place: int, target_place: int, sequence: Sequence[Tally]) -> None:
         assert self._places[source_place] is sequence
@@ -136,17 +132,17 @@ class Harness:
 
     def __init__(
         self,
-        slots: int = 4,
+        max_rows: int = 4,
         max_waiting: int = 100,
         prefill_padded_tokens: int = 100,
         probe_interval_s: float = 3600,
         clock: FakeClock | None = None,
-        most_padding: float = math.inf,
+        max_padding: float = math.inf,
     ) -> None:
         self.clock = clock or FakeClock()
         self.computation = FakeComputation()
         self.metrics = Metrics()
-        self.scheduler: Scheduler[Tally] = Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding)
+        self.scheduler: Scheduler[Tally] = Scheduler(max_rows, max_waiting, prefill_padded_tokens, max_padding)
         engine = ContinuousEngine(self.computation, self.scheduler, self.clock)
         self.loop = Loop({NAME: engine}, self.metrics.count, probe_interval_s, clock=self.clock)
 
@@ -162,10 +158,7 @@ class Harness:
         return state.unready_reason
 
     def await_ready(self) -> None:
-        ends_at = time.monotonic() + PATIENCE_S
-        while self.unready_reason is not None:
-            assert time.monotonic() < ends_at, self.unready_reason
-            time.sleep(0.001)
+        wait_until(lambda: self.unready_reason is None)
 
     @property
     def is_idle(self) -> bool:
@@ -189,7 +182,7 @@ def sequences(*steps: int, tokens: int = 3) -> list[Sequence[Tally]]:
 
 def search_all(
     computation: Computation[Search],
-    slots: int,
+    max_rows: int,
     everybody: list[Sequence[Search]],
     rng: np.random.Generator,
     leaving: float = 0.0,
@@ -202,13 +195,9 @@ def search_all(
     Returns:
         Those that were abandoned.
     """
-    scheduler: Scheduler[Search] = Scheduler(slots, max_waiting=1000, prefill_padded_tokens=10_000)
+    scheduler: Scheduler[Search] = Scheduler(max_rows, max_waiting=1000, prefill_padded_tokens=10_000)
     pending = list(everybody)
     abandoned: set[Sequence[Search]] = set()
-
-    def evict(sequences: list[Sequence[Search]]) -> None:
-        for source_place, target_place, sequence in scheduler.evict(sequences):
-            computation.move(source_place, target_place, sequence)
 
     while pending or scheduler.waiting or scheduler.running:
         n_new = int(rng.integers(0, 4))
@@ -216,12 +205,13 @@ def search_all(
         del pending[:n_new]
         gone = [sequence for sequence in scheduler.running if rng.random() < leaving]
         abandoned.update(gone)
-        evict(gone)
+        scheduler.evict(gone, computation.move)
         admitted = scheduler.admit()
         if admitted:
             computation.prefill(len(scheduler.running), admitted)
-            scheduler.start(admitted)
+            scheduler.running.extend(admitted)
         if scheduler.running:
             computation.step(scheduler.running)
-            evict([sequence for sequence in scheduler.running if sequence.finished])
+            finished = [sequence for sequence in scheduler.running if sequence.finished]
+            scheduler.evict(finished, computation.move)
     return abandoned

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from service.base.contract import FinishReason
-from service.engine.beam_search import Hypothesis, Noted, Stop
+from service.engine.beam_search import Hypothesis, Stop, TokenScores
 
 EOS = 3
 
@@ -59,7 +59,7 @@ def beam_search(
         reasons = [finish_reason(target, n_source, max_target_tokens) for target, _ in best]
         live = [hypothesis for hypothesis, reason in zip(best, reasons, strict=True) if reason is None]
         finished += [
-            Hypothesis(*hypothesis, reason, noted(next_log_probs, hypothesis[0], len(prefix), once))
+            Hypothesis(*hypothesis, reason, token_scores_along(next_log_probs, hypothesis[0], len(prefix), once))
             for hypothesis, reason in zip(best, reasons, strict=True)
             if reason
         ]
@@ -72,9 +72,9 @@ def beam_search(
     return sorted(finished, key=rank, reverse=True)[:n_best]
 
 
-def noted(
+def token_scores_along(
     next_log_probs: NextLogProbs, target: list[int], n_prefix: int, once: tuple[int, ...]
-) -> list[Noted] | tuple[()]:
+) -> list[TokenScores] | tuple[()]:
     """The log-probability of each token of a target, and how much less probable each of `once` was: infinitely in the
     prefix, where it had been written, and where it was none of the 16 best."""
 
@@ -87,7 +87,7 @@ def noted(
     if not once:
         return ()
     return [
-        Noted(
+        TokenScores(
             float(next_log_probs(target[:length])[token]) if length >= n_prefix else 0.0,
             tuple(of(watched, length) for watched in once),
         )

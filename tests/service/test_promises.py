@@ -32,6 +32,7 @@ from service.workers.pool import Pool
 from tests.service.conftest import Serve, problem, server_of, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import BOS, EOS
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -88,7 +89,7 @@ class Bench:
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
         self.rows = GatedRows(*tokenizer.encode([ENDLESS]))
         self.metrics = Metrics()
-        self.scheduler: Scheduler[Search] = Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100)
+        self.scheduler: Scheduler[Search] = Scheduler(max_rows=2, max_waiting=1, prefill_padded_tokens=100)
         engine = ContinuousEngine(BeamSearch(self.rows, BOS, EOS), self.scheduler)
         manifest = artifact.manifest.model_copy(
             update={
@@ -177,8 +178,7 @@ async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: S
         waiting = bench.loop.submit(GATED, [Sequence([5, EOS], Search(9))], bench.loop.clock() + PATIENCE_S)
         load = bench.loop.load
         refusing = asyncio.ensure_future(client.post("/translate", json={"text": SHORT}))
-        while bench.loop.load == load:
-            await asyncio.sleep(0)
+        await until(lambda: bench.loop.load != load)
         bench.rows.gate.set()
         refused = await refusing
         assert re.search("1 sequences .* 1$", problem(refused, QueueFull)["detail"])
@@ -205,8 +205,7 @@ async def listening(bench: Bench, settings: Settings) -> AsyncIterator[tuple[Ser
     options = {"timeout_graceful_shutdown": PATIENCE_S, "timeout_keep_alive": 3600}
     server = server_of(bench.models, bench.metrics, settings.model_copy(update={"drain_timeout_s": 0}), **options)
     serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
+    await until(lambda: server.started)
     await until_warm(bench.models)
     (port,) = {s.getsockname()[1] for listener in server.servers for s in listener.sockets}
     yield server, port

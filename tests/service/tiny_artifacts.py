@@ -10,7 +10,7 @@ D head_dim, E = H * D, V vocabulary.
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +248,14 @@ class TinyTranslator:
             )
             graph.outputs(kind, stacked, TensorProto.FLOAT, ["B", len(layers), H, rows, columns])
         return graph.model()
+
+
+def save_translators(root: Path, translators: Mapping[str, tuple[int, str, str]]) -> Path:
+    """Write the artifact of each translator: its name, and its seed, sources and targets."""
+    for name, (seed, *codes) in translators.items():
+        sources, targets = ([language(code) for code in some.split()] for some in codes)
+        TinyTranslator(seed).save(root / name, name, sources=sources, targets=targets)
+    return root
 
 
 def attend(q: Array, k: Array, v: Array, mask: NDArray[np.bool_] | None = None) -> Array:

@@ -17,6 +17,8 @@ from model.importing.imported import ModelImportError, Options
 from model.networks.transformer import Transformer
 from tests.model.importing.argos_packages import FRENCH, METADATA, SENTENCES, Argos, Kind, pack, write_package
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:

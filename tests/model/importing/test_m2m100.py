@@ -20,6 +20,8 @@ from model.weights import assign_weights
 from tests.model.importing.m2m100_checkpoints import Family, tokenizer_of, write_m2m100
 from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH
 
+pytestmark = pytest.mark.slow
+
 Made = tuple[Family, Path, Path]
 
 

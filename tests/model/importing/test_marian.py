@@ -18,6 +18,8 @@ from model.networks.transformer import Transformer
 from model.tokenizer import ids_of
 from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH, tokenizer_of, write_marian
 
+pytestmark = pytest.mark.slow
+
 KINDS: dict[str, dict[str, Any]] = {
     "bilingual": {"steps": 60},
     "many": {"targets": ("fra", "ita"), "activation_function": "relu", "steps": 60},

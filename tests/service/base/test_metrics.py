@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service import __version__
-from service.base.contract import Passed
+from service.base.contract import ForwardPass
 from service.base.metrics import Metrics, ModelState
 
 
@@ -29,7 +29,7 @@ def test_gauges_are_summed_over_the_models_of_a_task() -> None:
 
 def test_padding_is_counted_beside_the_tokens() -> None:
     metrics = Metrics()
-    metrics.count("m/greedy", Passed("encode", 0.1, source_tokens=(3, 7, 5)))
+    metrics.count("m/greedy", ForwardPass("encode", 0.1, source_tokens=(3, 7, 5)))
     value = metrics.registry.get_sample_value
     assert value("attend_tokens_total", {"task": "translation", "side": "source"}) == 15
     assert value("attend_padding_tokens_total", {"task": "translation"}) == 6
@@ -38,7 +38,7 @@ def test_padding_is_counted_beside_the_tokens() -> None:
 def test_a_step_is_counted_by_its_rows_and_its_sequences() -> None:
     metrics = Metrics()
     for sequences, rows in ((3, 2), (0, 8), (2, 2)):
-        metrics.count("m/beam", Passed("decode", 0.1, sequences=sequences, rows=rows))
+        metrics.count("m/beam", ForwardPass("decode", 0.1, sequences=sequences, rows=rows))
     value = metrics.registry.get_sample_value
     assert value("attend_decode_steps_total") == 3
     assert value("attend_tokens_total", {"task": "translation", "side": "target"}) == 5

@@ -5,7 +5,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import deepl
+import httpx
 import pytest
 
 from service.base.metrics import Metrics
@@ -13,8 +17,9 @@ from service.base.settings import Settings
 from service.models.assembly import load_catalog
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
-from tests.service.tiny_artifacts import TinyTranslator
+from tests.service.tiny_artifacts import TinyTranslator, save_translators
 from tests.service.tiny_classifier import TinyClassifier
+from tests.waiting import look_later, wait_until
 
 Listen = Callable[..., str]
 
@@ -28,23 +33,29 @@ def listening(**given: object) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        ends_at = time.monotonic() + PATIENCE_S
-        while not server.started or models.unready_reason() is not None:
-            assert thread.is_alive()
-            assert time.monotonic() < ends_at, models.unready_reason()
-            time.sleep(0.01)
+        wait_until(lambda: not thread.is_alive() or (server.started and models.unready_reason() is None))
+        assert thread.is_alive()
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(PATIENCE_S)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def artifacts(
-    tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_translator: TinyTranslator,
+    tiny_classifier: TinyClassifier,
 ) -> Path:
-    """A directory with a translator, a classifier whose name has a slash, and a model for embeddings."""
+    """A directory with a translator, a classifier whose name has a slash, and a model for embeddings.
+
+    A module that has TRANSLATORS gets these translators and a classifier.
+    """
     root = tmp_path_factory.mktemp("artifacts")
+    if hasattr(request.module, "TRANSLATORS"):
+        tiny_classifier.save(root / "reviews")
+        return save_translators(root, request.module.TRANSLATORS)
     tiny_translator.save(root / "translator")
     tiny_classifier.save(root / "classifier", "org/tiny-sentiment")
     tiny_classifier.save_for_embeddings(root / "encoder")
@@ -64,3 +75,31 @@ def listen(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             return addresses[str(settings)]
 
         yield address
+
+
+@pytest.fixture(scope="module")
+def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The SETTINGS of the test module, or none."""
+    return getattr(request.module, "SETTINGS", {})
+
+
+@pytest.fixture(scope="module")
+def address(listen: Listen, settings: dict[str, Any]) -> str:
+    """Address of a server with the settings of the test module."""
+    return listen(**settings)
+
+
+@pytest.fixture
+def client(
+    address: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[deepl.DeepLClient]:
+    """DeepL's client. It does not wait five seconds before it asks again, and does not retry after an error."""
+    monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
+    monkeypatch.setattr("deepl.translator.time", SimpleNamespace(time=time.time, sleep=look_later))
+    client = deepl.DeepLClient(settings.get("api_keys", "any"), server_url=address + getattr(request, "param", ""))
+    yield client
+    client.close()
+
+
+def post_json(url: str, **body: Any) -> Any:
+    return httpx.post(url, json=body).raise_for_status().json()

@@ -1,53 +1,25 @@
 """DeepL's client calls a real server. Requests of other clients are sent as those write them."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import deepl
 import httpx
 import pytest
 
-from tests.service.dialects.conftest import Listen
-from tests.service.tiny_artifacts import TinyTranslator, language
-from tests.service.tiny_classifier import TinyClassifier
+from tests.service.dialects.conftest import Listen, post_json
 
 KEY = "a-key:fx"
 ENGLISH = "the dog runs on the beach"
 FRENCH = "le chien court sur la plage"
+TRANSLATORS = {"into": (3, "fr pb", "en"), "from": (11, "en", "de zh_Hans pt nb")}
+SETTINGS = {"max_texts": 5}
 XML = "<Doc><p>the <b>red dog</b> runs.</p>\n<p>a <x>CAT</x> sees</p></Doc>"
-
-
-@pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: TinyClassifier) -> Path:
-    """Models from French and Brazilian Portuguese to English, and from English to four languages."""
-    root = tmp_path_factory.mktemp("artifacts")
-    for name, seed, sources, targets in (
-        ("into", 3, ["fr", "pb"], ["en"]),
-        ("from", 11, ["en"], ["de", "zh_Hans", "pt", "nb"]),
-    ):
-        languages = {"sources": [*map(language, sources)], "targets": [*map(language, targets)]}
-        TinyTranslator(seed).save(root / name, name, **languages)
-    tiny_classifier.save(root / "reviews")
-    return root
-
-
-@pytest.fixture(scope="module")
-def address(listen: Listen) -> str:
-    return listen(max_texts=5)
 
 
 @pytest.fixture(scope="module")
 def with_keys(listen: Listen) -> str:
     return listen(api_keys=KEY, rate_limit="3/hour")
-
-
-@pytest.fixture(params=["", "/"])
-def client(address: str, request: pytest.FixtureRequest) -> Iterator[deepl.DeepLClient]:
-    client = deepl.DeepLClient("any", server_url=address + request.param)
-    yield client
-    client.close()
 
 
 @pytest.fixture(autouse=True)
@@ -57,12 +29,11 @@ def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def native(address: str, **body: Any) -> list[str]:
-    answer = httpx.post(f"{address}/translate", json=body).raise_for_status().json()
-    return [one["text"] for one in answer["translations"]]
+    return [one["text"] for one in post_json(f"{address}/translate", **body)["translations"]]
 
 
 def post(address: str, **body: Any) -> Any:
-    answer = httpx.post(f"{address}/v2/translate", json=body).raise_for_status().json()
+    answer = post_json(f"{address}/v2/translate", **body)
     assert answer.keys() == {"translations"}
     return answer["translations"]
 
@@ -76,6 +47,7 @@ def refused(response: httpx.Response, status: int, message: str, detail: str | N
     assert (detail or "") in body.get("detail", "")
 
 
+@pytest.mark.parametrize("client", ["", "/"], indirect=True)
 def test_the_client_translates_with_and_without_a_source_language(client: deepl.DeepLClient, address: str) -> None:
     texts = [ENGLISH, "", FRENCH, "42 😀"]
     found = client.translate_text(texts, target_lang="de")
@@ -187,7 +159,7 @@ def test_options_are_followed(client: deepl.DeepLClient, address: str, given: An
         ({"custom_instructions": ["be brief"]}, "Value for 'custom_instructions' not supported."),
         (
             {"text": "犬は速い。そして、とても大きいです。"},
-            "is not translated to de; `source_lang` may be: ",
+            "is probably in ja, which is not translated to de; `source_lang` may be: ",
         ),
         ({"text": ["a"] * 6}, "6 texts; the limit is 5"),
         ({"text": "<b>a</i>", "tag_handling": "xml", "tag_handling_version": "v2"}, "Tag handling parsing failed"),

@@ -1,10 +1,7 @@
 """DeepL's client lets a real server translate documents."""
 
 import io
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import deepl
@@ -12,37 +9,11 @@ import docx
 import httpx
 import pytest
 
-from tests.service.dialects.conftest import Listen
-from tests.service.tiny_artifacts import TinyTranslator, language
-
 KEY = "a-key"
+SETTINGS = {"api_keys": KEY}
+TRANSLATORS = {"from": (3, "en", "de"), "into": (3, "fr", "en")}
 ENGLISH = "the dog runs on the beach\n\na cat sees the horse\n"
 FRENCH = "le chien court sur la plage\n"
-
-
-@pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("artifacts")
-    for name, sources, targets in (("from", ["en"], ["de"]), ("into", ["fr"], ["en"])):
-        languages = {"sources": [*map(language, sources)], "targets": [*map(language, targets)]}
-        TinyTranslator(3).save(root / name, name, **languages)
-    return root
-
-
-@pytest.fixture(scope="module")
-def address(listen: Listen, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return listen(data=tmp_path_factory.mktemp("data"), api_keys=KEY)
-
-
-@pytest.fixture
-def client(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[deepl.DeepLClient]:
-    """A client that waits 10 ms, not five seconds, before it asks again, and does not retry after an error."""
-    patient = SimpleNamespace(time=time.time, sleep=lambda _: time.sleep(0.01))
-    monkeypatch.setattr("deepl.translator.time", patient)
-    monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
-    client = deepl.DeepLClient(KEY, server_url=address)
-    yield client
-    client.close()
 
 
 def translated(client: deepl.DeepLClient, text: str, **options: Any) -> str:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import deepl
@@ -12,38 +11,18 @@ import httpx
 import pytest
 from deepl.api_data import MultilingualGlossaryDictionaryEntries, MultilingualGlossaryInfo
 
-from tests.service.dialects.conftest import Listen
-from tests.service.tiny_artifacts import TinyTranslator, language
-
 ANIMALS = {"dog": "Köter", "the cat": "die Katze", "A%=&": "B&=%"}
+TRANSLATORS = {"from": (3, "en", "de pb"), "into": (3, "de", "en")}
 BACK = {"Köter": "dog"}
 NOBODY = "96ab91fd-e715-41a1-adeb-5d701f84a483"
 
 
-@pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models from English to German and Brazilian Portuguese, and from German to English."""
-    root = tmp_path_factory.mktemp("artifacts")
-    for name, sources, targets in (("from", ["en"], ["de", "pb"]), ("into", ["de"], ["en"])):
-        languages = {"sources": [*map(language, sources)], "targets": [*map(language, targets)]}
-        TinyTranslator(3).save(root / name, name, **languages)
-    return root
-
-
-@pytest.fixture(scope="module")
-def address(listen: Listen, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return listen(data=tmp_path_factory.mktemp("data"))
-
-
 @pytest.fixture
-def client(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[deepl.DeepLClient]:
+def client(client: deepl.DeepLClient) -> Iterator[deepl.DeepLClient]:
     """A client whose glossaries are deleted after each test."""
-    monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
-    client = deepl.DeepLClient("any", server_url=address)
     yield client
     for glossary in client.list_multilingual_glossaries():
         client.delete_multilingual_glossary(glossary)
-    client.close()
 
 
 def dictionary(source: str, target: str, entries: dict[str, str]) -> MultilingualGlossaryDictionaryEntries:

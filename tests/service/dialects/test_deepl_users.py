@@ -10,10 +10,9 @@ import httpx
 import pytest
 from deepl_i18n import cli
 
-from tests.service.dialects.conftest import Listen
-from tests.service.tiny_artifacts import TinyTranslator, language
-
 KEY = "a-key:fx"
+SETTINGS = {"api_keys": KEY}
+TRANSLATORS = {"from-english": (3, "en", "de fr")}
 ENGLISH = {
     "home": {
         "title": "the house",
@@ -22,19 +21,6 @@ ENGLISH = {
     },
     "brand": "Attend is a house.",
 }
-
-
-@pytest.fixture(scope="module")
-def address(listen: Listen, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return listen(data=tmp_path_factory.mktemp("data"), api_keys=KEY)
-
-
-@pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("artifacts")
-    targets = [language("de"), language("fr")]
-    TinyTranslator(3).save(root / "one", "from-english", sources=[language("en")], targets=targets)
-    return root
 
 
 def test_deepl_i18n_translates_files_with_placeholders_and_glossaries(

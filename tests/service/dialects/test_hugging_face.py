@@ -8,17 +8,11 @@ import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
-from tests.service.dialects.conftest import Listen
+from tests.service.dialects.conftest import Listen, post_json
 from tests.service.tiny_artifacts import E
 from tests.service.tiny_classifier import LABELS
 
 TEXTS = ["the dog runs", "a cat sees the red house", "the man"]
-
-
-@pytest.fixture(scope="module")
-def address(listen: Listen) -> str:
-    """Address of a server without keys."""
-    return listen()
 
 
 def client(url: str, key: str | None = "any") -> InferenceClient:
@@ -26,7 +20,7 @@ def client(url: str, key: str | None = "any") -> InferenceClient:
 
 
 def native(address: str, path: str, **fields: Any) -> Any:
-    return httpx.post(f"{address}{path}", json={"text": TEXTS} | fields).raise_for_status().json()
+    return post_json(f"{address}{path}", **{"text": TEXTS} | fields)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """LibreTranslate's client calls a real server. Requests of other clients are sent as those write them."""
 
 import json
-from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
@@ -9,23 +8,11 @@ import httpx
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
-from tests.service.dialects.conftest import Listen
-from tests.service.tiny_artifacts import TinyTranslator, language
-from tests.service.tiny_classifier import TinyClassifier
+from tests.service.dialects.conftest import Listen, post_json
 
 KEY = "a-key-of-a-user"
 TEXT = "the red dog runs. a cat sees!"
-
-
-@pytest.fixture(scope="module")
-def artifacts(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: TinyClassifier) -> Path:
-    """Models from French to English, and from English to German and simplified Chinese."""
-    root = tmp_path_factory.mktemp("artifacts")
-    for seed, source, *targets in ((3, "fr", "en"), (11, "en", "de", "zh_Hans")):
-        languages = [*map(language, targets)]
-        TinyTranslator(seed).save(root / source, f"from-{source}", sources=[language(source)], targets=languages)
-    tiny_classifier.save(root / "reviews")
-    return root
+TRANSLATORS = {"from-fr": (3, "fr", "en"), "from-en": (11, "en", "de zh_Hans")}
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +26,12 @@ def with_keys(listen: Listen) -> str:
 
 
 def native(address: str, **body: Any) -> list[dict[str, Any]]:
-    answer = httpx.post(f"{address.removesuffix('/libretranslate')}/translate", json=body).raise_for_status().json()
-    found: list[dict[str, Any]] = answer["translations"]
-    return found
+    answer: dict[str, Any] = post_json(f"{address.removesuffix('/libretranslate')}/translate", **body)
+    return answer["translations"]
 
 
 def post(address: str, **body: Any) -> Any:
-    return httpx.post(f"{address}/translate", json=body).raise_for_status().json()
+    return post_json(f"{address}/translate", **body)
 
 
 def refused(response: httpx.Response, status: int, error: str) -> None:
@@ -237,6 +223,7 @@ def test_pages_of_every_origin_may_ask(address: str) -> None:
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
+@pytest.mark.slow
 def test_keys_are_in_the_body_and_each_has_its_rate(with_keys: str) -> None:
     assert LibreTranslateAPI(with_keys, KEY).translate("the dog", "en", "de")
     body = {"q": "the dog", "source": "en", "target": "de"}

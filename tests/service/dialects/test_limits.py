@@ -5,15 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.dialects.conftest import Listen
-
 TRITON = "/v2/models/tiny-en-fr/infer"
 HUB = "/models/tiny-en-fr"
-
-
-@pytest.fixture(scope="module")
-def address(listen: Listen) -> str:
-    return listen(max_texts=2, max_text_characters=40, max_timeout_s=5)
+SETTINGS = {"max_texts": 2, "max_text_characters": 40, "max_timeout_s": 5}
 
 
 def tensors(*texts: str, **parameters: Any) -> dict[str, Any]:

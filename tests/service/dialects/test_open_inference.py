@@ -26,12 +26,6 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def address(listen: Listen) -> str:
-    """Address of a server without keys."""
-    return listen()
-
-
-@pytest.fixture(scope="module")
 def http_client(address: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=address) as client:
         yield client

@@ -11,15 +11,9 @@ import numpy as np
 import openai
 import pytest
 
-from tests.service.dialects.conftest import Listen
+from tests.service.dialects.conftest import Listen, post_json
 
 TEXTS = ["the dog runs", "a cat sees the red house", "the man"]
-
-
-@pytest.fixture(scope="module")
-def address(listen: Listen) -> str:
-    """Address of a server without keys."""
-    return listen()
 
 
 @pytest.fixture
@@ -31,8 +25,8 @@ def client(address: str) -> Iterator[openai.OpenAI]:
 @pytest.fixture
 def embeddings(address: str) -> np.ndarray[Any, Any]:
     """Embeddings of the texts by the native route."""
-    answer = httpx.post(f"{address}/embed", json={"text": TEXTS, "model": "tiny-en-fr", "normalize": True})
-    return np.array([one["embedding"] for one in answer.raise_for_status().json()["embeddings"]], np.float32)
+    answer = post_json(f"{address}/embed", text=TEXTS, model="tiny-en-fr", normalize=True)
+    return np.array([one["embedding"] for one in answer["embeddings"]], np.float32)
 
 
 @pytest.mark.parametrize("asked", [{}, {"encoding_format": "base64"}, {"encoding_format": "float"}])

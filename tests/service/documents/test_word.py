@@ -183,6 +183,7 @@ def test_the_marks_of_a_range_stay_around_its_words() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_ranges_in_ranges_are_read_as_many_as_there_are() -> None:
     inside = "".join(f"<w:bookmarkStart w:id='{i}'/>{run('a ')}" for i in range(1_000))
     inside += "".join(f"{run('a ')}<w:bookmarkEnd w:id='{i}'/>" for i in reversed(range(1_000)))
@@ -280,6 +281,7 @@ INSIDE = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(INSIDE).map("".join), st.booleans())
 @example(f"<w:hyperlink>{run('two', BOLD)}{field(' HYPERLINK ', run('one '), run('one '))}</w:hyperlink>", False)

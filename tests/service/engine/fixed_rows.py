@@ -1,22 +1,25 @@
-"""Fixed rows that a test makes up, and a loop that lets sequences come and go."""
+"""A fake decoder with fixed rows, and a loop in which sequences enter and leave."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.base.contract import IntArray
+from service.base.contract import FixedRows, IntArray
 from service.engine.beam_search import Search
 from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran
-from service.engine.scheduler import Sequence
+from service.engine.fixed_beam_search import FixedBeamSearch
+from service.engine.fixed_engine import FixedComputation, FixedEngine
+from service.engine.fixed_greedy_search import FixedGreedySearch
+from service.engine.scheduler import Scheduler, Sequence
 from tests.service.engine.test_beam_search import BOS, RUBBISH, next_log_probs
 
 Array = NDArray[Any]
 
 
 class Rows:
-    """The contract of `FixedRows` to the letter: a cache holds tokens, and what is not in use rubbish. The call named
-    `failing` raises."""
+    """Checks the contract of `FixedRows`: a cache holds tokens, and rows that are not in use hold rubbish. The call
+    named by `failing` raises."""
 
     def __init__(self, n_rows: int, n_places: int) -> None:
         self._sources: list[tuple[int, ...] | None] = [None] * n_places
@@ -83,10 +86,31 @@ class Rows:
             raise RuntimeError("told to fail")
 
 
+def fixed_engine(
+    kind: str, rows: FixedRows, n_rows: int, special: tuple[int, int, int], prefill_padded_tokens: int
+) -> FixedEngine[Search]:
+    """An engine of beam search, of greedy search, or of greedy search that launches steps "ahead"."""
+    search: FixedComputation[Search]
+    if kind == "beam":
+        search = FixedBeamSearch(rows, n_rows, *special)
+    else:
+        search = FixedGreedySearch(rows, n_rows, *special, ahead=kind == "ahead")
+    return FixedEngine(search, Scheduler(n_rows, max_waiting=1000, prefill_padded_tokens=prefill_padded_tokens))
+
+
+def searched_by(kind: str, everybody: list[Sequence[Search]]) -> list[Sequence[Search]]:
+    """The sequences as this kind of search takes them: greedy search has a single hypothesis."""
+    if kind == "beam":
+        return everybody
+    return [
+        Sequence(s.source_ids, Search(s.output.max_target_tokens, once_tokens=s.output.once_tokens)) for s in everybody
+    ]
+
+
 def search_all(
     engine: Engine[Search], everybody: list[Sequence[Search]], rng: np.random.Generator, leaving: float = 0.0
 ) -> set[Sequence[Search]]:
-    """Let them come a few at a time.
+    """Run sequences through an engine; a few enter at a time.
 
     Args:
         leaving: the probability with which a sequence is cancelled before a step, whether it waits or runs; and another
@@ -119,10 +143,11 @@ def search_all(
 
     while pending or inside:
         n_new = int(rng.integers(0, 4))
-        engine.add(pending[:n_new])
+        engine.scheduler.add(pending[:n_new])
         inside.update(pending[:n_new])
         del pending[:n_new]
         cancel_some(everybody)
         engine.step(tell)
-    assert engine.n_running == engine.n_waiting == 0
+    assert not engine.n_running
+    assert not engine.scheduler.waiting
     return gone

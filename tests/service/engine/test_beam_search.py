@@ -1,4 +1,4 @@
-"""Beam search over decoder rows that a test makes up."""
+"""Beam search over a fake decoder."""
 
 import math
 from functools import cache
@@ -24,7 +24,7 @@ RUBBISH = -1
 
 @cache
 def next_log_probs(source: tuple[int, ...], target: tuple[int, ...]) -> Array:
-    """A model that chance made: of every token (V), after a source and a target. Some sources make it repeat itself."""
+    """Return the log-probability of every token (V) by a random model. Some sources make it repeat itself."""
     logits = 2 * np.random.default_rng([*source, V, *target]).standard_normal(V)
     logits[EOS] += (1.0, -1.0, -4.0)[source[0] % 3]
     if source[0] % 3 == 2:
@@ -34,11 +34,11 @@ def next_log_probs(source: tuple[int, ...], target: tuple[int, ...]) -> Array:
 
 
 class Rows:
-    """The contract of `DecoderRows` to the letter: a cache holds tokens, what is not in use holds rubbish."""
+    """Checks the contract of `DecoderRows`: a cache holds tokens, and rows that are not in use hold rubbish."""
 
-    def __init__(self, slots: int, n_tokens: int = 128) -> None:
-        self._sources: list[tuple[int, ...] | None] = [None] * slots
-        self._tokens = np.full((slots, n_tokens), RUBBISH)
+    def __init__(self, n_rows: int, n_tokens: int = 128) -> None:
+        self._sources: list[tuple[int, ...] | None] = [None] * n_rows
+        self._tokens = np.full((n_rows, n_tokens), RUBBISH)
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
         assert None not in self._sources[:first_place], "places are in use without gaps"
@@ -86,13 +86,13 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
         stop=rng.choice(["empty", "no_better", "full", "full_no_better"]),
         prefix=tuple(rng.integers(4, V, int(rng.choice([0, 0, 1, 3]))).tolist()),
-        once=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
+        once_tokens=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
     )
-    return Sequence([*rng.integers(4, 100, int(rng.integers(1, 35))).tolist(), EOS], search, slots=beam_size)
+    return Sequence([*rng.integers(4, 100, int(rng.integers(1, 35))).tolist(), EOS], search, n_rows=beam_size)
 
 
 def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
-    """What the oracle finds."""
+    """Return the hypotheses that the oracle finds."""
     source, search = tuple(sequence.source_ids), sequence.output
     return beam_search(
         lambda target: next_log_probs(source, tuple(target)),
@@ -104,12 +104,12 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
         search.beam_threshold,
         search.stop,
         search.prefix,
-        search.once,
+        search.once_tokens,
     )
 
 
 def search_alone(sequence: Sequence[Search], rows: Any = None) -> list[Hypothesis]:
-    """Its best hypotheses where nobody shares its steps."""
+    """Return a sequence's best hypotheses when no other sequence shares its steps."""
     beams = BeamSearch(rows or Rows(MAX_BEAM_SIZE), BOS, EOS)
     beams.prefill(0, [sequence])
     while not sequence.finished:
@@ -121,9 +121,9 @@ def search_alone(sequence: Sequence[Search], rows: Any = None) -> list[Hypothesi
 @pytest.mark.parametrize("leaving", [0.0, 0.03, 0.3])
 def test_every_sequence_gets_the_answer_of_the_slow_search_whoever_comes_and_goes(seed: int, leaving: float) -> None:
     rng = np.random.default_rng(seed)
-    slots = int(rng.integers(MAX_BEAM_SIZE, 24))
+    n_rows = int(rng.integers(MAX_BEAM_SIZE, 24))
     everybody = [random_sequence(rng) for _ in range(20)]
-    abandoned = search_all(BeamSearch(Rows(slots), BOS, EOS), slots, everybody, rng, leaving)
+    abandoned = search_all(BeamSearch(Rows(n_rows), BOS, EOS), n_rows, everybody, rng, leaving)
     assert bool(abandoned) == (leaving > 0)
     for sequence in everybody:
         if sequence not in abandoned:
@@ -160,7 +160,7 @@ def test_the_log_probability_of_a_hypothesis_is_the_sum_over_its_tokens() -> Non
 
 
 def test_a_step_tells_how_many_rows_it_took() -> None:
-    wide, narrow = (Sequence([4, EOS], Search(9, beam_size), slots=beam_size) for beam_size in (4, 1))
+    wide, narrow = (Sequence([4, EOS], Search(9, beam_size), n_rows=beam_size) for beam_size in (4, 1))
     beams = BeamSearch(Rows(8), BOS, EOS)
     beams.prefill(0, [wide, narrow])
     assert beams.step([wide, narrow]) == 2, "each begins as one hypothesis"
@@ -170,14 +170,14 @@ def test_a_step_tells_how_many_rows_it_took() -> None:
 
 @pytest.mark.parametrize("first", [9, 12, 24, 30])
 def test_where_a_copy_fails_those_that_run_still_get_their_answers(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hypotheses were given the rows of who had left, and kept them where the copy failed: a stranger's memory."""
+    """Hypotheses got the rows of sequences that had left, and kept them when the copy failed: a stranger's cache."""
 
     def fail(*_: object) -> None:
         raise RuntimeError("told to fail")
 
     rows = Rows(24)
     beams = BeamSearch(rows, BOS, EOS)
-    staying, leaving, newcomer = (Sequence([i, EOS], Search(40, 4, n_best=4), slots=4) for i in (first, 7, 5))
+    staying, leaving, newcomer = (Sequence([i, EOS], Search(40, 4, n_best=4), n_rows=4) for i in (first, 7, 5))
     beams.prefill(0, [staying, leaving])
     beams.step([staying, leaving])
     beams.step([staying, leaving])
@@ -197,7 +197,7 @@ def test_where_a_copy_fails_those_that_run_still_get_their_answers(first: int, m
 
 
 class ScriptedRows:
-    """Whatever the source: each script's next token, the first script's the most probable; one script for each row."""
+    """A decoder that ignores the source: row i follows script i, and the first script is the most probable."""
 
     def __init__(self, *scripts: list[int]) -> None:
         self._scripts = scripts

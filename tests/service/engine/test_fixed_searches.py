@@ -1,4 +1,4 @@
-"""Searches in fixed places, over rows that a test makes up: every sequence gets the answer of the slow search."""
+"""Searches in fixed places over a fake decoder: every sequence gets the answer of the slow search."""
 
 import math
 from dataclasses import replace
@@ -12,37 +12,26 @@ from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import IntArray
 from service.engine.beam_search import BeamSearch, Search, is_runaway
 from service.engine.engine import Failed, Finished, Outcome
-from service.engine.fixed_beam_search import FixedBeamSearch
-from service.engine.fixed_engine import MOST_STEPS_WAITED, FixedComputation, FixedEngine
-from service.engine.fixed_greedy_search import FixedGreedySearch
+from service.engine.fixed_engine import MAX_STEPS_WAITED, FixedEngine
 from service.engine.greedy_search import GreedySearch
 from service.engine.places import are_runaway
-from service.engine.scheduler import Scheduler, Sequence
-from tests.service.engine.fixed_rows import Array, Rows, search_all
+from service.engine.scheduler import Sequence
+from tests.service.engine.fixed_rows import Array, Rows, fixed_engine, search_all, searched_by
 from tests.service.engine.test_beam_search import BOS, V, expected, random_sequence
 from tests.service.engine.test_beam_search import Rows as CompactRows
 from tests.service.oracle import EOS
 
 PAD = 0
-SLOTS = 24
+N_ROWS = 24
 
 
-def engine_of(kind: str, rows: Rows, slots: int = SLOTS) -> FixedEngine[Search]:
-    """Of greedy search, of greedy search that launches steps ahead, or of beam search."""
-    special = BOS, EOS, PAD
-    search: FixedComputation[Search]
-    if kind == "beam":
-        search = FixedBeamSearch(rows, slots, *special)
-    else:
-        search = FixedGreedySearch(rows, slots, *special, ahead=kind == "ahead")
-    return FixedEngine(search, Scheduler(slots, max_waiting=1000, prefill_padded_tokens=10_000))
+def engine_of(kind: str, rows: Rows, n_rows: int = N_ROWS) -> FixedEngine[Search]:
+    """Return an engine of greedy search, of greedy search that launches steps ahead, or of beam search."""
+    return fixed_engine(kind, rows, n_rows, (BOS, EOS, PAD), prefill_padded_tokens=10_000)
 
 
 def some_sequences(kind: str, rng: np.random.Generator, n: int = 20) -> list[Sequence[Search]]:
-    everybody = [random_sequence(rng) for _ in range(n)]
-    if kind == "beam":
-        return everybody
-    return [Sequence(s.source_ids, Search(s.output.max_target_tokens, once=s.output.once)) for s in everybody]
+    return searched_by(kind, [random_sequence(rng) for _ in range(n)])
 
 
 @pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
@@ -53,7 +42,7 @@ def test_every_sequence_gets_the_answer_of_the_slow_search_whoever_comes_and_goe
 ) -> None:
     rng = np.random.default_rng(seed)
     everybody = some_sequences(kind, rng)
-    rows = Rows(SLOTS, SLOTS)
+    rows = Rows(N_ROWS, N_ROWS)
     gone = search_all(engine_of(kind, rows), everybody, rng, leaving)
     assert bool(gone) == (leaving > 0)
     for sequence in everybody:
@@ -68,9 +57,9 @@ def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, see
     everybody = some_sequences(kind, rng)
     for sequence in everybody:
         sequence.output.prefix = tuple(rng.integers(3, V, int(rng.integers(0, 6))).tolist())
-    search_all(engine_of(kind, Rows(SLOTS, SLOTS)), everybody, rng)
+    search_all(engine_of(kind, Rows(N_ROWS, N_ROWS)), everybody, rng)
     for sequence in everybody:
-        alone = Sequence(sequence.source_ids, replace(sequence.output, finished=[]), sequence.slots)
+        alone = Sequence(sequence.source_ids, replace(sequence.output, finished=[]), sequence.n_rows)
         compact = (BeamSearch if kind == "beam" else GreedySearch)(CompactRows(MAX_BEAM_SIZE), BOS, EOS)
         compact.prefill(0, [alone])
         while not alone.finished:
@@ -85,19 +74,19 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
     if kind != "beam" and call == "copy":
         pytest.skip("greedy search copies nothing")
     rng = np.random.default_rng(2)
-    rows = Rows(SLOTS, SLOTS)
+    rows = Rows(N_ROWS, N_ROWS)
     engine = engine_of(kind, rows)
     first = some_sequences(kind, rng, 6)
     for sequence in first:
         sequence.output.max_target_tokens = 40
-    engine.add(first)
+    engine.scheduler.add(first)
     outcomes: list[Outcome[Search]] = []
     for _ in range(2):
         engine.step(outcomes.append)
     running = set(engine.computation.running)
     rows.failing = call
     newcomers = some_sequences(kind, rng, 6)
-    engine.add(newcomers)
+    engine.scheduler.add(newcomers)
     while not any(isinstance(outcome, Failed) for outcome in outcomes):
         engine.step(outcomes.append)
     rows.failing = None
@@ -106,7 +95,7 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
     if call == "encode":
         assert not failed & running, "those that run go on"
     rest = [sequence for sequence in (*first, *newcomers) if sequence not in failed]
-    while engine.n_waiting + engine.n_running > 0:
+    while engine.scheduler.waiting or engine.n_running:
         engine.step(outcomes.append)
     told = [s for outcome in outcomes if isinstance(outcome, Finished | Failed) for s in outcome.sequences]
     assert len(told) == len({*first, *newcomers}) == len(set(told)), "each is told once"
@@ -118,7 +107,7 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
 
 @pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
 def test_a_sequence_that_cannot_be_read_fails_alone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = Rows(SLOTS, SLOTS)
+    rows = Rows(N_ROWS, N_ROWS)
     engine = engine_of(kind, rows)
     encode = rows.encode
 
@@ -137,7 +126,7 @@ def test_a_sequence_that_cannot_be_read_fails_alone(kind: str, monkeypatch: pyte
 def test_log_probabilities_that_are_no_numbers_are_an_error_of_those_that_run(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = Rows(SLOTS, SLOTS)
+    rows = Rows(N_ROWS, N_ROWS)
     engine = engine_of(kind, rows)
     fetch = rows.fetch
     broken = True
@@ -189,7 +178,7 @@ def test_runaway_targets_are_those_that_the_slow_test_finds(values: DataObject) 
 
 
 class EndlessRows(Rows):
-    """They go round in circles that are too long to be seen."""
+    """A decoder whose targets repeat with a period too long to be detected."""
 
     def _next(self, row: int, place: int, position: int) -> Array:
         log_probs = np.full(V, -9.0, np.float32)
@@ -198,16 +187,16 @@ class EndlessRows(Rows):
 
 
 class Waiting:
-    """Sequences that wait in front of an engine whose sequences go on for long."""
+    """An engine whose sequences run for long, while others wait."""
 
     def __init__(self, n_running: int) -> None:
-        self.engine = engine_of("greedy", EndlessRows(SLOTS, SLOTS))
+        self.engine = engine_of("greedy", EndlessRows(N_ROWS, N_ROWS))
         self.add(n_running)
         self.step()
         assert self.engine.n_running == n_running
 
     def add(self, n: int) -> None:
-        self.engine.add([Sequence([6, EOS], Search(100)) for _ in range(n)])
+        self.engine.scheduler.add([Sequence([6, EOS], Search(100)) for _ in range(n)])
 
     def step(self) -> None:
         self.engine.step(lambda outcome: None)
@@ -226,19 +215,19 @@ def test_newcomers_enter_when_they_are_as_many_as_those_that_run(n_running: int,
 def test_newcomers_do_not_wait_for_ever() -> None:
     waiting = Waiting(8)
     waiting.add(1)
-    for _ in range(MOST_STEPS_WAITED + 1):
+    for _ in range(MAX_STEPS_WAITED + 1):
         assert waiting.engine.n_running == 8
         waiting.step()
     assert waiting.engine.n_running == 9
 
 
 def test_a_step_is_launched_before_the_last_one_is_looked_at() -> None:
-    """But not while somebody has a prefix, or may write the end as its first token."""
-    rows = EndlessRows(SLOTS, SLOTS)
+    """No step is launched ahead while a sequence has a prefix, or may write end of sequence as its first token."""
+    rows = EndlessRows(N_ROWS, N_ROWS)
     engine = engine_of("ahead", rows)
-    engine.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])
+    engine.scheduler.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])
     ahead = []
-    while engine.n_waiting + engine.n_running:
+    while engine.scheduler.waiting or engine.n_running:
         engine.step(lambda outcome: None)
         ahead.append(rows.n_launched - rows.n_fetched)
     assert ahead == [0, 0, 1, 1, 1, 1]

@@ -45,7 +45,7 @@ def test_newcomers_enter_while_others_run_and_each_keeps_what_is_in_its_place(ha
 
 
 def test_a_finished_row_frees_its_slot_at_once_for_one_that_waits() -> None:
-    harness = Harness(slots=1).start()
+    harness = Harness(max_rows=1).start()
     futures = [harness.submit(2) for _ in range(5)]
     assert all(outcome(future).outputs[0].places == [0, 0] for future in futures)
     harness.loop.stop(PATIENCE_S)
@@ -69,11 +69,11 @@ def test_engines_with_requests_are_not_taken_away(harness: Harness) -> None:
     harness.computation.hold()
     future = harness.submit(2)
     harness.computation.await_arrival()
-    assert not harness.loop.take_away("fake")
+    assert not harness.loop.remove_engines("fake")
     harness.computation.release()
     outcome(future)
-    assert harness.loop.take_away("fake")
-    assert harness.loop.state("fake/greedy") == EngineState(None, n_waiting=0, n_running=0, slots=0)
+    assert harness.loop.remove_engines("fake")
+    assert harness.loop.state("fake/greedy") == EngineState(None, n_waiting=0, n_running=0, max_rows=0)
 
 
 def test_places_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(harness: Harness) -> None:
@@ -129,7 +129,7 @@ def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harne
 
 
 def lengths_read_together(harness: Harness) -> list[list[int]]:
-    """What each pass from now on reads."""
+    """Record the lengths of the sources of each pass from now on."""
     read: list[list[int]] = []
     prefill = harness.computation.prefill
 
@@ -142,7 +142,7 @@ def lengths_read_together(harness: Harness) -> list[list[int]]:
 
 
 def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
-    harness = Harness(slots=8, most_padding=4).start()
+    harness = Harness(max_rows=8, max_padding=4).start()
     read = lengths_read_together(harness)
     request = [sequence for tokens in (9, 3, 4, 10) for sequence in sequences(2, tokens=tokens)]
     outcome(harness.submit_all(request))
@@ -154,7 +154,7 @@ def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
 
 
 def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
-    harness = Harness(slots=8, most_padding=0).start()
+    harness = Harness(max_rows=8, max_padding=0).start()
     read = lengths_read_together(harness)
     harness.computation.failing = lambda call, batch: call == "prefill" and len(batch[0].source_ids) == 3
     request = [*sequences(1000, tokens=3), *sequences(1000, tokens=9)]
@@ -167,8 +167,8 @@ def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
 
 
 def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> None:
-    """A sequence that is done at once leaves its place between two passes, and that may fail."""
-    harness = Harness(slots=8, most_padding=0).start()
+    """A sequence that its prefill finishes leaves its place between two passes, and that may fail."""
+    harness = Harness(max_rows=8, max_padding=0).start()
     harness.computation.hold()
     running = harness.submit(1000, tokens=3)
     harness.computation.await_arrival()
@@ -199,7 +199,7 @@ def test_a_client_that_left_frees_its_rows_within_one_step(harness: Harness) -> 
 
 
 def test_a_client_that_left_while_waiting_is_never_read() -> None:
-    harness = Harness(slots=1).start()
+    harness = Harness(max_rows=1).start()
     harness.computation.hold()
     running = harness.submit(2)
     harness.computation.await_arrival()
@@ -226,7 +226,7 @@ def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: H
 
 
 def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
-    harness = Harness(slots=1, max_waiting=1).start()
+    harness = Harness(max_rows=1, max_waiting=1).start()
     harness.computation.hold()
     running = harness.submit(1)
     harness.computation.await_arrival()
@@ -313,10 +313,10 @@ def test_an_idle_engine_proves_itself_again_and_again() -> None:
 @pytest.mark.parametrize("dying_call", ["prefill", "step", "warm_up"])
 def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str) -> None:
     class Death(BaseException):
-        """Not an Exception: nothing in the loop may catch it."""
+        """No subclass of Exception: the loop must not catch it as a failed pass."""
 
     harness = Harness(
-        slots=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600, clock=TickingClock()
+        max_rows=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600, clock=TickingClock()
     ).start()
 
     def die(call: str, batch: list[Sequence[Tally]]) -> bool:
@@ -344,7 +344,7 @@ def test_who_is_let_in_as_draining_begins_is_answered() -> None:
     accepted: list[Future[Any]] = []
 
     def listen(timeout_s: float) -> None:
-        """One comes, and draining begins, when the loop has just seen that nobody waits."""
+        """Submit a request and drain, just after the loop has seen that there are no requests."""
         if not accepted:
             accepted.append(harness.submit(1))
             harness.loop.drain()
@@ -396,7 +396,7 @@ def test_the_answer_tells_where_the_time_went() -> None:
 
 
 def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) -> None:
-    """Clients come from many threads, some leave, some batches fail; nobody is left without an outcome."""
+    """Clients submit from many threads, some cancel, some batches fail; every request has an outcome."""
     failures = iter(range(10**9))
     harness.computation.failing = lambda call, _: call != "warm_up" and next(failures) % 17 == 0
     outcomes: list[str] = []

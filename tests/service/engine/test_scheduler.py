@@ -6,28 +6,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import QueueFull
-from service.engine.scheduler import ADMISSION_WINDOW, STRIDE, TOGETHER, Scheduler, Sequence
+from service.engine.scheduler import ADMISSION_WINDOW, BURST, STRIDE, Scheduler, Sequence
 
 
 def scheduler(
-    slots: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100, most_padding: float = math.inf
+    max_rows: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100, max_padding: float = math.inf
 ) -> Scheduler[None]:
-    return Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding)
+    return Scheduler(max_rows, max_waiting, prefill_padded_tokens, max_padding)
 
 
-def of_lengths(*lengths: int, slots: int = 1) -> list[Sequence[None]]:
-    return [Sequence([1] * length, None, slots=slots) for length in lengths]
+def of_lengths(*lengths: int, n_rows: int = 1) -> list[Sequence[None]]:
+    return [Sequence([1] * length, None, n_rows=n_rows) for length in lengths]
+
+
+def nowhere(_source_place: int, _target_place: int, _sequence: Sequence[None]) -> None:
+    """Copy nothing: these sequences have no state."""
 
 
 def lengths_of(sequences: list[Sequence[None]]) -> list[int]:
     return [len(sequence.source_ids) for sequence in sequences]
 
 
-def test_admission_takes_the_waiting_in_order_while_slots_are_free() -> None:
-    s = scheduler(slots=2)
+def test_admission_takes_the_waiting_in_order_while_rows_are_free() -> None:
+    s = scheduler(max_rows=2)
     first, second, third = of_lengths(3, 3, 3)
     s.add([first, second, third])
-    s.start(s.admit())
+    s.running.extend(s.admit())
     assert s.running == [first, second]
     assert s.waiting == [third]
     assert s.admit() == []
@@ -54,16 +58,16 @@ def test_a_source_longer_than_the_budget_is_admitted_alone() -> None:
 
 
 def test_admission_stops_at_the_rows_that_are_free() -> None:
-    s = scheduler(slots=8)
-    wide, narrow = of_lengths(3, 3, 3, slots=3), of_lengths(3)
+    s = scheduler(max_rows=8)
+    wide, narrow = of_lengths(3, 3, 3, n_rows=3), of_lengths(3)
     s.add([*wide, *narrow])
     assert s.admit() == wide[:2]
-    s.start(wide[:2])
+    s.running.extend(wide[:2])
     assert s.admit() == []
 
 
 def test_the_longest_waiting_is_joined_by_those_of_its_length() -> None:
-    s = scheduler(slots=3)
+    s = scheduler(max_rows=3)
     s.add(of_lengths(10, 40, 2, 11, 9, 10))
     assert lengths_of(s.admit()) == [10, 10, 11]
     assert lengths_of(s.waiting) == [40, 2, 9], "the rest keep their order"
@@ -71,9 +75,7 @@ def test_the_longest_waiting_is_joined_by_those_of_its_length() -> None:
 
 def test_newcomers_are_read_together_until_it_would_be_too_much_padding() -> None:
     newcomers = of_lengths(6, 8, 10, 13, 16, 25)
-    passes = {
-        n: [lengths_of(batch) for batch in scheduler(most_padding=n).batches(newcomers)] for n in (8, 0, math.inf)
-    }
+    passes = {n: [lengths_of(batch) for batch in scheduler(max_padding=n).batches(newcomers)] for n in (8, 0, math.inf)}
     assert passes[8] == [[6, 8, 10], [13, 16], [25]]
     assert passes[0] == [[6], [8], [10], [13], [16], [25]]
     assert passes[math.inf] == [[6, 8, 10, 13, 16, 25]]
@@ -81,13 +83,13 @@ def test_newcomers_are_read_together_until_it_would_be_too_much_padding() -> Non
 
 
 @given(st.lists(st.integers(1, 50)), st.integers(0, 40))
-def test_no_pass_is_padded_too_much_and_none_is_needless(lengths: list[int], most_padding: int) -> None:
+def test_no_pass_is_padded_too_much_and_none_is_needless(lengths: list[int], max_padding: int) -> None:
     newcomers = of_lengths(*sorted(lengths))
-    passes = list(scheduler(most_padding=most_padding).batches(newcomers))
+    passes = list(scheduler(max_padding=max_padding).batches(newcomers))
     assert [sequence for batch in passes for sequence in batch] == newcomers
     for batch, following in zip(passes, [*passes[1:], None], strict=False):
-        assert padding_of(batch) <= most_padding
-        assert following is None or padding_of([*batch, following[0]]) > most_padding
+        assert padding_of(batch) <= max_padding
+        assert following is None or padding_of([*batch, following[0]]) > max_padding
 
 
 def padding_of(batch: list[Sequence[None]]) -> int:
@@ -95,46 +97,46 @@ def padding_of(batch: list[Sequence[None]]) -> int:
 
 
 def test_only_the_next_in_line_may_join() -> None:
-    s = scheduler(slots=2, prefill_padded_tokens=1000)
+    s = scheduler(max_rows=2, prefill_padded_tokens=1000)
     s.add(of_lengths(10, *[30] * (ADMISSION_WINDOW - 1), 10))
     assert lengths_of(s.admit()) == [10, 30]
 
 
 def test_narrow_searches_never_keep_a_wide_one_waiting() -> None:
-    s = scheduler(slots=8)
+    s = scheduler(max_rows=8)
     (running,) = of_lengths(3)
-    s.start([running])
-    wide = of_lengths(3, slots=8)
+    s.running.append(running)
+    wide = of_lengths(3, n_rows=8)
     s.add([*wide, *of_lengths(3, 3)])
     assert s.admit() == []
-    s.evict([running])
+    s.evict([running], nowhere)
     assert s.admit() == wide
 
 
 def test_few_free_rows_wait_until_it_is_worth_a_pass() -> None:
-    s = scheduler(slots=16)
+    s = scheduler(max_rows=16)
     running = of_lengths(*[3] * 13)
-    s.start(running)
+    s.running.extend(running)
     s.add(of_lengths(3, 3, 3, 3))
     assert s.admit() == []
-    s.evict(running[:1])
+    s.evict(running[:1], nowhere)
     assert lengths_of(s.admit()) == [3, 3, 3, 3]
 
 
 def test_several_that_wait_wait_for_room_for_several() -> None:
-    s = scheduler(slots=8)
+    s = scheduler(max_rows=8)
     running = of_lengths(*[3] * 6)
-    s.start(running)
+    s.running.extend(running)
     s.add(of_lengths(3, 3, 3))
     assert s.admit() == [], "two could enter, and three wait"
-    s.evict(running[:1])
+    s.evict(running[:1], nowhere)
     assert lengths_of(s.admit()) == [3, 3, 3]
 
 
 @pytest.mark.parametrize(("waiting", "free"), [(2, 2), (5, 5), (6, 6), (100, 6)])
 def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free: int) -> None:
-    s = scheduler(slots=8)
-    s.start(of_lengths(*[3] * (8 - free)))
+    s = scheduler(max_rows=8)
+    s.running.extend(of_lengths(*[3] * (8 - free)))
     s.add(of_lengths(*[3] * waiting))
     assert len(s.admit()) == free
 
@@ -157,18 +159,20 @@ def test_withdrawing_forgets_only_those_named() -> None:
 
 @given(st.integers(0, 8).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, max(0, n - 1))))))
 def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]) -> None:
-    n, leaving_slots = case
-    s = scheduler(slots=8)
+    n, leaving_places = case
+    s = scheduler(max_rows=8)
     running = of_lengths(*[1] * n)
-    s.start(running)
+    s.running.extend(running)
     rows = dict(enumerate(running))  # what a cache holds, row by row
 
-    for source, target, moved in s.evict([running[slot] for slot in leaving_slots if slot < n]):
+    def move(source: int, target: int, moved: Sequence[None]) -> None:
         assert rows[source] is moved
         rows[target] = rows[source]
 
-    assert set(s.running) == {sequence for slot, sequence in enumerate(running) if slot not in leaving_slots}
-    assert [rows[slot] for slot in range(len(s.running))] == s.running
+    s.evict([running[place] for place in leaving_places if place < n], move)
+
+    assert set(s.running) == {sequence for place, sequence in enumerate(running) if place not in leaving_places}
+    assert [rows[place] for place in range(len(s.running))] == s.running
 
 
 @given(
@@ -178,11 +182,11 @@ def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]
     st.randoms(use_true_random=False),
 )
 def test_nobody_starves_and_no_admission_is_too_large(
-    work: list[tuple[int, int]], slots: int, budget: int, random: Random
+    work: list[tuple[int, int]], max_rows: int, budget: int, random: Random
 ) -> None:
-    """Each admission takes the one that has waited longest, so everybody is served after at most as many as came."""
-    s = scheduler(slots=slots, prefill_padded_tokens=budget)
-    everybody = [Sequence([1] * length, None, slots=width) for length, width in work]
+    """Each admission takes the sequence that has waited longest, so that none starves."""
+    s = scheduler(max_rows=max_rows, prefill_padded_tokens=budget)
+    everybody = [Sequence([1] * length, None, n_rows=width) for length, width in work]
     s.add(everybody)
     served: list[Sequence[None]] = []
     while s.waiting or s.running:
@@ -194,16 +198,16 @@ def test_nobody_starves_and_no_admission_is_too_large(
             assert len(admitted) == 1 or max(lengths_of(admitted)) * len(admitted) <= budget
         else:
             assert s.running, "with nobody running somebody is admitted"
-        s.start(admitted)
+        s.running.extend(admitted)
         served += admitted
-        assert sum(sequence.slots for sequence in s.running) <= slots
-        s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))))
+        assert sum(sequence.n_rows for sequence in s.running) <= max_rows
+        s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))), nowhere)
     assert len(served) == len(everybody)
     assert set(served) == set(everybody)
 
 
 def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
-    s = scheduler(slots=1, max_waiting=1000)
+    s = scheduler(max_rows=1, max_waiting=1000)
     large = of_lengths(*[3] * 1000)
     s.add(large)
     admitted: list[Sequence[None]] = []
@@ -213,13 +217,13 @@ def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
         admitted.append(sequence)
         return sequence
 
-    first = [admit_one() for _ in range(TOGETHER // 2)]
-    assert first == large[: TOGETHER // 2]
+    first = [admit_one() for _ in range(BURST // 2)]
+    assert first == large[: BURST // 2]
     (small,) = of_lengths(3)
     s.add([small])
     while admit_one() is not small:
         pass
-    assert len(admitted) == TOGETHER + 1, "it is after the rest of those that came together"
+    assert len(admitted) == BURST + 1, "it is after the rest of those that came together"
     for _ in range(400):  # somebody new for each that is admitted
         s.add(of_lengths(3))
         admit_one()
@@ -228,7 +232,7 @@ def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
 
 
 def test_a_large_request_that_was_alone_goes_on_when_others_come() -> None:
-    s = scheduler(slots=1, max_waiting=10_000)
+    s = scheduler(max_rows=1, max_waiting=10_000)
     large = of_lengths(*[3] * 3000)
     s.add(large)
     for _ in range(2000):
@@ -240,10 +244,10 @@ def test_a_large_request_that_was_alone_goes_on_when_others_come() -> None:
     assert len(set(admitted) & set(large)) / 400 == pytest.approx(1 / (STRIDE + 1), abs=0.01)
 
 
-def test_patient_ones_let_others_pass_from_the_first_on() -> None:
-    s = scheduler(slots=1, max_waiting=1000)
+def test_sequences_of_low_priority_let_others_pass_from_the_first_on() -> None:
+    s = scheduler(max_rows=1, max_waiting=1000)
     (whole,) = of_lengths(3)
-    s.add([*(Sequence([1] * 3, None, patient=True) for _ in range(40)), whole])
+    s.add([*(Sequence([1] * 3, None, low_priority=True) for _ in range(40)), whole])
     assert s.admit() == [whole]
     for _ in range(5):
         s.admit()
@@ -252,9 +256,10 @@ def test_patient_ones_let_others_pass_from_the_first_on() -> None:
         assert s.admit() == [small]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Random) -> None:
-    s = scheduler(slots=3, max_waiting=10**6)
+    s = scheduler(max_rows=3, max_waiting=10**6)
     pending = [of_lengths(*(random.randint(1, 9) for _ in range(size))) for size in sizes]
     everybody = {sequence for request in pending for sequence in request}
     admitted: list[Sequence[None]] = []
@@ -267,7 +272,7 @@ def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Ra
 
 
 def test_who_waits_behind_many_of_one_request_is_not_refused_for_them() -> None:
-    s = scheduler(max_waiting=2 * TOGETHER)
+    s = scheduler(max_waiting=2 * BURST)
     s.add(of_lengths(*[1] * 1000))
     s.add(of_lengths(1))
     with pytest.raises(QueueFull, match=r"1001 sequences .* 128$"):

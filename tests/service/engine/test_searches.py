@@ -1,4 +1,4 @@
-"""Greedy search, held against beam search and a slow one, and both over a tiny artifact's decoder rows."""
+"""Greedy search compared with beam search and a slow search, and both with the graphs of a tiny artifact."""
 
 from collections.abc import Callable
 
@@ -16,14 +16,19 @@ from tests.service.fakes import search_all
 from tests.service.oracle import EOS
 from tests.service.tiny_artifacts import V
 
-SLOTS = 16
+N_ROWS = 16
 
 
 def with_a_beam_of_one(sequence: Sequence[Search]) -> Sequence[Search]:
     search = sequence.output
     return Sequence(
         sequence.source_ids,
-        Search(search.max_target_tokens, length_penalty=search.length_penalty, prefix=search.prefix, once=search.once),
+        Search(
+            search.max_target_tokens,
+            length_penalty=search.length_penalty,
+            prefix=search.prefix,
+            once_tokens=search.once_tokens,
+        ),
     )
 
 
@@ -72,11 +77,11 @@ def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(
         raise RuntimeError("told to fail")
 
     rng = np.random.default_rng(2)
-    rows = Rows(SLOTS)
+    rows = Rows(N_ROWS)
     search = kind(rows, BOS, EOS)
     width = 1 if kind is GreedySearch else 2
-    running = [Sequence([4, EOS], Search(40, width), slots=width) for _ in range(4)]
-    newcomers = [Sequence([4, EOS], Search(40, width), slots=width) for _ in range(2)]
+    running = [Sequence([4, EOS], Search(40, width), n_rows=width) for _ in range(4)]
+    newcomers = [Sequence([4, EOS], Search(40, width), n_rows=width) for _ in range(2)]
     calls: dict[str, Callable[[], object]] = {
         "encode": lambda: search.prefill(4, newcomers),
         "step": lambda: search.step(running),
@@ -91,27 +96,27 @@ def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(
     everybody = [random_sequence(rng) for _ in range(8)]
     if kind is GreedySearch:
         everybody = [with_a_beam_of_one(sequence) for sequence in everybody]
-    search_all(search, SLOTS, everybody, rng)
+    search_all(search, N_ROWS, everybody, rng)
     assert [sequence.output.best() for sequence in everybody] == [expected(sequence) for sequence in everybody]
 
 
 @pytest.mark.parametrize("beam_sizes", [[1], [2, 3, MAX_BEAM_SIZE]])
 def test_neighbours_change_no_bit_of_an_answer(translator_artifact: Artifact, beam_sizes: list[int]) -> None:
-    """Whatever they are: cross-attention of one query and of several have different kernels."""
+    """This must hold for any neighbours: cross-attention of one query and of several use different kernels."""
     rng = np.random.default_rng(6)
     graphs = TranslationGraphs(translator_artifact, Provider("cpu", threads=1))
 
     def search() -> GreedySearch | BeamSearch:
         if beam_sizes == [1]:
-            return GreedySearch(TranslationRunner(graphs, SLOTS, fewest_queries=1), BOS, EOS)
-        return BeamSearch(TranslationRunner(graphs, SLOTS), BOS, EOS)
+            return GreedySearch(TranslationRunner(graphs, N_ROWS, min_queries=1), BOS, EOS)
+        return BeamSearch(TranslationRunner(graphs, N_ROWS), BOS, EOS)
 
     sources = [[*rng.integers(4, V, int(length)).tolist(), EOS] for length in rng.integers(1, 40, 24)]
     sizes = rng.choice(beam_sizes, len(sources)).tolist()
-    together = [Sequence(s, Search(30, size), slots=size) for s, size in zip(sources, sizes, strict=True)]
-    search_all(search(), SLOTS, together, rng)
+    together = [Sequence(s, Search(30, size), n_rows=size) for s, size in zip(sources, sizes, strict=True)]
+    search_all(search(), N_ROWS, together, rng)
     for sequence in together:
         asked = sequence.output
-        alone = Sequence(sequence.source_ids, Search(30, asked.beam_size), slots=asked.beam_size)
-        search_all(search(), SLOTS, [alone], rng)
+        alone = Sequence(sequence.source_ids, Search(30, asked.beam_size), n_rows=asked.beam_size)
+        search_all(search(), N_ROWS, [alone], rng)
         assert alone.output.best() == asked.best(), "log-probabilities are compared to the last bit"

@@ -17,7 +17,7 @@ Two = tuple[Loop, FakeComputation, FakeComputation]
 
 @pytest.fixture
 def two() -> Iterator[Two]:
-    """A loop of greedy and of beam search, not started, whose passes take 1 and 10 seconds."""
+    """A loop that is not started, with a greedy and a beam engine whose passes take 1 and 10 seconds."""
     clock, computations = FakeClock(), (FakeComputation(), FakeComputation())
     engines = {}
     for name, computation in zip(("m/greedy", "m/beam"), computations, strict=True):
@@ -66,7 +66,7 @@ def test_engines_share_time_and_not_steps(two: Two) -> None:
     assert 2 <= slow_steps[0] <= 6, "ten steps of one take as long as one of the other"
 
 
-def test_a_model_that_is_taken_out_is_never_stepped_again_not_even_for_who_has_just_come(two: Two) -> None:
+def test_a_model_that_is_disabled_is_never_stepped_again_not_even_for_a_new_request(two: Two) -> None:
     loop, greedy, beam = two
     loop.start()
     assert loop.warm.wait(PATIENCE_S)
@@ -74,9 +74,9 @@ def test_a_model_that_is_taken_out_is_never_stepped_again_not_even_for_who_has_j
     loop._thread.join(PATIENCE_S)
     loop._draining = loop._closed = False
     poison = loop.submit("m/greedy", sequences(1), loop.clock() + 10_000)
-    loop.take_out("m", "it is taken out")
-    loop._take_in()
+    loop.disable("m", "it is disabled")
+    loop._hand_over()
     loop._step()
-    with pytest.raises(Broken, match=r"m/greedy .*taken out"):
+    with pytest.raises(Broken, match=r"m/greedy .*disabled"):
         outcome(poison)
     assert {call for call, _ in [*greedy.calls, *beam.calls]} == {"warm_up"}

@@ -1,6 +1,7 @@
 """Sources that nobody names: each text goes to the model for its language, and what is in the target stays."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from service.base.errors import (
     UnsupportedOption,
 )
 from service.workers.pool import Pool
-from tests.service.conftest import Client, Serve, problem
-from tests.service.tiny_artifacts import TinyTranslator, language
+from tests.service.conftest import Serve, post, problem
+from tests.service.tiny_artifacts import save_translators
 from tests.service.tiny_classifier import TinyClassifier
 
 pytestmark = pytest.mark.anyio
@@ -33,21 +34,15 @@ SPANISH = "el perro corre por la playa todos los días"
 
 
 @pytest.fixture(scope="module")
-def into_english(
-    tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
-) -> Path:
+def into_english(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: TinyClassifier) -> Path:
     """Translators of three languages into English, and one of English."""
     root = tmp_path_factory.mktemp("into_english")
-    for source in ("fr", "de", "ru"):
-        tiny_translator.save(root / source, f"{source}-en", sources=[language(source)], targets=[language("en")])
-    tiny_translator.save(root / "en", "en-fr")
     tiny_classifier.save(root / "reviews")
-    return root
+    into = {f"{source}-en": (3, source, "en") for source in ("fr", "de", "ru")}
+    return save_translators(root, into | {"en-fr": (3, "en", "fr")})
 
 
-async def translated(client: Client, **body: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = (await client.post("/translate", json=body)).raise_for_status().json()
-    return answer
+translated = partial(post, path="/translate")
 
 
 @pytest.mark.parametrize("source", [{"source": "auto"}, {}])

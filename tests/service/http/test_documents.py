@@ -4,7 +4,6 @@ import asyncio
 import errno
 import os
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, opened, paragraph, run, saved
 from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.server.test_servers import environment
+from tests.waiting import until, wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -64,12 +64,18 @@ async def sent(client: Client, name: str, data: bytes, **fields: str) -> dict[st
 async def finished(client: Client, card: dict[str, Any]) -> dict[str, Any]:
     """How it ended; what is told on the way must make sense."""
     progress = 0.0
-    async with asyncio.timeout(PATIENCE_S):
-        while (now := (await status(client, card)).json())["status"] in ("queued", "translating"):
-            assert 0 <= progress <= now["progress"] <= 1
-            progress = now["progress"]
-            await asyncio.sleep(0.01)
-    found: dict[str, Any] = now
+    found: dict[str, Any] = {}
+
+    async def has_ended() -> bool:
+        nonlocal found, progress
+        found = (await status(client, card)).json()
+        if found["status"] not in ("queued", "translating"):
+            return True
+        assert 0 <= progress <= found["progress"] <= 1
+        progress = found["progress"]
+        return False
+
+    await until(has_ended)
     return found
 
 
@@ -105,10 +111,11 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(s
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
-        (
+        pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
             "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            marks=pytest.mark.process,
         ),
     ],
 )
@@ -140,6 +147,7 @@ async def test_an_upload_without_room_is_refused_and_the_next_one_taken(
     assert int(refused.headers["Retry-After"]) > 0
 
 
+@pytest.mark.process
 async def test_a_word_document_comes_back_as_one(serve: Serve) -> None:
     document = docx.Document()
     document.add_paragraph("the dog ").add_run("runs").bold = True
@@ -169,14 +177,16 @@ async def test_options_are_those_of_a_translation(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "fields", "error", "part"),
     [
-        ("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip"),
+        pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
         ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, "PDF; supported: .docx"),
         ("a.xyz", b"x", {}, UnsupportedFileType, ".xyz; supported: .docx"),
-        ("a.docx", b"x", {}, InvalidDocument, ".docx"),
+        pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),
         ("a.srt", b"x", {}, InvalidDocument, "no line such as"),
         ("a.html", b"<meta charset=klingon>", {}, InvalidDocument, "klingon"),
-        ("a.docx", by_hand("", more={"zeros": bytes(3_000_000)}), {}, TooLarge, "unpacked"),
+        pytest.param(
+            "a.docx", by_hand("", more={"zeros": bytes(3_000_000)}), {}, TooLarge, "unpacked", marks=pytest.mark.process
+        ),
         ("a.html", b"x" * 51, {}, TextTooLong, "51 characters; the limit is 50"),
         ("a.txt", b"x" * 150_000, {}, TooLarge, "body announces"),
         ("a.txt", b"x", {"target": "xx"}, UnsupportedLanguagePair, "to xx"),
@@ -256,8 +266,7 @@ async def test_a_document_on_its_way_is_told_and_not_given_out(serve: Serve, mon
     gate = Gate(monkeypatch)
     async with serve() as client:
         card = await sent(client, "a.txt", TEXT)
-        async with asyncio.timeout(PATIENCE_S):
-            await gate.come.wait()
+        await until(gate.come.is_set)
         assert (await status(client, card)).json()["status"] == "translating"
         early = await result(client, card)
         gate.opened.set()
@@ -272,15 +281,12 @@ async def test_a_document_that_is_deleted_is_given_up_and_forgotten(
     gate = Gate(monkeypatch)
     async with serve() as client:
         card = await sent(client, "a.txt", TEXT)
-        async with asyncio.timeout(PATIENCE_S):
-            await gate.come.wait()
+        await until(gate.come.is_set)
         path, key = f"/translate/document/{card['id']}", {"key": card["key"]}
         assert (await client.delete(path, params=key)).status_code == 204
         for call in (status(client, card), result(client, card), client.delete(path, params=key)):
             problem(await call, UnknownDocument)
-        async with asyncio.timeout(PATIENCE_S):
-            while gate.given_up < 1:
-                await asyncio.sleep(0.01)
+        await until(lambda: gate.given_up >= 1)
         assert [*(tmp_path / "data" / "documents").iterdir()] == []
         gate.opened.set()
         assert (await finished(client, await sent(client, "a.txt", TEXT)))["status"] == "done"
@@ -309,7 +315,7 @@ async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monk
     """Others may be read before it, one at a time."""
 
     async def read(*_: object) -> None:
-        await asyncio.sleep(PATIENCE_S)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(DocumentReader, "read", read)
     async with serve() as client:
@@ -329,12 +335,9 @@ async def test_a_client_that_waits_and_leaves_leaves_nothing(
         late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields | {"timeout_s": "0.2"})
         assert "not translated" in problem(late, DeadlinePassed)["detail"]
         waiting = asyncio.create_task(client.post("/translate/document", files=upload("a.txt", TEXT), data=fields))
-        async with asyncio.timeout(PATIENCE_S):
-            while gate.n_calls < 2:
-                await asyncio.sleep(0.01)
-            waiting.cancel()
-            while gate.given_up < 2 or [*(tmp_path / "data" / "documents").iterdir()]:
-                await asyncio.sleep(0.01)
+        await until(lambda: gate.n_calls >= 2)
+        waiting.cancel()
+        await until(lambda: gate.given_up >= 2 and not [*(tmp_path / "data" / "documents").iterdir()])
         gate.opened.set()
         answered = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields)
         assert answered.status_code == 200
@@ -365,6 +368,7 @@ async def test_a_document_that_fails_says_why(serve: Serve, monkeypatch: pytest.
         assert "a bug" not in error
 
 
+@pytest.mark.process
 async def test_a_document_in_the_target_language_comes_back_byte_for_byte(serve: Serve) -> None:
     data = by_hand(paragraph(run("a dog")))
     async with serve() as client:
@@ -399,20 +403,18 @@ async def test_a_disk_that_is_full_for_a_while_ends_no_document(
     sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
     async with serve() as client:
         cards = [await sent(client, "a.txt", TEXT) for _ in range(2)]
-        async with asyncio.timeout(PATIENCE_S):
-            await gate.come.wait()
+        await until(gate.come.is_set)
 
-            async def go_on() -> None:
-                seen = disk.n_uses + 20
-                while disk.n_uses < seen:
-                    await asyncio.sleep(0.01)
+        async def go_on() -> None:
+            seen = disk.n_uses + 20
+            await until(lambda: disk.n_uses >= seen)
 
-            disk.is_full = True
-            await go_on()
-            full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
-            gate.opened.set()
-            await go_on()
-            disk.is_full = False
+        disk.is_full = True
+        await go_on()
+        full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
+        gate.opened.set()
+        await go_on()
+        disk.is_full = False
         for card in cards:
             assert (await finished(client, card))["status"] == "done"
     assert "attempt to write a readonly database" in problem(full, NotStored)["detail"]
@@ -474,7 +476,9 @@ def post(client: httpx.Client, data: bytes) -> str:
 
 
 def until_done(client: httpx.Client, path: str) -> None:
-    ends_at = time.monotonic() + 6 * PATIENCE_S
-    while (now := client.get(path).raise_for_status().json())["status"] != "done":
-        assert now["status"] in ("queued", "translating"), now
-        assert time.monotonic() < ends_at, now
+    def is_done() -> bool:
+        now = client.get(path).raise_for_status().json()
+        assert now["status"] in ("queued", "translating", "done"), now
+        return now["status"] == "done"
+
+    wait_until(is_done, 6 * PATIENCE_S)

@@ -192,6 +192,7 @@ async def test_white_space_has_no_alternatives(serve: Serve) -> None:
     assert (translation["text"], translation.get("alternatives")) == (" \n", None)
 
 
+@pytest.mark.process
 async def test_loops_in_processes_answer_as_one_in_the_servers_own_does(serve: Serve) -> None:
     texts = [" ".join(np.random.default_rng(seed).choice(WORDS, 9)) for seed in range(9)]
     answers = []

@@ -1,6 +1,7 @@
 """Two models where none has the direction: each sentence comes out as they give it one after the other."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from service.schemas.answers import Alignment, Links, Segment, ShownToken
 from service.tasks.alignment import composed
 from service.tasks.leg import Leg
 from service.tasks.pivot import _segments
-from tests.service.conftest import Client, Serve, problem
-from tests.service.tiny_artifacts import TinyTranslator, language
+from tests.service.conftest import Client, Serve, post, problem
+from tests.service.tiny_artifacts import save_translators
 from tests.service.tiny_classifier import TinyClassifier
 
 pytestmark = pytest.mark.anyio
@@ -32,16 +33,11 @@ SENTENCES = ["the red dog runs.", "a cat sees the horse.", "the dog sees."]
 def through_english(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: TinyClassifier) -> Path:
     """French and Russian into English, English into German."""
     root = tmp_path_factory.mktemp("through_english")
-    for seed, source, target in ((3, "fr", "en"), (7, "ru", "en"), (11, "en", "de")):
-        languages = {"sources": [language(source)], "targets": [language(target)]}
-        TinyTranslator(seed).save(root / source, f"{source}-{target}", **languages)
     tiny_classifier.save(root / "reviews")
-    return root
+    return save_translators(root, {"fr-en": (3, "fr", "en"), "ru-en": (7, "ru", "en"), "en-de": (11, "en", "de")})
 
 
-async def asked(client: Client, **body: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = (await client.post("/translate", json=body)).raise_for_status().json()
-    return answer
+asked = partial(post, path="/translate")
 
 
 async def one_after_the_other(client: Client, sentence: str, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -25,6 +25,7 @@ from service.tasks import leg
 from service.workers.pool import Pool
 from tests.service.conftest import Client, Serve, problem, server_of
 from tests.service.http.test_pivots import through_english
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -253,8 +254,7 @@ async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
     models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_level="critical")
     serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
+    await until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
     body = {"text": "the dog runs. " * 2000}
     async with (
@@ -263,9 +263,7 @@ async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
     ):
         assert json.loads(await anext(response.aiter_lines()))["index"] == 0
     gone = metrics.cancelled.labels("translation", "client_gone")._value
-    async with asyncio.timeout(10):
-        while not gone.get() or sum(state.waiting + state.running for state in models.states()):
-            await asyncio.sleep(0.01)
+    await until(lambda: gone.get() and not sum(state.waiting + state.running for state in models.states()))
     assert 0 < metrics.tokens.labels("translation", "source")._value.get() < 2000 * 5
     server.should_exit = True
     await serving

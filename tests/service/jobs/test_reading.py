@@ -17,8 +17,9 @@ from service.jobs import reading
 from service.jobs.reading import MAX_SMALL_BYTES, DocumentReader, Texts
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S
+from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 MOST_BYTES = 2**22
 LARGE = b"a word\n\n" * MAX_SMALL_BYTES
@@ -101,8 +102,7 @@ async def test_whoever_gives_up_leaves_nothing_to_the_next(documents: DocumentRe
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)
     asked = asyncio.create_task(documents.read("a.txt", LARGE))
-    while process.stdin is not None and not process.stdin.transport.get_write_buffer_size():
-        await asyncio.sleep(0)
+    await until(lambda: process.stdin is None or process.stdin.transport.get_write_buffer_size() > 0)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked

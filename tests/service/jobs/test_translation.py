@@ -4,7 +4,15 @@ import asyncio
 
 import pytest
 
-from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, TextTooLong, UnprocessableRequest
+from service.base.errors import (
+    Broken,
+    DeadlinePassed,
+    QueueFull,
+    Silent,
+    TextTooLong,
+    UnprocessableRequest,
+    WorkerEnded,
+)
 from service.base.settings import Settings
 from service.jobs.job import Job
 from service.jobs.reading import Texts
@@ -88,7 +96,7 @@ async def test_what_passes_is_waited_for_and_other_failures_are_not() -> None:
     for refusals in (
         [Broken("broken", retry_after_s=0)] * 2 * MAX_TRIES,
         [UnprocessableRequest("a reason")],
-        [LoopEnded("it may have been this")],
+        [WorkerEnded("it may have been this")],
     ):
         models.refusals = [*refusals]
         with pytest.raises(type(refusals[0])):

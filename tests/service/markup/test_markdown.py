@@ -238,6 +238,7 @@ def test_code_that_comes_to_touch_other_code_is_parted(mark: str) -> None:
     assert document.render([Restored("使う\ufffc\ufffc", Edits((), ()), copies, list)]) == expected
 
 
+@pytest.mark.slow
 def test_our_own_pages_come_out_byte_for_byte() -> None:
     root = Path(__file__).parents[3]
     for page in [*root.glob("*.md"), *root.glob("docs/*.md")]:
@@ -246,6 +247,7 @@ def test_our_own_pages_come_out_byte_for_byte() -> None:
         assert unchanged(parse(text.replace("\n", "\r\n"))) == text.replace("\n", "\r\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

@@ -21,7 +21,7 @@ from service.models.assembly import catalog_of, load_catalog
 from service.models.catalog import Catalog
 from service.tasks.translation import Translator
 from service.text.languages import Direction
-from service.workers.loader import Loader, show_one_device
+from service.workers.loader import Loader, select_device
 from tests.service.text.test_languages import CODES as LANGUAGE_CODES
 from tests.service.tiny_artifacts import TinyTranslator, language
 from tests.service.tiny_classifier import TinyClassifier
@@ -81,6 +81,7 @@ def test_of_several_that_fit_the_first_that_the_settings_name_answers(root: Path
         load_catalog(Settings(artifacts=root, provider="cpu", loops=0, models="reviewz"), Metrics())
 
 
+@pytest.mark.process
 def test_a_server_that_begins_later_reads_no_file_that_has_changed_meanwhile(
     tmp_path: Path, tiny_translator: TinyTranslator
 ) -> None:
@@ -105,14 +106,14 @@ def test_one_gpu_is_seen_where_one_is_chosen(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if listed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
-    show_one_device(device)
+    select_device(device)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
 def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     with pytest.raises(ProviderUnavailable, match=r"ATTEND_DEVICE .*2.*4,6"):
-        show_one_device(2)
+        select_device(2)
 
 
 def test_several_that_fit_are_named(models: Catalog) -> None:
@@ -205,7 +206,7 @@ def test_the_gauges_show_the_queue_of_every_task(models: Catalog) -> None:
     pools = [translator.beam, translator.greedy, classifier.pool, models.embedders[0].pool, translator.attention_pool]
     engines = [models._loops[0]._served[pool.name].engine for pool in pools]  # type: ignore[union-attr]
     for n_waiting, engine in enumerate(engines, start=1):
-        engine.add([Sequence([1], None) for _ in range(n_waiting)])
+        engine.scheduler.add([Sequence([1], None) for _ in range(n_waiting)])
     waiting = Counter[str]()
     for state in models.states():
         waiting[state.task] += state.waiting

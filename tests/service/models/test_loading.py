@@ -14,13 +14,13 @@ from service.engine.scheduler import Sequence
 from service.models import loading
 from service.models.loading import ArtifactSource
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 from service.workers import processes
 
 
 def source_of(root: Path, **settings: Any) -> ArtifactSource:
     artifacts: dict[str, Artifact] = {artifact.manifest.name: artifact for artifact in read_artifacts(root)}
-    return ArtifactSource(artifacts, Settings(**settings)).settled()
+    return ArtifactSource(artifacts, Settings(**settings)).resolved()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_there_is_a_loop_for_each_core_but_few_and_they_share_the_threads(
     monkeypatch.setattr(processes, "usable_cores", lambda: cores)
     source = source_of(artifacts, **settings)
     assert source.provider is not None
-    assert (source.n_loops, source.provider.threads) == (loops, threads)
+    assert (source.n_workers, source.provider.threads) == (loops, threads)
     assert source.forks == (provider == "cpu" and threads == 1), "neither CUDA nor threads outlive a fork"
 
 
@@ -66,8 +66,8 @@ def test_engines_for_a_device_work_with_the_fewest_slots_that_may_be_set(artifac
     for engine in loading.fixed_engines(graphs, Settings(slots=MAX_BEAM_SIZE)).values():
         engine.probe()
         sequences = [Sequence([5, 6, 3], Search(8, beam_size=1)) for _ in range(MAX_BEAM_SIZE)]
-        engine.add(sequences)
-        while engine.n_waiting + engine.n_running > 0:
+        engine.scheduler.add(sequences)
+        while engine.scheduler.waiting or engine.n_running:
             engine.step(lambda _: None)
         assert all(sequence.finished for sequence in sequences)
 
@@ -93,7 +93,7 @@ def test_a_pass_of_the_encoder_reads_what_it_can_in_time(
     now = [0.0]
     rows = Mock(encode=lambda place, sources: now.append(now[-1] + seconds))
     monkeypatch.setattr("time.perf_counter", lambda: now[-1])
-    assert loading._affordable(512, rows, token=3) == pytest.approx(tokens, abs=1)
+    assert loading._max_padded_tokens(512, rows, token=3) == pytest.approx(tokens, abs=1)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_on_a_gpu_what_has_no_graphs_for_it_is_served_by_the_cpu(gpu: None, artifacts: Path) -> None:
     source = source_of(artifacts, provider="auto")
-    assert {source.about(model).provider for model in source.models} == {"cpu"}
+    assert {source.model_info(model).provider for model in source.models} == {"cpu"}
 
 
 def test_where_cuda_is_asked_for_an_artifact_without_graphs_for_it_is_refused(gpu: None, artifacts: Path) -> None:
@@ -120,4 +120,4 @@ def test_on_a_gpu_a_limit_of_main_memory_refuses_the_start(gpu: None, artifacts:
 def test_engines_are_known_before_a_model_is_loaded(artifacts: Path) -> None:
     source = source_of(artifacts, provider="cpu")
     for model in source.models:
-        assert set(source.about(model).engines) == source.load(model, alone=False).keys()
+        assert set(source.model_info(model).engines) == source.load(model, alone=False).keys()

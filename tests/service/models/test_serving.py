@@ -11,6 +11,7 @@ from service.base.errors import Draining, NotReady, Starting, StartRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
+from service.models import serving as serving_module
 from service.models.assembly import load_catalog
 from service.models.catalog import Catalog
 from service.models.origin import in_daemon_thread
@@ -64,14 +65,19 @@ async def test_without_models_requests_are_told_that_it_starts_or_drains(make: M
         serving.catalog  # noqa: B018
 
 
-async def test_models_end_when_the_last_request_that_uses_them_is_answered(make: Make) -> None:
+@pytest.mark.slow
+async def test_models_end_when_the_last_request_that_uses_them_is_answered(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_module, "LOOK_S", 0)
     former, later = make(), make()
     serving = await serving_with(former)
     assert serving.catalog is former
     former.n_users += 1
     retiring = await serving.replace(later)
     assert serving.catalog is later
-    await asyncio.sleep(0.1)
+    for _ in range(10):  # looks at the number of users
+        await asyncio.sleep(0)
     assert not retiring.done()
     assert former.unready_reason() is None
     former.n_users -= 1

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from service.base.errors import InferenceFailed, KeyMissing, UnknownPath
 from service.base.settings import Settings
+from service.models.models import Models
 from tests.service.conftest import Serve, problem
 
 pytestmark = pytest.mark.anyio
@@ -114,7 +115,7 @@ async def test_errors_that_nobody_expected_can_be_read_by_other_origins(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serve(allowed_origins="*") as client:
-        monkeypatch.setattr("service.http.routes.within_limits", lambda *_: 1 / 0)
+        monkeypatch.setattr(Models, "translate", lambda *_, **__: 1 / 0)
         response = await client.post("/translate", json={"text": "the dog"}, headers={"Origin": ORIGIN})
     problem(response, InferenceFailed)
     assert response.headers["access-control-allow-origin"] == "*"

@@ -3,43 +3,43 @@ import ctypes
 import numpy as np
 import pytest
 
-from service.runner.arrays import ALIGNMENT, Arrays
+from service.runner.arrays import ALIGNMENT, GraphArrays
 
 
 @pytest.fixture(params=[None, "cpu"])
-def arrays(request: pytest.FixtureRequest) -> Arrays:
-    """Of a graph that works on main memory, and the device's code with main memory as the device."""
-    return Arrays(request.param, ids=(np.int64, (3, 2)), nothing=(np.int32, (0,)), scores=(np.float32, (5,)))
+def arrays(request: pytest.FixtureRequest) -> GraphArrays:
+    """Arrays of a graph on the CPU; and arrays of a device, for which main memory stands."""
+    return GraphArrays(request.param, ids=(np.int64, (3, 2)), nothing=(np.int32, (0,)), scores=(np.float32, (5,)))
 
 
-def seen_by_the_graph(arrays: Arrays) -> list[np.ndarray]:
+def seen_by_the_graph(arrays: GraphArrays) -> list[np.ndarray]:
     found = []
-    for _, _, _, dtype, shape, address in arrays.bound():
+    for _, _, _, dtype, shape, address in arrays.bindings():
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         found.append(np.frombuffer(ctypes.string_at(address, size), dtype).reshape(shape))
     return found
 
 
-def test_what_is_sent_is_where_the_graph_looks_for_it(arrays: Arrays) -> None:
+def test_what_is_uploaded_is_where_the_graph_looks_for_it(arrays: GraphArrays) -> None:
     arrays["ids"][:] = [[1, 2], [3, 4], [5, 6]]
     arrays["scores"][:] = np.arange(5)
-    arrays.send()
+    arrays.upload()
     ids, nothing, scores = seen_by_the_graph(arrays)
     np.testing.assert_array_equal(ids, [[1, 2], [3, 4], [5, 6]])
     np.testing.assert_array_equal(scores, np.arange(5))
     assert nothing.shape == (0,)
 
 
-def test_what_the_graph_wrote_is_fetched(arrays: Arrays) -> None:
+def test_what_the_graph_wrote_is_downloaded(arrays: GraphArrays) -> None:
     scores = arrays["scores"]
-    *_, address = list(arrays.bound())[-1]
+    *_, address = list(arrays.bindings())[-1]
     written = np.linspace(0, 1, 5, dtype=np.float32)
     ctypes.memmove(address, written.tobytes(), written.nbytes)
-    arrays.fetch()
+    arrays.download()
     np.testing.assert_array_equal(scores, written)
 
 
-def test_each_begins_where_a_gpu_may_read_it(arrays: Arrays) -> None:
-    addresses = [place[-1] for place in arrays.bound()]
+def test_each_begins_where_a_gpu_may_read_it(arrays: GraphArrays) -> None:
+    addresses = [binding[-1] for binding in arrays.bindings()]
     assert {(address - addresses[0]) % ALIGNMENT for address in addresses} == {0}
-    assert [place[0] for place in arrays.bound()] == ["ids", "nothing", "scores"]
+    assert [binding[0] for binding in arrays.bindings()] == ["ids", "nothing", "scores"]

@@ -10,36 +10,33 @@ import pytest
 from numpy.typing import DTypeLike
 
 from service.runner.caches import (
-    FEW_LENGTHS,
-    LITTLE_PADDING,
-    SHORTEST,
+    COARSE_LENGTHS,
+    FINE_LENGTHS,
     CacheGroup,
     Caches,
     HostCaches,
-    Lengths,
-    power_of_two,
-    quarter_power_of_two,
+    LengthBuckets,
 )
 from service.runner.device_caches import DeviceCaches
 from service.runner.device_graphs import COPY, COPY_TEXT, PROBE, PROBE_TEXT
 from service.runner.provider import Provider
 
-C, SLOTS, H, D = 2, 5, 3, 4
+C, N_ROWS, H, D = 2, 5, 3, 4
 
 
 def host_caches(heads: tuple[int, ...] = (H,), width: int = D) -> HostCaches:
-    return HostCaches(C, SLOTS, heads, width)
+    return HostCaches(C, N_ROWS, heads, width)
 
 
 def content(caches: Caches, length: int, dtype: DTypeLike = np.float32) -> np.ndarray:
-    """What a graph would see at the addresses: (C, R, H, L, D)."""
-    size = SLOTS * H * length * D * np.dtype(dtype).itemsize
+    """Return the numbers (C, R, H, L, D) that a graph would read at the addresses."""
+    size = N_ROWS * H * length * D * np.dtype(dtype).itemsize
     seen = [np.frombuffer(ctypes.string_at(caches.address(cache), size), dtype) for cache in range(C)]
-    return np.stack(seen).reshape(C, SLOTS, H, length, D)
+    return np.stack(seen).reshape(C, N_ROWS, H, length, D)
 
 
 def write(caches: HostCaches, first_row: int, rows: int, length: int) -> np.ndarray:
-    """Random numbers into the rows of every cache: (C, rows, H, length, D)."""
+    """Write random numbers (C, rows, H, length, D) into the rows of every cache, and return them."""
     values = np.random.default_rng(0).standard_normal((C, rows, H, length, D)).astype(np.float32)
     for cache, block in enumerate(values):
         caches.write(cache, first_row, block)
@@ -50,7 +47,7 @@ def test_a_block_lands_in_its_rows_and_nowhere_else() -> None:
     caches = host_caches()
     caches.resize(8, rows=0)
     values = write(caches, 1, 2, 6)
-    expected = np.zeros((C, SLOTS, H, 8, D))
+    expected = np.zeros((C, N_ROWS, H, 8, D))
     expected[:, 1:3, :, :6] = values
     np.testing.assert_array_equal(content(caches, 8), expected)
 
@@ -59,7 +56,7 @@ def test_a_block_lands_in_its_rows_and_nowhere_else() -> None:
 def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(length: int) -> None:
     caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8)
+    values = write(caches, 0, N_ROWS, 8)
     caches.resize(length, rows=3)
     kept = min(8, length)
     found = content(caches, length)
@@ -70,9 +67,9 @@ def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(length: int)
 def test_what_is_kept_survives_many_sizes() -> None:
     caches = host_caches()
     caches.resize(4, rows=0)
-    values = write(caches, 0, SLOTS, 4)
+    values = write(caches, 0, N_ROWS, 4)
     for length in (16, 8, 32, 4):
-        caches.resize(length, rows=SLOTS)
+        caches.resize(length, rows=N_ROWS)
         np.testing.assert_array_equal(content(caches, length)[..., :4, :], values)
 
 
@@ -80,21 +77,21 @@ def test_what_is_kept_survives_many_sizes() -> None:
 def test_rows_are_copied_over_others_and_nothing_else_changes(sources: list[int], targets: list[int]) -> None:
     caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8)
+    values = write(caches, 0, N_ROWS, 8)
     caches.copy(sources, targets, 5)
     found = content(caches, 8)
     expected = values.copy()
     expected[:, targets] = values[:, sources]
     np.testing.assert_array_equal(found[..., :5, :], expected[..., :5, :])
-    others = [row for row in range(SLOTS) if row not in targets]
+    others = [row for row in range(N_ROWS) if row not in targets]
     np.testing.assert_array_equal(found[:, others], values[:, others])
 
 
 def test_copying_no_column_is_no_error() -> None:
-    """A sequence that was read and has not begun holds none."""
+    """A sequence that was encoded and has not begun has an empty cache."""
     caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8)
+    values = write(caches, 0, N_ROWS, 8)
     caches.copy([3], [0], 0)
     np.testing.assert_array_equal(content(caches, 8)[:, 1:], values[:, 1:])
 
@@ -105,15 +102,15 @@ def test_heads_may_lie_side_by_side() -> None:
     values = np.random.default_rng(0).standard_normal((2, 4, H * D)).astype(np.float32)
     caches.write(1, 1, values)
     caches.copy([1], [4], 4)
-    caches.resize(8, rows=SLOTS)
-    assert caches.shape(SLOTS) == (SLOTS, 8, H * D)
-    found = content(caches, 8)[1].reshape(caches.shape(SLOTS))
+    caches.resize(8, rows=N_ROWS)
+    assert caches.shape(N_ROWS) == (N_ROWS, 8, H * D)
+    found = content(caches, 8)[1].reshape(caches.shape(N_ROWS))
     np.testing.assert_array_equal(found[[1, 2, 4], :4], values[[0, 1, 0]])
 
 
 @dataclass(frozen=True)
 class CpuAsDevice(Provider):
-    """Main memory as a device's, with numbers of any type."""
+    """A provider for which main memory is the device's memory, with numbers of any type."""
 
     dtype: DTypeLike = np.float32
 
@@ -121,14 +118,14 @@ class CpuAsDevice(Provider):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("heads", [(H,), ()])
 def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, heads: tuple[int, ...]) -> None:
-    """Against numpy: columns of all caches, rows and heads go where they belong, and nothing else changes."""
+    """Compare with numpy: the columns of all caches, rows and heads are copied, and nothing else changes."""
     width = D if heads else H * D
-    caches = DeviceCaches(C, SLOTS, heads, width, CpuAsDevice("cpu", 1, dtype=dtype))
+    caches = DeviceCaches(C, N_ROWS, heads, width, CpuAsDevice("cpu", 1, dtype=dtype))
     rng = np.random.default_rng(0)
-    expected = np.zeros((C, SLOTS, *heads, 64, width), dtype)
+    expected = np.zeros((C, N_ROWS, *heads, 64, width), dtype)
 
-    def assert_as_expected(length: int, rows: int = SLOTS) -> None:
-        found = content(caches, length, dtype).reshape(C, SLOTS, *heads, length, width)
+    def assert_as_expected(length: int, rows: int = N_ROWS) -> None:
+        found = content(caches, length, dtype).reshape(C, N_ROWS, *heads, length, width)
         np.testing.assert_array_equal(found[:, :rows], expected[:, :rows, ..., :length, :])
 
     caches.resize(64, rows=0)
@@ -150,18 +147,18 @@ def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, head
     assert caches.shape(2) == (2, *heads, 64, width)
 
 
-def group_of(lengths: Lengths) -> CacheGroup[HostCaches]:
+def group_of(lengths: LengthBuckets) -> CacheGroup[HostCaches]:
     return CacheGroup(["0.decoder.key", "0.decoder.value"], host_caches(), lengths)
 
 
 @pytest.mark.parametrize(
     ("lengths", "expected"),
     [
-        (FEW_LENGTHS, [32, 32, 64, 128, 128, 128, 32, 128, 32]),
-        (LITTLE_PADDING, [8, 32, 48, 128, 128, 64, 32, 128, 32]),
+        (COARSE_LENGTHS, [32, 32, 64, 128, 128, 128, 32, 128, 32]),
+        (FINE_LENGTHS, [8, 32, 48, 128, 128, 64, 32, 128, 32]),
     ],
 )
-def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: Lengths, expected: list[int]) -> None:
+def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: LengthBuckets, expected: list[int]) -> None:
     group = group_of(lengths)
     found = []
     for needed, rows in [(1, 0), (32, 2), (33, 2), (100, 2), (65, 2), (64, 2), (32, 2), (120, 2), (31, 0)]:
@@ -170,15 +167,15 @@ def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: Lengths, ex
     assert found == expected
 
 
-@pytest.mark.parametrize(("bucket", "padding"), [(power_of_two, 2.0), (quarter_power_of_two, 1.5)])
+@pytest.mark.parametrize(("bucket", "padding"), [(COARSE_LENGTHS.bucket, 2.0), (FINE_LENGTHS.bucket, 1.5)])
 def test_a_bucket_holds_what_is_needed_and_little_more(bucket: Callable[[int], int], padding: float) -> None:
-    for needed in range(SHORTEST, 1000):
+    for needed in range(32, 1000):
         assert needed <= bucket(needed) < padding * needed + 1
         assert bucket(bucket(needed)) == bucket(needed) <= bucket(needed + 1)
 
 
 def test_a_group_has_another_version_when_its_memory_has_moved() -> None:
-    group = group_of(FEW_LENGTHS)
+    group = group_of(COARSE_LENGTHS)
     versions = [group.version]
     for needed in (1, 32, 33, 60):
         group.fit(needed, 1)

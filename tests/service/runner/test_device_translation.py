@@ -1,4 +1,4 @@
-"""Searches in fixed places over a tiny artifact, main memory in the place of a device's."""
+"""Searches in fixed places with a tiny artifact; main memory stands for a device's memory."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,43 +9,32 @@ import pytest
 
 from service.base.artifact import MAX_BEAM_SIZE, Artifact
 from service.engine.beam_search import Search
-from service.engine.fixed_beam_search import FixedBeamSearch
-from service.engine.fixed_engine import FixedComputation, FixedEngine
-from service.engine.fixed_greedy_search import FixedGreedySearch
-from service.engine.scheduler import Scheduler, Sequence
-from service.runner.arrays import Arrays
+from service.engine.fixed_engine import FixedEngine
+from service.engine.scheduler import Sequence
+from service.runner.arrays import GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
-from tests.service.engine.fixed_rows import search_all
+from service.runner.translation import TranslationGraphs
+from tests.service.engine.fixed_rows import fixed_engine, search_all, searched_by
 from tests.service.runner.test_runner import assert_as_alone, long_source, random_sequence, random_source
 from tests.service.tiny_artifacts import BOS, EOS, PAD, TinyTranslator
 
-SLOTS = 24
+N_ROWS = 24
 CPU = Provider("cpu", threads=1)
 
 
 def runner_of(artifact: Artifact, provider: Provider = CPU) -> DeviceTranslationRunner:
     graphs = TranslationGraphs(artifact, provider)
-    return DeviceTranslationRunner(graphs, DeviceEncoder(graphs, SLOTS, 512), SLOTS, SLOTS)
+    return DeviceTranslationRunner(graphs, DeviceEncoder(graphs, N_ROWS, 512), N_ROWS, N_ROWS)
 
 
 def engine_of(kind: str, runner: DeviceTranslationRunner) -> FixedEngine[Search]:
-    special = BOS, EOS, PAD
-    search: FixedComputation[Search]
-    if kind == "beam":
-        search = FixedBeamSearch(runner, SLOTS, *special)
-    else:
-        search = FixedGreedySearch(runner, SLOTS, *special, ahead=kind == "ahead")
-    return FixedEngine(search, Scheduler(SLOTS, max_waiting=1000, prefill_padded_tokens=512))
+    return fixed_engine(kind, runner, N_ROWS, (BOS, EOS, PAD), prefill_padded_tokens=512)
 
 
 def some_sequences(kind: str, rng: np.random.Generator, n: int = 14) -> list[Sequence[Search]]:
-    everybody = [random_sequence(rng) for _ in range(n)]
-    if kind == "beam":
-        return everybody
-    return [Sequence(s.source_ids, Search(s.output.max_target_tokens)) for s in everybody]
+    return searched_by(kind, [random_sequence(rng) for _ in range(n)])
 
 
 @pytest.fixture(params=["greedy", "ahead", "beam"])
@@ -71,7 +60,7 @@ def test_neighbours_change_no_bit_of_an_answer(kind: str, translator_artifact: A
     rng = np.random.default_rng(6)
     engine = engine_of(kind, runner_of(translator_artifact))
     sizes = rng.choice([2, 3, MAX_BEAM_SIZE], 24).tolist() if kind == "beam" else [1] * 24
-    together = [Sequence(random_source(rng, 2 + i), Search(30, size), slots=size) for i, size in enumerate(sizes)]
+    together = [Sequence(random_source(rng, 2 + i), Search(30, size), n_rows=size) for i, size in enumerate(sizes)]
     search_all(engine, together, rng)
     for sequence in together:
         alone = replace(sequence, output=replace(sequence.output, finished=[]), finished=False)
@@ -82,8 +71,8 @@ def test_neighbours_change_no_bit_of_an_answer(kind: str, translator_artifact: A
 def test_steps_as_cuda_captures_them_change_nothing(
     kind: str, translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their arrays go there and back, and they are told of the whole cache in place of what is in it."""
-    monkeypatch.setattr(Provider, "arrays", lambda self, **fields: Arrays("cpu", **fields))
+    """Captured steps copy their arrays, and are given the length of the whole cache, not of its content."""
+    monkeypatch.setattr(Provider, "arrays", lambda self, **fields: GraphArrays("cpu", **fields))
     rng = np.random.default_rng(1)
     everybody = some_sequences(kind, rng)
     runner = runner_of(translator_artifact, replace(CPU, captures=True))
@@ -101,8 +90,8 @@ def test_caches_grow_with_long_rows_and_shrink_back(
     everybody = [Sequence(random_source(rng, 6), Search(50)) for _ in range(6)]
     everybody.append(Sequence(long_source(tiny_translator), Search(60)))
     lengths = set()
-    engine.add(everybody)
-    while engine.n_running + engine.n_waiting:
+    engine.scheduler.add(everybody)
+    while engine.n_running or engine.scheduler.waiting:
         engine.step(lambda outcome: None)
         lengths.add((runner._self_attention.length, runner._cross_attention.length))
     assert lengths == {(32, 64), (64, 64)}
@@ -137,7 +126,7 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, session: Any) -> list[None]:
-    """One entry for each run of a session."""
+    """Record each run of a session."""
     runs: list[None] = []
     run: Callable[..., None] = session.run_with_iobinding
 
@@ -159,8 +148,8 @@ def test_an_admission_is_two_runs_and_a_departure_none(
     )
     reordered = counted(monkeypatch, runner._self_caches._copier)
     engine = engine_of(kind, runner)
-    engine.add([Sequence(random_source(rng, 5 + i), Search(3 + 4 * i)) for i in range(6)])
-    while engine.n_running + engine.n_waiting:
+    engine.scheduler.add([Sequence(random_source(rng, 5 + i), Search(3 + 4 * i)) for i in range(6)])
+    while engine.n_running or engine.scheduler.waiting:
         engine.step(lambda outcome: None)
     assert (len(encoded), len(copied), len(reordered)) == (1, 1, 0)
 

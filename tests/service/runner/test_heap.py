@@ -1,4 +1,4 @@
-"""What models take beside their weights: those that come and go leave none behind, those that stay compute in one."""
+"""Memory of models: an unloaded model leaves none behind, and loaded models share the memory of activations."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from service.models.loading import ArtifactSource
 from service.base.settings import Settings
 
 artifact = read_artifact(Path(sys.argv[1]))
-source = ArtifactSource({"model": artifact}, Settings(provider="cpu", threads=1, model_memory="1GB")).settled()
+source = ArtifactSource({"model": artifact}, Settings(provider="cpu", threads=1, model_memory="1GB")).resolved()
 for _ in range(4):
     before = _bytes_of_this_process()
     models = [source.load("model", alone=False) for _ in range(2)]
@@ -39,10 +39,10 @@ import numpy as np
 from service.base.artifact import read_artifact
 from service.workers.on_demand import _bytes_of_this_process
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import load_session
 
 artifact = read_artifact(Path(sys.argv[1]))
-sessions = [load(artifact, Provider("cpu", 1, shares_arena=True), "encoder.onnx") for _ in range(2)]
+sessions = [load_session(artifact, Provider("cpu", 1, shares_arena=True), "encoder.onnx") for _ in range(2)]
 for session in sessions:
     before = _bytes_of_this_process()
     for B, S in ((20, 50), (10, 120), (4, 250)):

@@ -9,12 +9,12 @@ from service.runner.provider import Provider, choose_provider
 
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine without one: listed, but sessions fall back to the CPU."""
+    """A machine without a GPU: CUDA is listed, but sessions fall back to the CPU."""
     monkeypatch.setattr(Provider, "_providers", lambda self, captured: ["CPUExecutionProvider"])
 
 
 class Session:
-    """Of a GPU: it uses CUDA, and runs unless a library is missing."""
+    """A session on a GPU: it uses CUDA, and runs unless a library is missing."""
 
     missing: str | None = None
 
@@ -31,7 +31,7 @@ class Session:
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine with one."""
+    """A machine with a GPU."""
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
 

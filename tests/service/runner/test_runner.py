@@ -1,4 +1,4 @@
-"""ONNX Runtime against the same model in numpy: any mixture of rows gives each row the answer it has alone."""
+"""ONNX Runtime compared with the same model in numpy: each row gets the answer that it gets alone."""
 
 import math
 from pathlib import Path
@@ -11,12 +11,11 @@ from service.base.contract import AttentionKinds
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
-from service.runner import provider, steps
+from service.runner import provider, translation
 from service.runner.one_pass import AttentionRunner, ClassificationRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
-from service.runner.translation import TranslationRunner
-from service.runner.weights import load
+from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.runner.weights import load_session
 from service.tasks.pooling import Pooling, WindowLogits, read_logits
 from tests.service.fakes import search_all
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyTranslator, V
@@ -30,12 +29,12 @@ def random_source(rng: np.random.Generator, length: int) -> list[int]:
     return [*rng.integers(4, V, length - 1).tolist(), EOS]
 
 
-def runner_of(artifact: Artifact, slots: int = 16) -> TranslationRunner:
-    return TranslationRunner(TranslationGraphs(artifact, CPU), slots)
+def runner_of(artifact: Artifact, n_rows: int = 16) -> TranslationRunner:
+    return TranslationRunner(TranslationGraphs(artifact, CPU), n_rows)
 
 
 def long_source(translator: TinyTranslator) -> list[int]:
-    """Whose translation takes more than one bucket of a cache."""
+    """Return a source whose translation needs more than one bucket of a cache."""
     rng = np.random.default_rng(0)
     sources = (random_source(rng, 40) for _ in range(1000))
     return next(source for source in sources if len(translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
@@ -50,11 +49,11 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         n_best=int(rng.integers(1, beam_size + 1)),
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
     )
-    return Sequence(random_source(rng, int(rng.integers(1, 40))), search, slots=beam_size)
+    return Sequence(random_source(rng, int(rng.integers(1, 40))), search, n_rows=beam_size)
 
 
 def assert_as_alone(everybody: list[Sequence[Search]], translator: TinyTranslator) -> None:
-    """Each has what the oracle finds."""
+    """Check that each sequence has the result of the oracle."""
     for sequence in everybody:
         search = sequence.output
         expected = translator.search(
@@ -109,7 +108,7 @@ def test_a_translation_is_never_empty(tmp_path: Path, search_of: type, beam_size
     sources = [random_source(rng, 6) for _ in range(12)]
     assert sum(translator.next_log_probs(source, []).argmax() == EOS for source in sources) > 6
     runner = runner_of(read_artifact(translator.save(tmp_path / "eager")), 96)
-    everybody = [Sequence(source, Search(9, beam_size, n_best=beam_size), slots=beam_size) for source in sources]
+    everybody = [Sequence(source, Search(9, beam_size, n_best=beam_size), n_rows=beam_size) for source in sources]
     search_all(search_of(runner, BOS, EOS), 96, everybody, rng)
     assert_as_alone(everybody, translator)
     assert all(hypothesis.token_ids[0] != EOS for sequence in everybody for hypothesis in sequence.output.finished)
@@ -121,7 +120,7 @@ def test_runners_that_share_their_graphs_do_not_share_their_memory(
     rng = np.random.default_rng(5)
     graphs = TranslationGraphs(translator_artifact, CPU)
     both = [BeamSearch(TranslationRunner(graphs, 8), BOS, EOS) for _ in range(2)]
-    everybody = [Sequence(random_source(rng, 9), Search(20, 4), slots=4) for _ in both]
+    everybody = [Sequence(random_source(rng, 9), Search(20, 4), n_rows=4) for _ in both]
     for beams, sequence in zip(both, everybody, strict=True):
         beams.prefill(0, [sequence])
     while running := [pair for pair in zip(both, everybody, strict=True) if not pair[1].finished]:
@@ -167,7 +166,7 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
         patch.setattr(group.caches, "resize", fail)
         with pytest.raises(MemoryError):
             search_all(beams, 16, [Sequence(long, Search(60))], rng)
-    everybody = [Sequence(random_source(rng, n), Search(20, 3), slots=3) for n in (7, 5, 6)]
+    everybody = [Sequence(random_source(rng, n), Search(20, 3), n_rows=3) for n in (7, 5, 6)]
     search_all(beams, 16, everybody, rng)
     assert_as_alone(everybody, tiny_translator)
 
@@ -175,9 +174,9 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
 def test_a_step_writes_one_key_in_place(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """ONNX Runtime copies a whole cache, and warns, where it is not one buffer on both sides."""
+    """ONNX Runtime copies a whole cache, and warns, if its input and output are not one buffer."""
     monkeypatch.setattr(provider, "ERRORS_ONLY", WARNINGS_TOO)
-    runner = runner_of(translator_artifact, slots=2)
+    runner = runner_of(translator_artifact, n_rows=2)
     runner.encode(0, [[5, EOS]])
     runner.step([BOS], [0], [[0]], [0], 1)
     assert "copying past_cache" not in capfd.readouterr().err
@@ -192,7 +191,7 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam
     translator = TinyTranslator(seed=1)
     translator.weights["vocabulary"][:] = np.nan
     beams = BeamSearch(runner_of(read_artifact(translator.save(tmp_path / "broken"))), BOS, EOS)
-    sequence = Sequence([5, 6, EOS], Search(9, beam_size), slots=beam_size)
+    sequence = Sequence([5, 6, EOS], Search(9, beam_size), n_rows=beam_size)
     beams.prefill(0, [sequence])
     with pytest.raises(FloatingPointError, match="not numbers"):
         beams.step([sequence])
@@ -201,7 +200,7 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam
 def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "MOST_STEPS", 2)
+    monkeypatch.setattr(translation, "MAX_STEPS", 2)
     runner = runner_of(translator_artifact)
     runner.encode(0, [[5, EOS]] * 3)
     for n_sources in (1, 2, 1, 3):
@@ -214,7 +213,7 @@ def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
 def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
     artifact = read_artifact(classifier.save(tmp_path / "classifier"))
-    runner = ClassificationRunner(artifact, load(artifact, CPU, "classifier.onnx"))
+    runner = ClassificationRunner(artifact, load_session(artifact, CPU, "classifier.onnx"))
     rng = np.random.default_rng(3)
     sources = [rng.integers(4, V, length).tolist() for length in (1, 7, 3, 2)]
     for source, found in zip(sources, runner.classify(sources), strict=True):
@@ -229,7 +228,7 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
 def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
     artifact = read_artifact(classifier.save(tmp_path / "classifier"))
-    runner = ClassificationRunner(artifact, load(artifact, CPU, "classifier.onnx"))
+    runner = ClassificationRunner(artifact, load_session(artifact, CPU, "classifier.onnx"))
     rng = np.random.default_rng(3)
     together = [Sequence(rng.integers(4, V, n).tolist(), WindowLogits()) for n in (1, 7, 30, 11, 60, 19, 5)]
     read_logits(runner.classify, pooling, together)
@@ -240,7 +239,7 @@ def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooli
 
 
 def test_neighbours_change_no_bit_of_what_was_attended_to(translator_artifact: Artifact) -> None:
-    """A target of one token alone is one query, and would be multiplied by another kernel."""
+    """A single target of one token is a single query, and would be multiplied with another kernel."""
     rng = np.random.default_rng(3)
     runner = AttentionRunner(translator_artifact, CPU)
     sources = [random_source(rng, n) for n in (2, 9, 30, 5, 17, 3)]

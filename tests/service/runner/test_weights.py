@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from service.base.artifact import Artifact, read_artifact, sum_of
 from service.base.errors import ArtifactRefused, StartRefused
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load, read_weights
+from service.runner.weights import Weights, load_session, read_weights
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_graph import Array
 
@@ -93,8 +93,8 @@ def test_floats_become_floats_of_another_width(path: Path, name: str, dtype: np.
     [
         ("absent", "float32", "has no tensor absent, which cpu/encoder.onnx takes"),
         ("bare", "float16", "has no tensor bare.scales, which cpu/encoder.onnx takes"),
-        ("wide", "float16", "wide has shape (5, 130), which wide.scales of shape (5, 2) does not fit"),
-        ("rough.weight", "float16", "rough.weight has shape (5, 130), which its smoothing of shape (5,) does not fit"),
+        ("wide", "float16", "wide has shape (5, 130), and wide.scales (5, 2), which does not fit"),
+        ("rough.weight", "float16", "rough.weight has shape (5, 130), and its smoothing (5,), which does not fit"),
         ("floats", "int8", "floats is float32, which cannot become the int8 that cpu/encoder.onnx declares"),
         ("rows", "uint8", "rows is int8, which cannot become the uint8 that cpu/encoder.onnx declares"),
         ("shape", "float32", "shape is int64, which cannot become the float32 that cpu/encoder.onnx declares"),
@@ -106,7 +106,7 @@ def test_any_other_tensor_is_refused_by_name(path: Path, name: str, dtype: str, 
 
 
 def test_tensors_lie_in_any_order(path: Path) -> None:
-    """safetensors has them by type; what is large may come first, so that it lies on cache lines."""
+    """safetensors orders tensors by type; large ones come first here, so that they are aligned with cache lines."""
     order = sorted(TENSORS, key=lambda name: -TENSORS[name].nbytes)
     ends = np.cumsum([TENSORS[name].nbytes for name in order]).tolist()
     header = json.loads(content(path)[0])
@@ -119,7 +119,7 @@ def test_tensors_lie_in_any_order(path: Path) -> None:
 
 
 def content(path: Path) -> tuple[bytes, bytes]:
-    """Header and data."""
+    """Split a file into its header and its data."""
     whole = path.read_bytes()
     start = 8 + int.from_bytes(whole[:8], "little")
     return whole[8:start], whole[start:]
@@ -175,7 +175,7 @@ def test_a_header_that_does_not_describe_the_file_is_refused(path: Path, tensor:
 
 @pytest.fixture
 def gather(path: Path) -> Callable[[str, str], Artifact]:
-    """gather(name, dtype) is an artifact with a graph that gives the rows of a tensor."""
+    """gather(name, dtype) returns an artifact with a graph that gathers the rows of a tensor."""
 
     def make(name: str, dtype: str) -> Artifact:
         element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -200,10 +200,10 @@ def gather(path: Path) -> Callable[[str, str], Artifact]:
 
 @pytest.mark.parametrize(("name", "dtype"), [("floats", "float32"), ("halves", "float32"), ("rows", "float16")])
 def test_a_session_keeps_what_it_reads(gather: Callable[[str, str], Artifact], name: str, dtype: str) -> None:
-    """Nothing but the session holds what was read or made of it, and other memory has been asked for since."""
+    """Only the session refers to the tensors, and other memory has been allocated since."""
     artifact = gather(name, dtype)
     expected = read_weights(artifact).tensor(name, np.dtype(dtype), "graph").copy()
-    session = load(artifact, Provider("cpu", 1), "encoder.onnx")
+    session = load_session(artifact, Provider("cpu", 1), "encoder.onnx")
     gc.collect()
     _others = [np.full((N, K), 7, dtype) for _ in range(100)]
     np.testing.assert_array_equal(session.run(None, {"ids": np.arange(N)})[0], expected)
@@ -213,11 +213,11 @@ def test_a_tensor_that_a_graph_does_not_have_refuses_the_start(gather: Callable[
     artifact = gather("floats", "float32")
     artifact.manifest.graphs["cpu/encoder.onnx"] = {"float32": ("floats", "halves")}
     with pytest.raises(StartRefused, match=r"cpu/encoder\.onnx: ONNX Runtime .* cannot load it: .* halves"):
-        load(artifact, Provider("cpu", 1), "encoder.onnx")
+        load_session(artifact, Provider("cpu", 1), "encoder.onnx")
 
 
 def test_a_tensor_that_the_manifest_does_not_name_refuses_the_start(gather: Callable[[str, str], Artifact]) -> None:
     artifact = gather("floats", "float32")
     artifact.manifest.graphs["cpu/encoder.onnx"] = {}
     with pytest.raises(StartRefused, match=r"cpu/encoder\.onnx: ONNX Runtime .* cannot load it: .* floats"):
-        load(artifact, Provider("cpu", 1), "encoder.onnx")
+        load_session(artifact, Provider("cpu", 1), "encoder.onnx")

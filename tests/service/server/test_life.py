@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,11 +18,10 @@ import pytest
 from service.base.errors import NotReady, ReloadRefused
 from tests.running_service import ROOT, Service, running_service
 from tests.service.conftest import problem
-from tests.service.engine.loops import children
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator
-
-LOOK_S = 0.01
+from tests.service.workers.worker_services import children
+from tests.waiting import wait_until
 
 
 @pytest.fixture(params=[1, 2])
@@ -37,13 +35,6 @@ def started(artifacts: Path, log: Path, **settings: object) -> Iterator[Service]
     given = {"artifacts": artifacts, "provider": "cpu", "loops": 2, "probe_interval_s": 0.1} | settings
     with running_service(log, {f"ATTEND_{name.upper()}": str(value) for name, value in given.items()}) as service:
         yield service
-
-
-def until(condition: Callable[[], bool]) -> None:
-    ends_at = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < ends_at
-        time.sleep(LOOK_S)
 
 
 def translation(service: httpx.Client) -> str:
@@ -93,7 +84,7 @@ def test_a_model_computes_what_was_read_until_a_version_that_proves_itself_takes
 
         other = TinyTranslator(seed=11).save(tmp_path / "tiny-en-fr")
         (served / "weights.safetensors").write_bytes((other / "weights.safetensors").read_bytes())
-        until(lambda: service.get("/health/ready").status_code == 503)
+        wait_until(lambda: service.get("/health/ready").status_code == 503)
         reason = "tiny-en-fr: its files have changed since they were read (weights.safetensors)"
         assert reason in problem(service.get("/health/ready"), NotReady)["detail"]
         assert 'attend_model_files_changed{model="tiny-en-fr"} 1.0' in service.get("/metrics").text
@@ -101,9 +92,9 @@ def test_a_model_computes_what_was_read_until_a_version_that_proves_itself_takes
 
         before = loops_of(service)
         os.kill(before[0], signal.SIGKILL)
-        until(lambda: len(now := loops_of(service)) == len(before) and now != before)
-        until(lambda: 'attend_loops_ended_total{how="SIGKILL"} 1.0' in service.get("/metrics").text)
-        until(lambda: "starting" not in service.get("/health/ready").json()["detail"])
+        wait_until(lambda: len(now := loops_of(service)) == len(before) and now != before)
+        wait_until(lambda: 'attend_loops_ended_total{how="SIGKILL"} 1.0' in service.get("/metrics").text)
+        wait_until(lambda: "starting" not in service.get("/health/ready").json()["detail"])
         assert {translation(service) for _ in range(8)} == {former}
 
         refused = problem(service.post("/models/reload"), ReloadRefused)["detail"]
@@ -117,12 +108,12 @@ def test_a_model_computes_what_was_read_until_a_version_that_proves_itself_takes
         assert [model["name"] for model in service.post("/models/reload").raise_for_status().json()["models"]] == [
             "tiny-en-fr", "tiny-sentiment",
         ]  # fmt: skip
-        until(lambda: service.get("/health/ready").status_code == 200)
+        wait_until(lambda: service.get("/health/ready").status_code == 200)
         later = translation(service)
         assert later != former
-        until(lambda: len(asking.texts) > n_before and asking.texts[-1] == later)
-        until(lambda: len(loops_of(service)) == 2)
-    texts = [text for text in asking.texts if "loop has ended" not in text and "503" not in text]
+        wait_until(lambda: len(asking.texts) > n_before and asking.texts[-1] == later)
+        wait_until(lambda: len(loops_of(service)) == 2)
+    texts = [text for text in asking.texts if "worker has ended" not in text and "503" not in text]
     assert set(texts) == {former, later}
     assert texts == sorted(texts, key=lambda text: text == later), "nobody is answered by models that were replaced"
 
@@ -137,9 +128,9 @@ def test_a_signal_takes_new_models_and_new_keys(artifacts: Path, tmp_path: Path,
         shutil.rmtree(root / "tiny-sentiment")
         keys.write_text("two\n")
         os.kill(service.process_id, signal.SIGHUP)
-        until(lambda: {status(service, "two") for _ in range(8)} == {200})
+        wait_until(lambda: {status(service, "two") for _ in range(8)} == {200})
         assert {status(service, "one") for _ in range(8)} == {403}
-        until(lambda: len(named(service, "two")) == 1)
+        wait_until(lambda: len(named(service, "two")) == 1)
 
 
 def status(service: Service, key: str) -> int:
@@ -171,14 +162,14 @@ def test_a_signal_while_models_load_ends_the_service_soon_and_leaves_nothing(
         assert service.stderr is not None
         while " running on " not in service.stderr.readline():
             assert service.poll() is None
-        until(lambda: bool(children(service.pid)))
+        wait_until(lambda: bool(children(service.pid)))
         begun = children(service.pid)
         service.send_signal(number)
         assert service.wait(PATIENCE_S) == 0
         said = service.stderr.read()
         assert f"stopped by {number.name}" in said
         assert "Traceback" not in said
-        until(lambda: not any(Path(f"/proc/{child}").exists() for child in begun))
+        wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in begun))
 
 
 def test_the_first_process_of_a_container_hears_a_signal_while_models_load(artifacts: Path) -> None:

@@ -17,6 +17,7 @@ from service.server.start import main
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator
+from tests.waiting import until
 
 
 def start_error() -> str:
@@ -28,6 +29,7 @@ def start_error() -> str:
     return said.removeprefix("attend cannot start: ")
 
 
+@pytest.mark.process
 def test_a_corrupted_artifact_is_refused_in_one_sentence(
     tmp_path: Path, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,9 +68,7 @@ async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(ar
     models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_config=None)
     serving = asyncio.create_task(server._serve())  # with no hands on this process's signals
-    while not server.started:
-        assert not serving.done()
-        await asyncio.sleep(0.01)
+    await until(lambda: server.started or serving.done())
     ((_, port),) = [listening.getsockname() for listening in server.servers[0].sockets]
     address = f"http://127.0.0.1:{port}"
     rest = asyncio.Event()
@@ -81,8 +81,7 @@ async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(ar
     async with httpx.AsyncClient(base_url=address) as early:
         headers = {"content-type": "application/json"}
         asking = asyncio.create_task(early.post("/classify", content=slow_body(), headers=headers))
-        while not server.server_state.tasks:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(server.server_state.tasks))
         server.handle_exit(signal.SIGTERM, None)
         began = time.monotonic()
         while time.monotonic() - began < 5 * LOOK_S:  # so often that it is looked whether the server may end

@@ -6,7 +6,6 @@ import math
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -20,9 +19,10 @@ from service import __version__
 from service.base.errors import RateLimited
 from tests.running_service import Service, running_service
 from tests.service.conftest import problem
-from tests.service.engine.loops import children
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import WORDS
+from tests.service.workers.worker_services import children
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -133,21 +133,21 @@ def test_a_killed_server_is_replaced_and_the_others_go_on(service: Service) -> N
     supervisor = service.process_id
     servers = children(supervisor, "supervised")
     assert len(servers) == 2
-    ends_at = time.monotonic() + 3 * PATIENCE_S
     address = service.base_url.host, service.base_url.port or 80
     with ExitStack() as idle, httpx.Client(base_url=service.base_url) as client:
         for _ in range(20):
             idle.enter_context(socket.create_connection(address))
-        while not connections_of(service) >= 20:
-            assert time.monotonic() < ends_at
+        wait_until(lambda: connections_of(service) >= 20)
         os.kill(servers[0], signal.SIGKILL)
-        while len(now := children(supervisor, "supervised")) < 2 or now == servers:
-            assert time.monotonic() < ends_at
+
+        def is_replaced() -> bool:
             with suppress(httpx.TransportError):  # a connection may have been with the one that was killed
                 assert client.get("/health/live", headers={"Connection": "close"}).status_code == 200
+            return len(now := children(supervisor, "supervised")) == 2 and now != servers
+
+        wait_until(is_replaced, 3 * PATIENCE_S)
         client.post("/translate", json={"text": "the dog"}).raise_for_status()
-    while not connections_of(service) <= 2:  # this question's own, and that of the fixture
-        assert time.monotonic() < ends_at
+    wait_until(lambda: connections_of(service) <= 2)  # this question's own, and that of the fixture
 
 
 def connections_of(service: Service) -> float:
@@ -161,14 +161,11 @@ def connections_of(service: Service) -> float:
 def test_every_process_logs_in_one_form_and_a_start_is_told_once(service: Service) -> None:
     [loader] = children(service.process_id, "loader_process")
     os.kill(next(iter(children(loader))), signal.SIGKILL)
-    ends_at = time.monotonic() + PATIENCE_S
-    while "loop 0 has died" not in (said := service.log.read_text(encoding="utf-8")):
-        assert time.monotonic() < ends_at
-        time.sleep(0.01)
-    events = [json.loads(line)["event"] for line in said.splitlines()]
+    wait_until(lambda: "worker 0 has died" in service.log.read_text(encoding="utf-8"))
+    events = [json.loads(line)["event"] for line in service.log.read_text(encoding="utf-8").splitlines()]
     once = [
         "ATTEND_THREDDS is no setting; did you mean ATTEND_THREADS?",
-        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 loops",
+        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 workers",
     ]
     assert [events.count(event) for event in once] == [1, 1]
 
@@ -178,7 +175,4 @@ def test_no_server_outlives_a_supervisor_that_was_killed(artifacts: Path, tmp_pa
         supervisor = service.process_id
         processes = children(supervisor)
         os.kill(supervisor, signal.SIGKILL)
-        ends_at = time.monotonic() + PATIENCE_S
-        while any(Path(f"/proc/{process}").exists() for process in processes):
-            assert time.monotonic() < ends_at
-            time.sleep(0.01)
+        wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))

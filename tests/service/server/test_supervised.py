@@ -12,6 +12,7 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.models.serving import Serving
 from service.server.supervised import SupervisedOrigin
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -25,8 +26,7 @@ async def test_a_reload_is_answered_when_the_supervisor_is_killed(monkeypatch: p
     keys: Any = None
     origin = SupervisedOrigin(Settings(), Metrics(), Serving(15), keys, ours, joins=False)
     running = asyncio.create_task(origin.run())
-    while origin._outgoing is None:
-        await asyncio.sleep(0)
+    await until(lambda: origin._outgoing is not None)
     reloading = asyncio.create_task(origin.reload())
     await asyncio.get_running_loop().sock_recv(theirs, 1)
     theirs.close()

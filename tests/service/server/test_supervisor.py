@@ -63,7 +63,7 @@ async def test_a_server_that_cannot_be_begun_now_is_begun_later(
 async def stopped() -> AsyncIterator[_Server]:
     """A server that has taken models, and then hangs."""
     ours, theirs = socket.socketpair()
-    process = subprocess.Popen(["sleep", "3600"], pass_fds=[theirs.fileno()])
+    process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], pass_fds=[theirs.fileno()])
     theirs.close()
     server = _Server(process, *await asyncio.open_connection(sock=ours))
     server.taken[1] = asyncio.Event()

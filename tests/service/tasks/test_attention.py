@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from service.base.artifact import Artifact
 from service.base.errors import InvalidFields, LimitExceeded
 from service.text.tokenization import Tokenizer
-from tests.service.conftest import Client, Serve, problem
+from tests.service.conftest import Serve, post, problem
 from tests.service.tiny_artifacts import BOS, N_LAYERS, H, TinyTranslator
 from tests.service.tiny_classifier import LABELS, TinyClassifier
 
@@ -25,12 +25,6 @@ TEXTS = ["the dog runs", "a cat", "the old man sees a red horse on the beach."]
 @pytest.fixture(scope="session")
 def tokenizer(translator_artifact: Artifact) -> Tokenizer:
     return Tokenizer(translator_artifact.path("tokenizer.json"))
-
-
-async def post(client: Client, path: str, **body: Any) -> Any:
-    response = await client.post(path, json=body)
-    assert response.status_code == 200, response.text
-    return response.json()
 
 
 def weights_of(matrix: Any) -> Array:

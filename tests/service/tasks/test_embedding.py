@@ -33,22 +33,22 @@ from service.base.errors import (
     UnsupportedOption,
 )
 from service.base.metrics import Metrics, TaskMetrics
-from service.engine.computation import OnePass
-from service.engine.engine import ContinuousEngine
+from service.engine.engine import ContinuousEngine, OnePass
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
 from service.models.catalog import Catalog
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import load_session
 from service.tasks.embedding import Embedder
 from service.tasks.token_pooling import Embedded, read_states
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
-from tests.service.conftest import Client, Serve, problem, until_warm
+from tests.service.conftest import Serve, post, problem, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WORDS, E, TinyTranslator
 from tests.service.tiny_classifier import WINDOW, TinyClassifier
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -68,10 +68,7 @@ def classifier_tokenizer(artifacts: Any) -> Tokenizer:
     return Tokenizer(artifacts / CLASSIFIER / "tokenizer.json")
 
 
-async def embed(client: Client, **body: Any) -> Any:
-    response = await client.post("/embed", json=body)
-    assert response.status_code == 200, response.text
-    return response.json()
+embed = partial(post, path="/embed")
 
 
 def unit(vectors: Array) -> Array:
@@ -260,7 +257,7 @@ def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Pa
     sums = {file: sum_of(directory / file) for file in manifest.files}
     artifact = Artifact(directory, manifest.model_copy(update={"files": sums}))
     with pytest.raises(StartRefused, match=r"tiny-sentiment: .* no output last_hidden_state"):
-        EmbeddingRunner(artifact, load(artifact, Provider("cpu", 1), "classifier.onnx"))
+        EmbeddingRunner(artifact, load_session(artifact, Provider("cpu", 1), "classifier.onnx"))
 
 
 @pytest.mark.parametrize("model", ["tiny-en-fr", CLASSIFIER])
@@ -269,11 +266,11 @@ def test_an_encoder_whose_states_are_not_as_wide_as_the_manifest_says_refuses_th
 ) -> None:
     read = read_artifact(artifacts / model)
     graph = "encoder.onnx" if read.manifest.task == "translation" else "classifier.onnx"
-    session = load(read, Provider("cpu", 1), graph)
+    session = load_session(read, Provider("cpu", 1), graph)
     EmbeddingRunner(read, session)
     dimensions = read.manifest.dimensions.model_copy(update={"d_model": 25})
     artifact = Artifact(read.directory, read.manifest.model_copy(update={"dimensions": dimensions}))
-    with pytest.raises(StartRefused, match=r"last_hidden_state .* 24 .* 25"):
+    with pytest.raises(StartRefused, match=r"last_hidden_state .* 24; .* 25"):
         EmbeddingRunner(artifact, session)
 
 
@@ -307,12 +304,12 @@ class Bench:
     """One embedder on a gated encoder, which reads two short texts at a time."""
 
     def __init__(self, artifact: Artifact) -> None:
-        session = load(artifact, Provider("cpu", 1), "classifier.onnx")
+        session = load_session(artifact, Provider("cpu", 1), "classifier.onnx")
         self.encoder = GatedEncoder(EmbeddingRunner(artifact, session))
         self.metrics = Metrics()
         engine = ContinuousEngine(
             OnePass(partial(read_states, self.encoder.embed, None), lambda: Sequence([UNK], Embedded(("mean",)))),
-            Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
+            Scheduler(max_rows=2, max_waiting=1, prefill_padded_tokens=100),
         )
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
@@ -357,8 +354,7 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         left = bench.loop.submit(GATED, [Sequence([5], Embedded(("mean",)))], bench.loop.clock() + PATIENCE_S)
         load = bench.loop.load
         refusing = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
-        while bench.loop.load == load:
-            await asyncio.sleep(0)
+        await until(lambda: bench.loop.load != load)
         bench.encoder.leave = left.cancel
         bench.encoder.gate.set()
         refused = await refusing

@@ -15,7 +15,7 @@ import pytest
 from service.base.errors import InvalidFields, SourceRequired, UnsupportedLanguagePair
 from service.engine.beam_search import Hypothesis
 from service.text.tokenization import Tokenizer
-from tests.service.conftest import Client, Serve, problem
+from tests.service.conftest import Client, Serve, post, problem
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyTranslator, V, language
 
 pytestmark = pytest.mark.anyio
@@ -87,9 +87,7 @@ class Oracle:
 
 async def translate(client: Client, direction: tuple[str, str], text: Any = TEXT, **body: Any) -> Any:
     source, target = direction
-    response = await client.post("/translate", json={"text": text, "source": source, "target": target} | body)
-    assert response.status_code == 200, response.text
-    return response.json()
+    return await post(client, "/translate", text=text, source=source, target=target, **body)
 
 
 async def test_models_and_answers_have_the_languages_by_their_tags(serve: Serve, several: Path) -> None:

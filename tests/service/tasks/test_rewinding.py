@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from service.engine.beam_search import Hypothesis, Noted, Search
+from service.engine.beam_search import Hypothesis, Search, TokenScores
 from service.tasks.rewinding import is_better, joined, rewound
 
 EOS = 3
@@ -17,19 +17,25 @@ def hypothesis(*steps: tuple[int, float, float]) -> Hypothesis:
         [token for token, _, _ in steps],
         -0.5 * len(steps),
         "eos",
-        [Noted(-0.5, (first, second)) for _, first, second in steps],
+        [TokenScores(-0.5, (first, second)) for _, first, second in steps],
     )
 
 
 def search(**options: object) -> Search:
-    return Search(9, 4, once=ONCE, n_best=3, **options)  # type: ignore[arg-type]
+    return Search(9, 4, once_tokens=ONCE, n_best=3, **options)  # type: ignore[arg-type]
 
 
 def test_a_search_goes_on_where_a_missing_slot_was_nearest() -> None:
     lacks_both = hypothesis((5, 7.0, INF), (6, 2.5, 3.0), (7, INF, 2.0), (EOS, 4.0, 9.0))
     again = rewound(lacks_both, search())
     assert again is not None
-    assert (again.prefix, again.once, again.beam_size, again.n_best, again.finished) == ((5, 6, SECOND), ONCE, 4, 1, [])
+    assert (again.prefix, again.once_tokens, again.beam_size, again.n_best, again.finished) == (
+        (5, 6, SECOND),
+        ONCE,
+        4,
+        1,
+        [],
+    )
 
 
 def test_a_slot_that_is_there_is_not_looked_for() -> None:
@@ -45,11 +51,13 @@ def test_where_no_slot_was_near_there_is_nothing_to_go_back_to() -> None:
 
 def test_a_slot_is_not_written_where_no_token_may_follow() -> None:
     """It was, and the target had a token more than it may have."""
-    full = Hypothesis([5, 6], -1.0, "length", [Noted(-0.5, (4.0, INF)), Noted(-0.5, (1.0, INF))])
-    again = rewound(full, Search(2, once=ONCE))
+    full = Hypothesis([5, 6], -1.0, "length", [TokenScores(-0.5, (4.0, INF)), TokenScores(-0.5, (1.0, INF))])
+    again = rewound(full, Search(2, once_tokens=ONCE))
     assert again is not None
     assert again.prefix == (FIRST,)
-    assert rewound(Hypothesis([5], -0.5, "length", [Noted(-0.5, (1.0, 2.0))]), Search(1, once=ONCE)) is None
+    assert (
+        rewound(Hypothesis([5], -0.5, "length", [TokenScores(-0.5, (1.0, 2.0))]), Search(1, once_tokens=ONCE)) is None
+    )
 
 
 def test_what_is_joined_counts_the_whole_target() -> None:
@@ -60,13 +68,18 @@ def test_what_is_joined_counts_the_whole_target() -> None:
         [5, FIRST, 8, EOS],
         -0.3,
         "eos",
-        [Noted(0.0, (INF, INF))] * 2 + [Noted(-0.1, (INF, 1.0)), Noted(-0.2, (INF, 2.0))],
+        [TokenScores(0.0, (INF, INF))] * 2 + [TokenScores(-0.1, (INF, 1.0)), TokenScores(-0.2, (INF, 2.0))],
     )
     again.finished.append(later)
     found = joined(former, again)
     assert found.token_ids == [5, FIRST, 8, EOS]
     assert found.log_prob == pytest.approx(-0.5 + (-0.5 - 2.0) - 0.1 - 0.2)
-    assert [noted.shortfalls for noted in found.noted] == [(7.0, 4.0), (INF, 3.0), (INF, 1.0), (INF, 2.0)]
+    assert [token_scores.shortfalls for token_scores in found.token_scores] == [
+        (7.0, 4.0),
+        (INF, 3.0),
+        (INF, 1.0),
+        (INF, 2.0),
+    ]
     assert rewound(found, search()).prefix == (5, FIRST, SECOND)  # type: ignore[union-attr]
 
 

@@ -4,87 +4,87 @@ import os
 
 import pytest
 
-from service.workers.budget import GROWTH, Budget
+from service.workers.budget import MEMORY_FACTOR, Budget
 
 
 @pytest.fixture
 def budget() -> Budget:
-    """Of 100 bytes for six models of 27 in two loops: a, c and e in the first one, b, d and f in the second one."""
+    """100 bytes for six models of 27 bytes: a, c and e belong to the first worker, b, d and f to the second."""
     return Budget(100, 2, dict.fromkeys("abcdef", 10))
 
 
-def load(budget: Budget, loop: int, *models: str, measured: int = 30) -> None:
-    """Used in this order."""
+def load(budget: Budget, worker: int, *models: str, measured: int = 30) -> None:
+    """Load models and use them, in this order."""
     for model in models:
         assert budget.reserve(model)
         budget.end_loading(model, measured)
-        budget.grow(loop, None)
-        budget.use(model)
+        budget.set_growth(worker, None)
+        budget.note_use(model)
 
 
-def test_each_model_has_one_loop(budget: Budget) -> None:
-    assert [budget.models(loop) for loop in (0, 1)] == [["a", "c", "e"], ["b", "d", "f"]]
+def test_each_model_has_one_worker(budget: Budget) -> None:
+    assert [budget.models(worker) for worker in (0, 1)] == [["a", "c", "e"], ["b", "d", "f"]]
 
 
 def test_where_there_is_no_room_those_are_asked_that_were_not_used_for_the_longest_time(budget: Budget) -> None:
     load(budget, 1, "b", "d")
     load(budget, 0, "a")
-    budget.use("b")
+    budget.note_use("b")
     assert not budget.reserve("c")
-    assert [budget.asked(loop) for loop in (0, 1)] == [[], ["d"]]
+    assert [budget.models_to_unload(worker) for worker in (0, 1)] == [[], ["d"]]
     assert not budget.reserve("c"), "it is not unloaded yet, and no other one is asked"
-    assert [budget.asked(loop) for loop in (0, 1)] == [[], ["d"]]
-    budget.unload("d")
-    budget.grow(1, None)
+    assert [budget.models_to_unload(worker) for worker in (0, 1)] == [[], ["d"]]
+    budget.end_unloading("d")
+    budget.set_growth(1, None)
     assert budget.reserve("c")
 
 
 def test_one_that_has_requests_is_kept_and_the_next_one_is_asked(budget: Budget) -> None:
     load(budget, 0, "a", "c", "e")
     assert not budget.reserve("b")
-    assert budget.asked(0) == ["a"]
+    assert budget.models_to_unload(0) == ["a"]
     budget.keep("a")
     assert not budget.reserve("b")
-    assert budget.asked(0) == ["c"]
+    assert budget.models_to_unload(0) == ["c"]
 
 
-def test_the_bell_of_a_loop_rings_when_its_models_are_asked(budget: Budget) -> None:
+def test_a_worker_is_woken_when_it_is_asked_to_unload(budget: Budget) -> None:
     load(budget, 0, "a", "c", "e")
     with pytest.raises(BlockingIOError):
-        os.read(budget.bell(0), 1)
+        os.read(budget.wakeup_fd(0), 1)
     budget.reserve("b")
-    assert os.read(budget.bell(0), 1)
+    assert os.read(budget.wakeup_fd(0), 1)
     with pytest.raises(BlockingIOError):
-        os.read(budget.bell(1), 1)
+        os.read(budget.wakeup_fd(1), 1)
 
 
 def test_what_is_being_loaded_counts_before_it_is_there(budget: Budget) -> None:
     assert [budget.reserve(model) for model in "abcd"] == [True, True, True, False]
 
 
-def test_a_loop_that_has_grown_beyond_the_budget_has_models_unloaded(budget: Budget) -> None:
+def test_a_worker_that_has_grown_beyond_the_budget_has_models_unloaded(budget: Budget) -> None:
     load(budget, 0, "a", "c")
-    budget.grow(0, 125)
-    assert budget.asked(0) == ["a"]
+    budget.set_growth(0, 125)
+    assert budget.models_to_unload(0) == ["a"]
 
 
 def test_any_model_may_be_loaded_while_no_other_one_is(budget: Budget) -> None:
-    budget.grow(0, 1000)
+    budget.set_growth(0, 1000)
     assert budget.reserve("b")
     assert not budget.reserve("d")
 
 
 def test_a_model_counts_as_measured_but_as_its_files_at_least(budget: Budget) -> None:
-    assert budget.size("a") == int(GROWTH * 10)
+    assert budget.size("a") == int(MEMORY_FACTOR * 10)
     for measured, size in ((40, 40), (3, 10)):
         load(budget, 0, "a", measured=measured)
         assert budget.size("a") == size
-        budget.unload("a")
+        budget.end_unloading("a")
 
 
 def test_a_new_process_has_loaded_nothing(budget: Budget) -> None:
     load(budget, 0, "a", "c", "e")
     assert not budget.reserve("b")
-    budget.begin(0)
-    assert budget.asked(0) == []
+    budget.reset(0)
+    assert budget.models_to_unload(0) == []
     assert all(budget.reserve(model) for model in "bdf")

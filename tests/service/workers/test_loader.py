@@ -1,7 +1,7 @@
-"""What loads models, and replaces loops that die or hang."""
+"""The loader: it loads models, and replaces workers that die or hang."""
 
-import asyncio
 import contextlib
+import errno
 import os
 import resource
 import shutil
@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from service.base.artifact import Artifact, sum_of
-from service.base.errors import Broken, LoopEnded, StartRefused
+from service.base.errors import Broken, StartRefused, WorkerEnded
 from service.base.log import Log
-from service.workers.remote_loader import MOST_PATH_BYTES, RemoteLoader, new_directory
-from tests.service.engine.loops import (
+from service.workers.remote_loader import MAX_SOCKET_PATH_BYTES, RemoteLoader, make_run_directory
+from tests.service.fakes import PATIENCE_S
+from tests.service.tiny_artifacts import EOS, TinyTranslator
+from tests.service.workers.worker_services import (
     FATAL,
     DiesOf,
     Service,
@@ -29,8 +31,6 @@ from tests.service.engine.loops import (
     unready_reason,
     until,
 )
-from tests.service.fakes import PATIENCE_S
-from tests.service.tiny_artifacts import EOS, TinyTranslator
 
 pytestmark = pytest.mark.anyio
 
@@ -38,18 +38,18 @@ GREEDY, BEAM = "tiny/greedy", "tiny/beam"
 
 
 async def serves(service: Service, translator: TinyTranslator) -> None:
-    await until(lambda: unready_reason(service.loop) is None)
-    [output] = (await answered(service.loop.submit(GREEDY, [sequence(5, 6)], soon()))).outputs
+    await until(lambda: unready_reason(service.worker) is None)
+    [output] = (await answered(service.worker.submit(GREEDY, [sequence(5, 6)], soon()))).outputs
     assert output.best()[0].token_ids == translator.translate([5, 6, EOS], 9)[0]
 
 
 async def dies(service: Service) -> None:
-    with pytest.raises(LoopEnded, match="tiny/greedy"):
-        await answered(service.loop.submit(GREEDY, [sequence(FATAL)], soon()))
+    with pytest.raises(WorkerEnded, match="tiny/greedy"):
+        await answered(service.worker.submit(GREEDY, [sequence(FATAL)], soon()))
 
 
 @pytest.mark.parametrize("dies_of", ["its loop", "an answer that nobody can read", "an answer that cannot be sent"])
-async def test_what_died_in_a_loop_is_replaced_and_the_next_request_served(
+async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, dies_of: DiesOf
 ) -> None:
     service = await make_service(translator_artifact, dies_of=dies_of).start()
@@ -59,37 +59,37 @@ async def test_what_died_in_a_loop_is_replaced_and_the_next_request_served(
     await service.stop()
 
 
-async def test_a_model_for_which_two_processes_died_is_taken_out_of_every_loop_and_the_others_go_on(
+async def test_a_model_for_which_two_processes_died_is_disabled_in_every_worker_and_the_others_go_on(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
-    service = await make_service(translator_artifact, n_loops=2, dies_of="itself").start()
+    service = await make_service(translator_artifact, n_workers=2, dies_of="itself").start()
     await serves(service, tiny_translator)
     await dies(service)
     await serves(service, tiny_translator)
     await dies(service)
-    reason = "it is taken out: two processes have died while they computed for it"
-    await until(lambda: [unready_reason(loop) for loop in service.loops] == [reason] * 2)
-    for loop in service.loops:
-        with pytest.raises(Broken, match=r"tiny/beam .*taken out"):
-            loop.submit(BEAM, [sequence(5, beam_size=2)], soon())
+    reason = "it is disabled: two processes have died while they computed for it"
+    await until(lambda: [unready_reason(worker) for worker in service.workers] == [reason] * 2)
+    for worker in service.workers:
+        with pytest.raises(Broken, match=r"tiny/beam .*disabled"):
+            worker.submit(BEAM, [sequence(5, beam_size=2)], soon())
     assert len(children(service.loader._process.pid)) == 2
     await service.stop()
 
 
-async def test_a_loop_that_dies_before_it_has_served_is_replaced_until_its_model_is_taken_out(
+async def test_a_worker_that_dies_before_it_has_served_is_replaced_until_its_model_is_disabled(
     translator_artifact: Artifact,
 ) -> None:
     service = make_service(translator_artifact, dies_of="its warm-up")
-    service.loop.start()
-    await until(lambda: (unready_reason(service.loop) or "").startswith("it is taken out"))
+    service.worker.start()
+    await until(lambda: (unready_reason(service.worker) or "").startswith("it is disabled"))
     await service.stop()
 
 
 async def test_a_process_that_hangs_is_replaced(translator_artifact: Artifact, tiny_translator: TinyTranslator) -> None:
-    service = await make_service(translator_artifact, LOOK_S=0.2, HUNG_S=0.6).start()
+    service = await make_service(translator_artifact, CHECK_INTERVAL_S=0.2, HUNG_S=0.6).start()
     pause(service.process_id())
-    with pytest.raises(LoopEnded):
-        await answered(service.loop.submit(GREEDY, [sequence(5, 6)], soon()))
+    with pytest.raises(WorkerEnded):
+        await answered(service.worker.submit(GREEDY, [sequence(5, 6)], soon()))
     await serves(service, tiny_translator)
     await service.stop()
 
@@ -99,29 +99,29 @@ async def test_a_loader_that_dies_is_begun_anew(
 ) -> None:
     service = await make_service(translator_artifact).start()
     pause(service.process_id())
-    waiting = service.loop.submit(GREEDY, [sequence(5, 6)], soon())
+    waiting = service.worker.submit(GREEDY, [sequence(5, 6)], soon())
     loop_process = service.process_id()
     os.kill(service.loader._process.pid, signal.SIGKILL)
     os.kill(loop_process, signal.SIGCONT)
     with contextlib.suppress(Broken):
         await answered(waiting)
-    await until(lambda: unready_reason(service.loop) == "starting")
+    await until(lambda: unready_reason(service.worker) == "starting")
     await serves(service, tiny_translator)
     await service.stop()
 
 
-async def test_a_loop_that_hangs_ends_with_its_loader_and_others_take_its_requests(
+async def test_a_worker_that_hangs_ends_with_its_loader_and_others_take_its_requests(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
-    """It held the place where the next loop was to listen, and outlived the service."""
-    service = await make_service(translator_artifact, n_loops=2).start()
+    """Such a worker kept the path where its replacement was to listen, and outlived the service."""
+    service = await make_service(translator_artifact, n_workers=2).start()
     hanging = service.process_id()
     assert n_listeners(hanging) == 1
     pause(hanging)
     os.kill(service.loader._process.pid, signal.SIGKILL)
     await until(lambda: has_ended(hanging))
     for _ in range(2):
-        await until(lambda: all(unready_reason(loop) is None for loop in service.loops))
+        await until(lambda: all(unready_reason(worker) is None for worker in service.workers))
         await serves(service, tiny_translator)
     hanging = service.process_id()
     pause(hanging)
@@ -130,7 +130,7 @@ async def test_a_loop_that_hangs_ends_with_its_loader_and_others_take_its_reques
 
 
 def n_listeners(process_id: int) -> int:
-    """Unix sockets with a path that the process has open."""
+    """Return the number of Unix sockets with a path that the process has open."""
     mine = {os.readlink(file) for file in Path(f"/proc/{process_id}/fd").iterdir() if file.exists()}
     lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
     listening = "00010000"
@@ -147,7 +147,7 @@ def has_ended(process_id: int) -> bool:
 async def test_a_loader_that_fails_and_says_so_is_begun_anew(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
-    patches: dict[str, Any] = {"FIRST_PAUSE_S": "no number"}  # which it notices when a loop dies that never served
+    patches: dict[str, Any] = {"MIN_PAUSE_S": "no number"}  # which it notices when a worker dies that never served
     service = await make_service(translator_artifact, **patches).start()
     former = service.loader._process.pid
     os.kill(service.process_id(), signal.SIGKILL)
@@ -156,19 +156,20 @@ async def test_a_loader_that_fails_and_says_so_is_begun_anew(
     await service.stop()
 
 
-async def test_a_loop_is_begun_as_soon_as_the_system_has_room_for_it(
-    translator_artifact: Artifact, tiny_translator: TinyTranslator
+async def test_a_worker_is_begun_as_soon_as_the_system_has_room_for_it(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    service = await make_service(translator_artifact, n_loops=2, dies_of="its loop", FIRST_PAUSE_S=0.02).start()
+    service = await make_service(translator_artifact, n_workers=2, dies_of="its loop", MIN_PAUSE_S=0.02).start()
     loader = service.loader._process.pid
     soft, hard = resource.prlimit(loader, resource.RLIMIT_NOFILE)
     resource.prlimit(loader, resource.RLIMIT_NOFILE, (3, hard))
     await serves(service, tiny_translator)
     await dies(service)
-    [output] = (await answered(service.loops[1].submit(GREEDY, [sequence(5, 6)], soon()))).outputs
+    [output] = (await answered(service.workers[1].submit(GREEDY, [sequence(5, 6)], soon()))).outputs
     assert output.best()[0].token_ids == tiny_translator.translate([5, 6, EOS], 9)[0]
-    await asyncio.sleep(0.2)
-    assert unready_reason(service.loop) == "starting"
+    for _ in range(3):
+        await until(lambda: os.strerror(errno.EMFILE) in capfd.readouterr().err)
+    assert unready_reason(service.worker) == "starting"
     resource.prlimit(loader, resource.RLIMIT_NOFILE, (soft, hard))
     await serves(service, tiny_translator)
     assert service.loader._process.pid == loader
@@ -186,23 +187,23 @@ def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Ar
         make_service(Artifact(broken, manifest.model_copy(update={"files": files})))
 
 
-async def test_a_slow_model_has_a_loop_of_its_own(translator_artifact: Artifact) -> None:
+async def test_a_slow_model_has_a_worker_of_its_own(translator_artifact: Artifact) -> None:
     service = make_service(translator_artifact, models=("tiny", "slow"))
-    assert len(service.loops) == 2
-    for loop in service.loops:
-        loop.start()
-    shared, own = service.loops
+    assert len(service.workers) == 2
+    for worker in service.workers:
+        worker.start()
+    shared, own = service.workers
     await until(lambda: unready_reason(shared) is None and unready_reason(own, "slow/greedy") is None)
     assert (unready_reason(shared, "slow/greedy"), unready_reason(own)) == ("starting", "starting")
     await answered(own.submit("slow/greedy", [sequence(5, 6)], soon()))
     await service.stop()
 
 
-async def test_without_another_model_it_has_the_only_loop(translator_artifact: Artifact, tmp_path: Path) -> None:
+async def test_without_another_model_it_has_the_only_worker(translator_artifact: Artifact, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    service = make_service(translator_artifact, n_loops=2, models=("slow",), journal=journal)
+    service = make_service(translator_artifact, n_workers=2, models=("slow",), journal=journal)
     assert journal.read_text().split() == ["+slow", "-slow", "trim", "+slow", "trim"]
-    (own,) = service.loops
+    (own,) = service.workers
     own.start()
     await until(lambda: unready_reason(own, "slow/greedy") is None)
     await answered(own.submit("slow/greedy", [sequence(5, 6)], soon()))
@@ -225,17 +226,17 @@ def test_without_a_folder_for_its_sockets_nothing_starts(tmp_path: Path) -> None
 def test_a_folder_whose_path_is_too_long_for_sockets_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = tmp_path / ("x" * MOST_PATH_BYTES)
+    long = tmp_path / ("x" * MAX_SOCKET_PATH_BYTES)
     long.mkdir()
-    limit = rf"xxx \(ATTEND_RUN_DIRECTORY\) has \d+ bytes; .* {MOST_PATH_BYTES}"
+    limit = rf"xxx \(ATTEND_RUN_DIRECTORY\) has \d+ bytes; .* {MAX_SOCKET_PATH_BYTES}"
     with pytest.raises(StartRefused, match=limit):
-        new_directory(long)
+        make_run_directory(long)
     assert list(long.iterdir()) == []
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as bound:
         with pytest.raises(OSError, match="too long"):
-            bound.bind("y" * (MOST_PATH_BYTES + 1))
-        bound.bind("y" * MOST_PATH_BYTES)
+            bound.bind("y" * (MAX_SOCKET_PATH_BYTES + 1))
+        bound.bind("y" * MAX_SOCKET_PATH_BYTES)
 
 
 def test_a_loader_whose_server_was_killed_leaves_no_folder(tmp_path: Path) -> None:

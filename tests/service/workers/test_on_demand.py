@@ -12,56 +12,56 @@ from pathlib import Path
 import pytest
 
 from service.base.artifact import Artifact
-from service.base.errors import Broken, DeadlinePassed, LoopEnded, StartRefused
+from service.base.errors import Broken, DeadlinePassed, StartRefused, WorkerEnded
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.workers.budget import GROWTH
+from service.workers.budget import MEMORY_FACTOR
 from service.workers.pool import Pool
-from service.workers.remote_worker import RemoteLoop
-from tests.service.engine.loops import Service, answered, make_service, sequence, soon, until
+from service.workers.remote_worker import RemoteWorker
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
+from tests.service.workers.worker_services import Service, answered, make_service, sequence, soon, until
 
 pytestmark = pytest.mark.anyio
 
 TEN = [f"tiny-{number}" for number in range(10)]
-THREE = 3.5 * GROWTH
+THREE = 3.5 * MEMORY_FACTOR
 
 
 def size(artifact: Artifact) -> int:
-    """Of the files that are read to load it."""
+    """Return the size of the files that are read to load the model."""
     files = artifact.manifest.files
     return sum(file.bytes for name, file in files.items() if name != "tokenizer.json")
 
 
-async def start(artifact: Artifact, n_loops: int = 1, of_its_size: float = THREE, **options: object) -> Service:
-    options = {"models": TEN, "MEASURES": False} | options
+async def start(artifact: Artifact, n_workers: int = 1, of_its_size: float = THREE, **options: object) -> Service:
+    options = {"models": TEN, "MEASURES_MEMORY": False} | options
     memory = int(of_its_size * size(artifact))
-    service: Service = make_service(artifact, n_loops, model_memory=memory, **options)  # type: ignore[arg-type]
-    for loop in service.loops:
-        loop.start()
+    service: Service = make_service(artifact, n_workers, model_memory=memory, **options)  # type: ignore[arg-type]
+    for worker in service.workers:
+        worker.start()
     await until(lambda: all(reason(service, model) is None for model in options["models"]))  # type: ignore[attr-defined]
     return service
 
 
 def reason(service: Service, model: str) -> str | None:
-    states = [state for loop in service.loops if (state := loop.state(f"{model}/greedy")) is not None]
+    states = [state for worker in service.workers if (state := worker.state(f"{model}/greedy")) is not None]
     return states[0].unready_reason if states else "starting"
 
 
-def pool(loops: list[RemoteLoop], model: str) -> Pool[Search]:
-    return Pool(f"{model}/greedy", loops, TaskMetrics(Metrics(), "translation"))
+def pool(workers: list[RemoteWorker], model: str) -> Pool[Search]:
+    return Pool(f"{model}/greedy", workers, TaskMetrics(Metrics(), "translation"))
 
 
 async def ask(service: Service, model: str, *words: int, timeout_s: float = PATIENCE_S) -> list[int]:
     request: list[Sequence[Search]] = [sequence(*words)]
-    await pool(service.loops, model).run(request, time.monotonic() + timeout_s)
+    await pool(service.workers, model).run(request, time.monotonic() + timeout_s)
     return request[0].output.best()[0].token_ids
 
 
 def is_loaded(service: Service, model: str) -> bool:
-    return any(state.slots > 0 for loop in service.loops if (state := loop.state(f"{model}/greedy")))
+    return any(state.max_rows > 0 for worker in service.workers if (state := worker.state(f"{model}/greedy")))
 
 
 def most_at_once(journal: Path) -> int:
@@ -74,15 +74,15 @@ def most_at_once(journal: Path) -> int:
     return most
 
 
-@pytest.mark.parametrize("n_loops", [1, 3])
+@pytest.mark.parametrize("n_workers", [1, 3])
 async def test_in_any_order_all_are_answered_and_never_more_are_loaded_than_the_budget_holds(
-    translator_artifact: Artifact, tiny_translator: TinyTranslator, tmp_path: Path, n_loops: int
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, tmp_path: Path, n_workers: int
 ) -> None:
     journal = tmp_path / "journal"
-    service = await start(translator_artifact, n_loops, journal=journal)
+    service = await start(translator_artifact, n_workers, journal=journal)
     assert not journal.exists(), "nothing is loaded at start"
     asked = [(model, [5, word]) for model in TEN for word in (6, 7, 8)]
-    random.Random(n_loops).shuffle(asked)
+    random.Random(n_workers).shuffle(asked)
     for crowd in (asked[:4], asked[4:]):
         answers = await asyncio.gather(*(ask(service, model, *words) for model, words in crowd))
         assert answers == [tiny_translator.translate([*words, EOS], 9)[0] for _, words in crowd]
@@ -108,15 +108,15 @@ async def test_while_one_is_loaded_others_go_on_and_deadlines_and_cancellations_
     gate = tmp_path / "gate"
     service = await start(translator_artifact, gates={"tiny-1": gate})
     await ask(service, "tiny-0", 5)
-    staying, leaving = (service.loop.submit("tiny-1/greedy", [sequence(6)], soon()) for _ in range(2))
+    staying, leaving = (service.worker.submit("tiny-1/greedy", [sequence(6)], soon()) for _ in range(2))
     assert await ask(service, "tiny-0", 7) == tiny_translator.translate([7, EOS], 9)[0]
     with pytest.raises(DeadlinePassed, match=r"0\.\d s in tiny-1/greedy"):
-        await answered(service.loop.submit("tiny-1/greedy", [sequence(5)], time.monotonic() + 0.02))
+        await answered(service.worker.submit("tiny-1/greedy", [sequence(5)], time.monotonic() + 0.02))
     assert leaving.cancel()
     assert not staying.done()
     gate.touch()
     assert (await answered(staying)).outputs[0].best()[0].token_ids == tiny_translator.translate([6, EOS], 9)[0]
-    assert service.loop.load == 0
+    assert service.worker.load == 0
     await service.stop()
 
 
@@ -143,22 +143,22 @@ async def test_a_model_that_cannot_be_loaded_is_refused_for_a_while_and_then_tri
         await service.stop()
 
 
-async def test_a_model_of_which_loops_die_while_they_load_it_is_taken_out_and_their_others_go_on(
+async def test_a_model_of_which_workers_die_while_they_load_it_is_disabled_and_their_others_go_on(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
     service = await start(translator_artifact, models=["tiny", "tiny-1"], dies_of="its loading")
     for _ in range(2):
         await ask(service, "tiny-1", 5)
-        with pytest.raises(LoopEnded):
+        with pytest.raises(WorkerEnded):
             await ask(service, "tiny", 5)
         await until(lambda: reason(service, "tiny-1") is None)
-    await until(lambda: (reason(service, "tiny") or "").startswith("it is taken out: two processes have died"))
+    await until(lambda: (reason(service, "tiny") or "").startswith("it is disabled: two processes have died"))
     assert await ask(service, "tiny-1", 5) == tiny_translator.translate([5, EOS], 9)[0]
     await service.stop()
 
 
-async def test_what_a_loop_held_when_it_died_is_free(translator_artifact: Artifact, tmp_path: Path) -> None:
-    service = await start(translator_artifact, n_loops=2, of_its_size=1.5 * GROWTH, models=TEN[:2])
+async def test_what_a_worker_held_when_it_died_is_free(translator_artifact: Artifact, tmp_path: Path) -> None:
+    service = await start(translator_artifact, n_workers=2, of_its_size=1.5 * MEMORY_FACTOR, models=TEN[:2])
     await ask(service, "tiny-0", 5)
     os.kill(service.process_id(0), signal.SIGKILL)
     await ask(service, "tiny-1", 5)
@@ -168,25 +168,25 @@ async def test_what_a_loop_held_when_it_died_is_free(translator_artifact: Artifa
 async def test_two_servers_get_their_own_answers(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
-    service = await start(translator_artifact, n_loops=2)
+    service = await start(translator_artifact, n_workers=2)
     other = service.connections()
-    for loop in other:
-        loop.start()
-    await until(lambda: any(loop.state("tiny-9/greedy") for loop in other))
+    for worker in other:
+        worker.start()
+    await until(lambda: any(worker.state("tiny-9/greedy") for worker in other))
     first, second = [[sequence(5, 6)] for _ in TEN], [[sequence(5, 7)] for _ in TEN]
     await asyncio.gather(
-        *(pool(service.loops, model).run(request, soon()) for model, request in zip(TEN, first, strict=True)),
+        *(pool(service.workers, model).run(request, soon()) for model, request in zip(TEN, first, strict=True)),
         *(pool(other, model).run(request, soon()) for model, request in zip(TEN, second, strict=True)),
     )
     for requests, word in ((first, 6), (second, 7)):
         expected = tiny_translator.translate([5, word, EOS], 9)[0]
         assert [request[0].output.best()[0].token_ids for request in requests] == [expected] * 10
-    for loop in other:
-        await asyncio.to_thread(loop.stop, 0)
+    for worker in other:
+        await asyncio.to_thread(worker.stop, 0)
     await service.stop()
 
 
 def test_a_model_that_needs_more_than_the_budget_refuses_the_start(translator_artifact: Artifact) -> None:
-    memory = int(size(translator_artifact) * GROWTH) - 1
+    memory = int(size(translator_artifact) * MEMORY_FACTOR) - 1
     with pytest.raises(StartRefused, match=r"tiny needs about 0 MB; ATTEND_MODEL_MEMORY is 0 MB"):
         make_service(translator_artifact, model_memory=memory)

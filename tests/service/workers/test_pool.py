@@ -9,24 +9,24 @@ import pytest
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, TooManyTexts
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import Sequence
-from service.workers.admission import Admission
-from service.workers.pool import PLENTY, Pool
+from service.workers.pool import BUSY_WORK, Pool, admission_of
 from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 
 class Bench:
-    """A pool of engines that share a clock, and what drives each."""
+    """A pool of engines that share a clock, and the harness of each."""
 
     def __init__(self, n_engines: int = 2, max_waiting: int = 1000) -> None:
         first = Harness(max_waiting=max_waiting)
         others = [Harness(max_waiting=max_waiting, clock=first.clock) for _ in range(n_engines - 1)]
         self.harnesses = [first, *others]
         self.metrics = Metrics()
-        self.loops = [harness.loop for harness in self.harnesses]
+        self.workers = [harness.loop for harness in self.harnesses]
         self.pool: Pool[Tally] = Pool(
-            NAME, self.loops, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting, clock=first.clock
+            NAME, self.workers, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting, clock=first.clock
         )
 
     def start(self) -> "Bench":
@@ -44,7 +44,7 @@ class Bench:
 
     @property
     def unanswered(self) -> dict[str, float]:
-        """What is counted of requests that got no answer, by its reason."""
+        """The counts of requests that got no answer, by reason."""
         counters = [self.metrics.cancelled, self.metrics.rejected]
         samples = [sample for counter in counters for metric in counter.collect() for sample in metric.samples]
         return {s.labels["reason"]: s.value for s in samples if s.name.endswith("_total") and s.value}
@@ -67,11 +67,11 @@ class Bench:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left of any request."""
+        """Whether no request has any work left."""
         return all(harness.is_idle for harness in self.harnesses)
 
     async def settle(self) -> None:
-        """Let each worker take its next step, which drops what nobody waits for."""
+        """Let each loop make its next step, in which it drops cancelled requests."""
         for harness in self.harnesses:
             await asyncio.wrap_future(harness.submit(1))
 
@@ -116,7 +116,7 @@ async def test_each_sequence_goes_to_the_engine_that_has_least_to_do(bench: Benc
 
 async def test_each_engine_gets_its_shortest_sequences_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     submitted: list[list[int]] = []
-    for loop in bench.loops:
+    for loop in bench.workers:
         submit = loop.submit
 
         def recorded(name: str, part: list[Sequence[Tally]], deadline: float, submit: Any = submit) -> Any:
@@ -133,7 +133,7 @@ async def test_each_engine_gets_its_shortest_sequences_first(bench: Bench, monke
 async def test_a_request_of_one_spares_the_last_engine_while_another_has_less_than_plenty_to_do(bench: Bench) -> None:
     bench.hold()
     tasks = []
-    for tokens, loads in ((PLENTY - 1, [PLENTY - 1, 0]), (5, [PLENTY + 4, 0]), (6, [PLENTY + 4, 6])):
+    for tokens, loads in ((BUSY_WORK - 1, [BUSY_WORK - 1, 0]), (5, [BUSY_WORK + 4, 0]), (6, [BUSY_WORK + 4, 6])):
         tasks.append(bench.run(1, tokens=tokens))
         await asyncio.sleep(0)
         assert bench.loads == loads
@@ -155,7 +155,7 @@ async def test_no_request_of_one_is_refused_while_the_last_engine_has_nothing_to
 async def test_a_wide_search_weighs_as_much_as_its_rows(bench: Bench) -> None:
     bench.hold()
     wide, *narrow = sequences(1, 1, 1, 1)
-    wide.slots = 3
+    wide.n_rows = 3
     task = asyncio.ensure_future(bench.pool.run([wide, *narrow], bench.pool.clock() + 60))
     await asyncio.sleep(0)
     assert bench.loads == [9, 9]
@@ -191,9 +191,7 @@ async def test_a_part_that_is_refused_takes_back_those_that_were_accepted() -> N
     with pytest.raises(QueueFull):
         await refused
     await asyncio.gather(*map(asyncio.wrap_future, [*running, waiting]))
-    async with asyncio.timeout(PATIENCE_S):  # its queue has no place for one that would settle it
-        while not bench.idle:
-            await asyncio.sleep(0.01)
+    await until(lambda: bench.idle)  # its queue has no place for one that would settle it
     assert bench.unanswered == {"queue_full": 1}
     bench.stop()
 
@@ -252,7 +250,7 @@ async def test_a_draining_pool_answers_what_was_accepted_and_refuses_the_rest(be
 async def test_more_work_for_an_accepted_request_waits_in_a_full_queue_of_a_pool_that_drains() -> None:
     bench = Bench(n_engines=1, max_waiting=1).start()
     deadline = bench.pool.clock() + 60
-    with Admission(TaskMetrics(bench.metrics, "fake")) as admission:
+    with admission_of(TaskMetrics(bench.metrics, "fake")) as admission:
         await bench.pool.run(sequences(1), deadline, admission)
         bench.hold()
         running = bench.run(1)
@@ -274,7 +272,7 @@ async def test_a_request_in_parts_is_counted_once(bench: Bench, reason: str) -> 
     bench.hold()
 
     async def in_parts() -> None:
-        with Admission(TaskMetrics(bench.metrics, "fake")) as admission:
+        with admission_of(TaskMetrics(bench.metrics, "fake")) as admission:
             parts = [bench.pool.run(sequences(1000, 1000), bench.pool.clock() + 60, admission) for _ in range(5)]
             tasks = [asyncio.ensure_future(part) for part in parts]
             try:
@@ -318,7 +316,7 @@ def test_a_pool_is_starting_until_all_its_engines_have_been_tried() -> None:
     slow = bench.harnesses[1].computation
     slow.hold()
     bench.harnesses[0].start()
-    bench.loops[1].start()
+    bench.workers[1].start()
     assert bench.pool.unready_reason() == "starting"
     slow.release()
     bench.harnesses[1].await_ready()
@@ -328,7 +326,7 @@ def test_a_pool_is_starting_until_all_its_engines_have_been_tried() -> None:
 
 async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(bench: Bench) -> None:
     pool: Pool[Tally] = Pool(
-        NAME, bench.loops, TaskMetrics(bench.metrics, "fake"), max_sequences=3, clock=bench.pool.clock
+        NAME, bench.workers, TaskMetrics(bench.metrics, "fake"), max_sequences=3, clock=bench.pool.clock
     )
     with pytest.raises(TooManyTexts, match=r"4 .* 3$"):
         await pool.run(sequences(1, 1, 1, 1), pool.clock() + 60)

@@ -2,7 +2,7 @@ import pytest
 
 from service.base.settings import Settings
 from service.workers import processes
-from service.workers.processes import n_loops, n_servers
+from service.workers.processes import n_servers, n_workers
 
 
 @pytest.mark.parametrize(
@@ -22,15 +22,15 @@ from service.workers.processes import n_loops, n_servers
         (16, {"loops": 0}, 1),
     ],
 )
-def test_servers_take_cores_that_loops_leave_free(
+def test_servers_take_cores_that_workers_leave_free(
     monkeypatch: pytest.MonkeyPatch, cores: int, settings: dict[str, object], expected: int
 ) -> None:
     monkeypatch.setattr(processes, "usable_cores", lambda: cores)
     assert n_servers(Settings(**settings)) == expected  # type: ignore[arg-type]
 
 
-def test_loops_are_few_and_one_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_are_few_and_one_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "usable_cores", lambda: 16)
-    assert [n_loops(Settings(), provider) for provider in ("cpu", "cuda")] == [4, 1]
-    assert n_loops(Settings(threads=2), "cpu") == 2
-    assert n_loops(Settings(loops=3), "cuda") == 3
+    assert [n_workers(Settings(), provider) for provider in ("cpu", "cuda")] == [4, 1]
+    assert n_workers(Settings(threads=2), "cpu") == 2
+    assert n_workers(Settings(loops=3), "cuda") == 3

@@ -1,4 +1,4 @@
-"""Messages between processes: found whatever the pieces in which a socket gives them."""
+"""Messages between processes are found in whatever pieces a socket receives them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Loops in processes of their own, whole and fragile ones."""
+"""Worker processes for tests, some of which are made to die."""
 
 import asyncio
 import os
@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import Any, Literal, cast
 from pydantic import ByteSize
 
 from service.base.artifact import Artifact
-from service.base.contract import Answer, Passed
+from service.base.contract import Answer, ForwardPass
 from service.base.log import Log
 from service.base.metrics import Metrics
 from service.base.settings import Settings
@@ -27,14 +26,15 @@ from service.models.loading import ArtifactSource
 from service.workers import loader_process, on_demand
 from service.workers.on_demand import Engines
 from service.workers.remote_loader import RemoteLoader
-from service.workers.remote_worker import RemoteLoop
+from service.workers.remote_worker import RemoteWorker
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS
+from tests.waiting import until, wait_until
 
 SLOTS, MAX_WAITING = 8, 3
 
 FATAL = 13
-"""Who reads this token dies."""
+"""A process that reads this token dies."""
 
 DiesOf = Literal[
     "its loop",
@@ -53,16 +53,16 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class FragileSource(ArtifactSource):
-    """Models in which something dies, and a loader that waits for less."""
+    """A source of models in which something dies, and whose loader has shorter timeouts."""
 
     dies_of: DiesOf | None = None
     patches: dict[str, float] = field(default_factory=dict)
-    """Of loader_process and on_demand."""
+    """Constants of loader_process and on_demand to replace."""
     journal: Path = Path(os.devnull)
-    """Has a line "+MODEL" for each model that was loaded, "-MODEL" for each that is gone from memory; and "trim" where
+    """A file with a line "+MODEL" for each model that was loaded, "-MODEL" for each that was freed; and "trim" when
     memory is returned, unless models are loaded on demand."""
     gates: dict[str, Path] = field(default_factory=dict)
-    """These models are loaded when these files are there."""
+    """A model is not loaded before its file exists."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -72,8 +72,7 @@ class FragileSource(ArtifactSource):
     def load(self, model: str, alone: bool) -> Engines:
         if self.dies_of == "its loading" and model == "tiny":
             os._exit(1)
-        while model in self.gates and not self.gates[model].exists():
-            time.sleep(0.001)
+        wait_until(lambda: model not in self.gates or self.gates[model].exists())
         note(self.journal, f"+{model}")
         loaded = super().load(model, alone)
         weakref.finalize(loaded[f"{model}/greedy"], note, self.journal, f"-{model}")
@@ -100,7 +99,7 @@ class FragileSource(ArtifactSource):
             parent, warm_up = os.getpid(), computation.warm_up
             computation.warm_up = lambda: warm_up() if os.getpid() == parent else die()
         if model == "slow":
-            cast(Any, loaded["slow/greedy"]).probe = lambda: Passed("probe", seconds=60.0)
+            cast(Any, loaded["slow/greedy"]).probe = lambda: ForwardPass("probe", seconds=60.0)
         return loaded
 
     def trim(self) -> None:
@@ -116,42 +115,42 @@ def note(journal: Path, line: str) -> None:
 
 @dataclass
 class Service:
-    """A loader and what a server has of it."""
+    """A loader, and a server's connections to its workers."""
 
     loader: RemoteLoader
     metrics: Metrics = field(default_factory=Metrics)
-    loops: list[RemoteLoop] = field(init=False)
+    workers: list[RemoteWorker] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.loops = self.connections()
+        self.workers = self.connections()
 
-    def connections(self) -> list[RemoteLoop]:
-        """Those of another server."""
-        return [RemoteLoop(path, self.metrics.count) for path in self.loader.paths]
+    def connections(self) -> list[RemoteWorker]:
+        """Return the workers as another server sees them."""
+        return [RemoteWorker(path, self.metrics.count) for path in self.loader.paths]
 
     @property
-    def loop(self) -> RemoteLoop:
-        return self.loops[0]
+    def worker(self) -> RemoteWorker:
+        return self.workers[0]
 
     async def start(self) -> "Service":
-        for loop in self.loops:
-            loop.start()
-        await until(lambda: all(unready_reason(loop) is None for loop in self.loops))
+        for worker in self.workers:
+            worker.start()
+        await until(lambda: all(unready_reason(worker) is None for worker in self.workers))
         return self
 
     async def stop(self) -> None:
-        for loop in self.loops:
-            await asyncio.to_thread(loop.stop, 0)
+        for worker in self.workers:
+            await asyncio.to_thread(worker.stop, 0)
         await asyncio.to_thread(self.loader.end)
 
     def process_id(self, number: int = 0) -> int:
-        """Of a loop: the loader forks the first one first."""
+        """Return the process id of a worker: the loader forks them in order."""
         return children(self.loader._process.pid)[number]
 
 
 def make_service(
     artifact: Artifact,
-    n_loops: int = 1,
+    n_workers: int = 1,
     dies_of: DiesOf | None = None,
     models: SequenceOf[str] = ("tiny",),
     model_memory: int | None = None,
@@ -161,7 +160,7 @@ def make_service(
 ) -> Service:
     settings = Settings(
         provider="cpu",
-        loops=n_loops,
+        loops=n_workers,
         model_memory=ByteSize(model_memory) if model_memory else None,
         slots=SLOTS,
         max_waiting=MAX_WAITING,
@@ -170,7 +169,7 @@ def make_service(
     )
     artifacts = {name: artifact_named(artifact, name) for name in models}
     arguments = (artifacts, settings, None, dies_of, patches, journal, gates or {})
-    loader = RemoteLoader("tests.service.engine.loops:FragileSource", arguments, 3600, Log("warning"))
+    loader = RemoteLoader("tests.service.workers.worker_services:FragileSource", arguments, 3600, Log("warning"))
     loader.wait_until_loaded()
     return Service(loader)
 
@@ -180,17 +179,17 @@ def artifact_named(artifact: Artifact, name: str) -> Artifact:
 
 
 def server_that(artifact: Artifact, then: str) -> list[str]:
-    """The command of a process that loads models and then does something."""
+    """Return the command of a process that loads models and then runs a statement."""
     script = (
         "import sys; from pathlib import Path; from service.base.artifact import read_artifact; "
-        "from tests.service.engine.loops import make_service; "
+        "from tests.service.workers.worker_services import make_service; "
         f"service = make_service(read_artifact(Path(sys.argv[1]))); {then}"
     )
     return [sys.executable, "-c", script, str(artifact.directory)]
 
 
 def children(process_id: int, of_command: str = "") -> list[int]:
-    """Those whose command has these words."""
+    """Return the children whose command contains these words."""
     said = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
     return [int(child) for child in said if of_command in _command_of(child)]
 
@@ -201,15 +200,9 @@ def _command_of(process_id: str) -> str:
     return ""
 
 
-def unready_reason(loop: RemoteLoop, engine: str = "tiny/greedy") -> str | None:
-    state = loop.state(engine)
+def unready_reason(worker: RemoteWorker, engine: str = "tiny/greedy") -> str | None:
+    state = worker.state(engine)
     return "starting" if state is None else state.unready_reason
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not happened():
-            await asyncio.sleep(0.01)
 
 
 async def answered(future: "asyncio.Future[Answer[Search]]") -> Answer[Search]:
@@ -217,7 +210,7 @@ async def answered(future: "asyncio.Future[Answer[Search]]") -> Answer[Search]:
 
 
 def sequence(*words: int, beam_size: int = 1, max_target_tokens: int = 9) -> Sequence[Search]:
-    return Sequence([*words, EOS], Search(max_target_tokens, beam_size), slots=beam_size)
+    return Sequence([*words, EOS], Search(max_target_tokens, beam_size), n_rows=beam_size)
 
 
 def soon() -> float:
