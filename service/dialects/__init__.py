@@ -6,7 +6,7 @@ that turns it off. Nothing else knows of it. To add one:
 
 1.  `acme.py` has the requests and answers as pydantic models, an `AcmeError(ErrorBody)` whose `of(error)` returns the
     body of an error, and a function that makes the routers. `Backend`, `Dialect` and `ErrorBody` are in
-    `service.http.dialect`, `validated` is in `service.http.json_route`:
+    `service.http.dialect`, `validate` is in `service.http.json_route`:
 
         def routers(backend: Backend) -> list[APIRouter]:
             router = ACME.router(backend.access.guards())  # checks key and rate before the body is read
@@ -18,7 +18,7 @@ that turns it off. Nothing else knows of it. To add one:
             return [router]
 
         def to_native(request: AcmeRequest) -> TranslateRequest:
-            return validated(TranslateRequest, {"text": request.q, "target": request.to})
+            return validate(TranslateRequest, {"text": request.q, "target": request.to})
 
         def from_native(answer: TranslateResponse) -> AcmeAnswer:
             return AcmeAnswer(a=[one.text for one in answer.translations])

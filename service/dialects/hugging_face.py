@@ -11,7 +11,7 @@ from service import __version__
 from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
 from service.http.compression import compressed_response
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
-from service.http.json_route import validated
+from service.http.json_route import validate
 from service.models.models import Models
 from service.schemas.answers import EmbedResponse, Status
 from service.schemas.requests import ClassifyRequest, EmbedRequest, NonEmptyText, Texts, TranslateRequest
@@ -196,7 +196,7 @@ def translation_to_native(request: PipelineRequest, name: str) -> TranslateReque
         )
     options = {GENERATE[key]: value for key, value in generate.items()}
     options |= {"source": parameters.src_lang, "target": parameters.tgt_lang}
-    return validated(TranslateRequest, {"text": _texts(request), "model": name, **options})
+    return validate(TranslateRequest, {"text": _texts(request), "model": name, **options})
 
 
 def classification_to_native(request: PipelineRequest, classifier: Classifier) -> ClassifyRequest:
@@ -205,7 +205,7 @@ def classification_to_native(request: PipelineRequest, classifier: Classifier) -
         raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
     if (asked := parameters.function_to_apply) not in (None, own):
         raise UnprocessableRequest(f"`parameters.function_to_apply` must be {own} for {name}, not {asked}")
-    return validated(ClassifyRequest, {"text": _texts(request), "model": name})
+    return validate(ClassifyRequest, {"text": _texts(request), "model": name})
 
 
 def embedding_to_native(texts: list[str], parameters: Parameters, embedder: Embedder) -> EmbedRequest:
@@ -213,7 +213,7 @@ def embedding_to_native(texts: list[str], parameters: Parameters, embedder: Embe
     if parameters.dimensions not in (None, own):
         raise UnprocessableRequest(f"`dimensions` must be {own} for {name}, not {parameters.dimensions}")
     options = {"normalize": parameters.normalize is not False, "prompt": parameters.prompt_name}
-    return validated(EmbedRequest, {"text": texts, "model": name, **options})
+    return validate(EmbedRequest, {"text": texts, "model": name, **options})
 
 
 def embeddings_from_native(answer: EmbedResponse) -> list[list[float]]:

@@ -1,1 +1,1 @@
-"""Documents: a file becomes texts to translate, and a file again with their translations. No HTTP, no models."""
+"""Turn files into texts to translate, and translations into files. This package knows no HTTP and no models."""

@@ -1,9 +1,9 @@
-"""Reads and writes documents for a service, in a process of its own: a file that is made to take all memory, or to
-crash a library, ends only this process.
+"""Read and write documents in a process of their own: a file that fills the memory or crashes a library ends only this
+process.
 
     python -m service.documents MAX_BYTES
 
-Requests come on standard input, answers go to standard output.
+The process reads requests from standard input, and writes answers to standard output.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from service.base.errors import RequestError
-from service.documents.kinds import BY_NAME, kind_of
+from service.documents.kinds import KINDS_BY_NAME, kind_of
 from service.documents.messages import LENGTHS, pack_message
 
 OWN_MEMORY = 2**30
@@ -24,7 +24,7 @@ def main(max_bytes: int) -> None:
     """Answer requests until standard input ends.
 
     Args:
-        max_bytes: size limit of a document, unpacked.
+        max_bytes: the size limit of an unpacked document.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service ends this process
     if sys.platform == "linux":
@@ -40,12 +40,12 @@ def main(max_bytes: int) -> None:
 
 
 def answer(request: dict[str, Any], file: bytes, max_bytes: int) -> bytes:
-    """Return the texts of a file, or the file with the translations that the request has."""
+    """Return the texts of a file, or the file with the translations in the request."""
     try:
-        kind = BY_NAME[request["kind"]] if "kind" in request else kind_of(request["file_name"], file)
-        contents = kind.read(file, max_bytes)
+        kind = KINDS_BY_NAME[request["kind"]] if "kind" in request else kind_of(request["file_name"], file)
+        contents = kind.read_file(file, max_bytes)
         if "translations" in request:
-            return pack_message({}, contents.written(request["translations"]))
+            return pack_message({}, contents.write(request["translations"]))
         return pack_message({"kind": kind.name, "format": contents.format, "texts": contents.texts})
     except RequestError as error:
         return pack_message({"error": type(error).__name__, "detail": str(error)})

@@ -1,4 +1,4 @@
-"""A file that is a zip with XML in it, opened with care: it may be damaged, or made to fill the memory."""
+"""Read and write zip files that contain XML. A file may be damaged, or made to fill the memory."""
 
 import io
 import zipfile
@@ -9,27 +9,27 @@ from lxml import etree
 
 from service.base.errors import InvalidDocument, TooLarge
 
-BEGINS = b"PK\x03\x04"
+SIGNATURE = b"PK\x03\x04"
 METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-"""Ways to compress that documents may use."""
+"""Compression methods that documents may use."""
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError)
 
 MAX_FILES = 10_000
 MAX_TAGS = 1_000_000
-"""The limit of tags in a file of XML: each takes some 100 bytes of memory."""
+"""The limit of tags in an XML file: each takes some 100 bytes of memory."""
 
 Archive = list[tuple[zipfile.ZipInfo, bytes]]
 
 
 def is_zip(data: bytes) -> bool:
-    return data.startswith(BEGINS)
+    return data.startswith(SIGNATURE)
 
 
-def names(data: bytes) -> set[str]:
-    """Return the names of the files in a zip.
+def file_names(data: bytes) -> set[str]:
+    """Return the names of the files in a zip archive.
 
     Raises:
-        InvalidDocument: it is damaged.
+        InvalidDocument: the zip is damaged.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
@@ -38,12 +38,12 @@ def names(data: bytes) -> set[str]:
         raise InvalidDocument(f"The file is a damaged zip: {error}") from None
 
 
-def unpacked(data: bytes, max_bytes: int) -> Archive:
-    """Return every file in a zip, in order.
+def unpack(data: bytes, max_bytes: int) -> Archive:
+    """Return every file in a zip archive, in order.
 
     Raises:
-        InvalidDocument: it is damaged, encrypted, or packed in an unusual way.
-        TooLarge: unpacked it is larger than `max_bytes`, or of too many files.
+        InvalidDocument: the zip is damaged, encrypted, or compressed by an unusual method.
+        TooLarge: the unpacked files are larger than `max_bytes`, or too many.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
@@ -53,8 +53,8 @@ def unpacked(data: bytes, max_bytes: int) -> Archive:
         raise InvalidDocument(f"The file is a damaged zip: {error}") from None
 
 
-def packed(archive: Archive, replaced: Mapping[str, bytes]) -> bytes:
-    """Pack the archive with other contents for some of its files; the rest has its names, times and bytes."""
+def pack(archive: Archive, replaced: Mapping[str, bytes]) -> bytes:
+    """Pack an archive, with new contents for some of its files. All other files keep their names, times and bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as writing:
         for info, content in archive:
@@ -62,12 +62,12 @@ def packed(archive: Archive, replaced: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def parsed(xml: bytes, name: str) -> etree._Element:
-    """Return the root of a file of XML; nothing that it names is loaded or put in.
+def parse_xml(xml: bytes, name: str) -> etree._Element:
+    """Parse an XML file, and return its root. External entities are never loaded.
 
     Raises:
-        InvalidDocument: it is no XML in UTF-8 or UTF-16, or has a document type definition.
-        TooLarge: it has too many tags.
+        InvalidDocument: the file is not XML in UTF-8 or UTF-16, or has a document type definition.
+        TooLarge: the file has too many tags.
     """
     if xml.startswith((b"\xff\xfe", b"\xfe\xff")):
         xml = xml.decode("utf-16", "replace").encode()
@@ -82,7 +82,7 @@ def parsed(xml: bytes, name: str) -> etree._Element:
         raise InvalidDocument(f"{name} is damaged: {error.msg}") from None
 
 
-def serialized(root: etree._Element) -> bytes:
+def serialize_xml(root: etree._Element) -> bytes:
     xml: bytes = etree.tostring(root.getroottree(), xml_declaration=True, encoding="UTF-8", standalone=True)
     return xml
 
@@ -90,7 +90,7 @@ def serialized(root: etree._Element) -> bytes:
 def _check(infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
     if len(infos) > MAX_FILES:
         raise TooLarge(f"The file contains {len(infos)} files; the limit is {MAX_FILES}")
-    n_bytes = sum(info.file_size for info in infos)  # no file is read further than it says
+    n_bytes = sum(info.file_size for info in infos)  # zipfile reads no more of a file than its header says
     if n_bytes > max_bytes:
         raise TooLarge(f"The unpacked file has {n_bytes} bytes; the limit is {max_bytes}")
     if len({info.filename for info in infos}) < len(infos):

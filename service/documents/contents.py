@@ -1,4 +1,4 @@
-"""What a document has to translate, whatever kind of file it is."""
+"""The texts of a document to translate, the same for every kind of file."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from service.schemas.requests import Format
 
 @dataclass(frozen=True)
 class Contents:
-    """The texts of a document in order, none of them empty, and how it is written with their translations."""
+    """The texts of a document, in order, none of them empty, and a function that writes the translated document."""
 
     texts: list[str]
     format: Format
-    written: Callable[[Sequence[str]], bytes]
-    """The file with one translation for each text. With the texts themselves it is the file that was read."""
+    write: Callable[[Sequence[str]], bytes]
+    """Returns the file with one translation for each text. With the original texts it returns the original file."""

@@ -1,4 +1,4 @@
-"""Encodings of text files: byte order marks, and how a text is decoded and encoded. A file is written as it was read.
+"""Encodings of text files: byte order marks, decoding and encoding. A file is written in the encoding that it had.
 
 Without a byte order mark a file is UTF-8. No encoding is guessed: a wrong guess spoils a file and nobody notices.
 """
@@ -11,9 +11,9 @@ from service.base.errors import InvalidDocument
 
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
-"""Control characters that no text has; a form feed and an escape are allowed."""
+"""Control characters that never occur in text; a form feed and an escape are allowed."""
 C1 = range(0x80, 0xA0)
-"""Code points of control characters; Windows encodings leave some of these bytes undefined."""
+"""Code points of the C1 control characters; Windows encodings leave some of these bytes undefined."""
 LIKE_BROWSERS = "like_browsers"
 """Error handler for an encoding that a web page declares."""
 
@@ -33,10 +33,10 @@ def decode(data: bytes, default: Encoding | None = None) -> tuple[str, Encoding]
     """Return the text of a file, and its encoding.
 
     Args:
-        default: encoding of a file without a byte order mark; UTF-8 if None.
+        default: the encoding of a file without a byte order mark; None: UTF-8.
 
     Raises:
-        InvalidDocument: the file is no text in this encoding.
+        InvalidDocument: the file is not text in this encoding.
     """
     mark = next(filter(data.startswith, BYTE_ORDER_MARKS), b"")
     encoding = Encoding(BYTE_ORDER_MARKS[mark], mark) if mark else default or Encoding()

@@ -1,4 +1,4 @@
-"""HTML files: the text between two block-level tags is a text to translate, and all else stays."""
+"""HTML files: the text between two block-level tags is a text to translate; everything else stays unchanged."""
 
 import codecs
 import re
@@ -13,41 +13,41 @@ from service.documents.encodings import LIKE_BROWSERS, Encoding, decode
 from service.markup.html import parse
 from service.markup.passages import Passage
 from service.segments.placeholders import protect
-from service.segments.restoration import untranslated
+from service.segments.restoration import keep_original
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 IN_PROLOG = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
-"""Declaration of an encoding in XHTML that has no <meta>."""
+"""The declaration of an encoding in XHTML, for a file without <meta>."""
 PRESCAN = 1024
 """Number of bytes in which HTML must declare its encoding."""
-NO_TEXT = frozenset({"replacement", "x-user-defined"})
-"""Encodings of the standard from which no text can be read."""
+UNREADABLE = frozenset({"replacement", "x-user-defined"})
+"""Encodings of the standard that cannot be decoded to text."""
 
 
-def read(data: bytes) -> Contents:
-    """Raises InvalidDocument: the file is no text in its encoding, or its encoding is not known."""
-    html, encoding = decode(data, _declared(data))
+def read_file(data: bytes) -> Contents:
+    """Read an HTML file. Raises InvalidDocument: the file is not text in its encoding, or its encoding is not known."""
+    html, encoding = decode(data, _declared_encoding(data))
     parts = parse(html).parts
-    texts = [_written(part) for part in parts if isinstance(part, Passage)]
+    texts = [_render_source(part) for part in parts if isinstance(part, Passage)]
 
-    def written(translations: Sequence[str]) -> bytes:
+    def write(translations: Sequence[str]) -> bytes:
         if [*translations] == texts:
             return data
         remaining = iter(translations)
         return encoding.encode("".join(part if isinstance(part, str) else next(remaining) for part in parts))
 
-    return Contents(texts, "html", written)
+    return Contents(texts, "html", write)
 
 
-def _written(passage: Passage) -> str:
-    return passage.render(untranslated(protect(passage.text)))
+def _render_source(passage: Passage) -> str:
+    return passage.render(keep_original(protect(passage.text)))
 
 
-def _declared(data: bytes) -> Encoding | None:
-    """Return the encoding that a page declares, as browsers understand its label (WHATWG's Encoding Standard).
+def _declared_encoding(data: bytes) -> Encoding | None:
+    """Return the encoding that a page declares, with its label read as browsers do (WHATWG's Encoding Standard).
 
     Raises:
-        InvalidDocument: the standard does not have the label.
+        InvalidDocument: the standard does not know the label.
     """
     match = CHARSET.search(data[:PRESCAN]) or IN_PROLOG.match(data[:PRESCAN])
     if match is None:
@@ -57,9 +57,9 @@ def _declared(data: bytes) -> Encoding | None:
     if found is None:  # Python knows other spellings, such as latin-1 and utf_8
         with suppress(LookupError):
             found = webencodings.lookup(codecs.lookup(label).name)
-    if found is None or found.name in NO_TEXT:
+    if found is None or found.name in UNREADABLE:
         raise InvalidDocument(f"The file declares the encoding {label}, which is not supported")
-    if found.name.startswith("utf-16"):  # a declaration that can be read as ASCII is not in UTF-16
+    if found.name.startswith("utf-16"):  # a declaration that is readable as ASCII is not in UTF-16
         return None
     # The standard reads GBK as GB 18030, which has more characters.
     name = "gb18030" if found.name == "gbk" else found.codec_info.name

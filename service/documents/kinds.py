@@ -1,4 +1,4 @@
-"""Which kind of document a file is: what it is called tells, and what is in it where that is certain."""
+"""The kinds of documents. The ending of a file's name tells its kind, and its content where that is certain."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,74 +6,74 @@ from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
 from service.documents import html, markdown, plain, subtitles, word
-from service.documents.archive import is_zip, names
+from service.documents.archive import file_names, is_zip
 from service.documents.contents import Contents
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of file.
+class FileKind:
+    """A kind of document file.
 
     Args:
-        endings: of its names; the first one is the usual one.
-        read: of the file's bytes and of the largest size that it may have unpacked.
+        endings: endings of file names, the usual one first.
+        read_file: reads a file from its bytes; its second argument is the size limit of the unpacked file.
     """
 
     endings: tuple[str, ...]
     media_type: str
-    read: Callable[[bytes, int], Contents]
+    read_file: Callable[[bytes, int], Contents]
 
     @property
     def name(self) -> str:
         return self.endings[0].removeprefix(".")
 
 
-def _text(read: Callable[[bytes], Contents]) -> Callable[[bytes, int], Contents]:
-    return lambda data, _: read(data)
+def _without_limit(read_file: Callable[[bytes], Contents]) -> Callable[[bytes, int], Contents]:
+    return lambda data, _: read_file(data)
 
 
-WORD = Kind((".docx",), "application/vnd.openxmlformats-officedocument.wordprocessingml.document", word.read)
+WORD = FileKind((".docx",), "application/vnd.openxmlformats-officedocument.wordprocessingml.document", word.read_file)
 KINDS = (
-    Kind((".txt", ".text"), "text/plain", _text(plain.read)),
-    Kind((".html", ".htm"), "text/html", _text(html.read)),
-    Kind((".md", ".markdown"), "text/markdown", _text(markdown.read)),
-    Kind((".srt",), "application/x-subrip", _text(subtitles.read)),
+    FileKind((".txt", ".text"), "text/plain", _without_limit(plain.read_file)),
+    FileKind((".html", ".htm"), "text/html", _without_limit(html.read_file)),
+    FileKind((".md", ".markdown"), "text/markdown", _without_limit(markdown.read_file)),
+    FileKind((".srt",), "application/x-subrip", _without_limit(subtitles.read_file)),
     WORD,
 )
-BY_NAME = {kind.name: kind for kind in KINDS}
-BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
+KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
+KINDS_BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
 
-OTHERS = {
+UNSUPPORTED = {
     b"%PDF": "a PDF",
     b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx without a password",
     b"{\\rtf": "RTF",
 }
-"""What some files begin with that are often taken for documents that can be translated."""
+"""First bytes of unsupported files that clients often send, and what such a file is."""
 
 
-def kind_of(file_name: str, data: bytes) -> Kind:
-    """The kind of a file.
+def kind_of(file_name: str, data: bytes) -> FileKind:
+    """Find the kind of a file.
 
     Raises:
-        UnsupportedFileType: it is none of those that can be read.
-        InvalidDocument: it is damaged.
+        UnsupportedFileType: no kind can read the file.
+        InvalidDocument: the file is damaged.
     """
     ending = PurePath(file_name).suffix.lower()
     if is_zip(data):
-        if any(map(word.MAIN.fullmatch, names(data))):
+        if any(map(word.MAIN.fullmatch, file_names(data))):
             return WORD
-        raise UnsupportedFileType(f"The file is a zip without word/document.xml, so not a Word document; {_served()}")
-    what = next((what for begins, what in OTHERS.items() if data.startswith(begins)), None)
+        raise UnsupportedFileType(f"The file is a zip without word/document.xml, so not a Word document; {_known()}")
+    what = next((what for begins, what in UNSUPPORTED.items() if data.startswith(begins)), None)
     if what is not None:
-        raise UnsupportedFileType(f"The file is {what}; {_served()}")
-    kind = BY_ENDING.get(ending)
+        raise UnsupportedFileType(f"The file is {what}; {_known()}")
+    kind = KINDS_BY_ENDING.get(ending)
     if kind is None:
         named = f"The file's name ends in {ending}" if ending else "The file's name has no ending"
-        raise UnsupportedFileType(f"{named}; {_served()}")
+        raise UnsupportedFileType(f"{named}; {_known()}")
     if kind is WORD:
         raise InvalidDocument(f"The file is called {ending} and is damaged: it is not a zip")
     return kind
 
 
-def _served() -> str:
-    return f"supported: {', '.join(sorted(BY_ENDING))}"
+def _known() -> str:
+    return f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"

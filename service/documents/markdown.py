@@ -1,4 +1,4 @@
-"""Markdown in pieces that read alone as they read in the whole text."""
+"""Markdown files: a file is cut into pieces that mean the same alone as in the whole text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,26 +13,26 @@ from service.markup.markdown import FRONT_MATTER
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.)+)\]", re.DOTALL)
 MIN_PIECE_LENGTH = 2_000
-"""Characters after which the next block that has an empty line before it begins a piece."""
+"""Minimum length of a piece in characters. The next block after an empty line then begins a new piece."""
 
 
-def read(data: bytes) -> Contents:
-    """Raises UnprocessableRequest: it is no text."""
+def read_file(data: bytes) -> Contents:
+    """Read a Markdown file. Raises InvalidDocument: the file is not text."""
     text, encoding = decode(data)
-    front_matter, pieces = _read(text)
+    front_matter, pieces = _split(text)
     heads = [head for head, _ in pieces]
 
-    def written(translations: Sequence[str]) -> bytes:
+    def write(translations: Sequence[str]) -> bytes:
         bodies = [translation.removeprefix(head) for head, translation in zip(heads, translations, strict=True)]
         return encoding.encode("".join([front_matter, *bodies]))
 
-    return Contents([head + body for head, body in pieces], "markdown", written)
+    return Contents([head + body for head, body in pieces], "markdown", write)
 
 
-def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """What stands before the text, and the text in pieces, each with a head that tells where its links go.
+def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the front matter, and the text in pieces, each with a head: the link definitions that the piece uses.
 
-    A head ends in an empty line: nothing behind it is front matter, which begins a text.
+    A head ends in an empty line, so that the lines after it are not read as front matter.
     """
     lines = [match.group() for match in LINE.finditer(text)]
     normalized = "".join(line.rstrip("\r\n") + "\n" for line in lines).replace("\0", "\ufffd")
@@ -45,12 +45,12 @@ def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
     PARSER.block.parse("\n" + normalized[end:], PARSER, environment, tokens)
     starts = [token.map[0] - 1 for token in tokens if token.level == 0 and token.map and token.nesting >= 0]
     references = environment.get("references", {})
-    pieces = ["".join(piece) for piece in _cut(lines, starts)]
-    return front_matter, [(_head(piece, references), piece) for piece in pieces]
+    pieces = ["".join(piece) for piece in _cut_lines(lines, starts)]
+    return front_matter, [(_link_head(piece, references), piece) for piece in pieces]
 
 
-def _cut(lines: list[str], starts: list[int]) -> Iterator[list[str]]:
-    """Lines, which are parted before blocks that have an empty line before them."""
+def _cut_lines(lines: list[str], starts: list[int]) -> Iterator[list[str]]:
+    """Yield the lines of each piece. A piece ends before a block that follows an empty line."""
     begun = position = length = 0
     for start in starts:
         length += sum(map(len, lines[position:start]))
@@ -62,8 +62,8 @@ def _cut(lines: list[str], starts: list[int]) -> Iterator[list[str]]:
         yield lines[begun:]
 
 
-def _head(piece: str, references: dict[str, dict[str, str]]) -> str:
-    """Where the links go whose labels the piece has, which another piece may say."""
+def _link_head(piece: str, references: dict[str, dict[str, str]]) -> str:
+    """Return definitions of the link labels in a piece, since another piece may define them."""
     labels = {" ".join(label.split()).lower().upper() for label in LABEL.findall(piece)} if references else set()
     named = [label for label in references if label in labels]
     return "".join(f"[{label}]: <{references[label]['href']}>\n" for label in named) + "\n"

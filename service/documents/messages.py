@@ -1,4 +1,4 @@
-"""Messages between a service and the process that reads its documents: the lengths of JSON and of a file, then both."""
+"""Messages between the service and its reader process: the lengths of a JSON text and a file, then both."""
 
 import json
 import struct

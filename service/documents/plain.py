@@ -1,4 +1,4 @@
-"""Plain text in pieces, which are cut where no sentence goes on."""
+"""Plain text files: a file is cut into pieces at places where no sentence continues."""
 
 import re
 from collections.abc import Iterator
@@ -8,26 +8,26 @@ from service.documents.encodings import decode
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 ENDS = (re.compile(r"[.!?]\s+|[。！？]"), re.compile(r"\s+"))
-"""Where a line that is too long is cut: best behind a sentence, or else behind a word."""
+"""Where a line that is too long is cut: after a sentence if possible, otherwise after a word."""
 
 MIN_PIECE_LENGTH = 2_000
-"""Characters after which the next empty line ends a piece."""
+"""Minimum length of a piece in characters. The next empty line then ends it."""
 MAX_PIECE_LENGTH = 10_000
-"""Characters after which the next line ends one, too. A longer line is cut."""
+"""Maximum length of a piece in characters. A longer line is cut."""
 
 
-def read(data: bytes) -> Contents:
-    """Raises UnprocessableRequest: it is no text."""
+def read_file(data: bytes) -> Contents:
+    """Read a text file. Raises InvalidDocument: the file is not text."""
     text, encoding = decode(data)
-    return Contents([*pieces(text)], "text", lambda translations: encoding.encode("".join(translations)))
+    return Contents([*split_pieces(text)], "text", lambda translations: encoding.encode("".join(translations)))
 
 
-def pieces(text: str) -> Iterator[str]:
-    """The text, in order and complete."""
+def split_pieces(text: str) -> Iterator[str]:
+    """Yield the pieces of a text in order. Together they are the whole text."""
     piece: list[str] = []
     length = 0
     ends_paragraph = False
-    for line in (part for match in LINE.finditer(text) for part in _parts(match.group())):
+    for line in (part for match in LINE.finditer(text) for part in _cut_line(match.group())):
         is_blank = line.isspace()
         if piece and (
             (ends_paragraph and not is_blank and length >= MIN_PIECE_LENGTH) or length + len(line) > MAX_PIECE_LENGTH
@@ -41,8 +41,8 @@ def pieces(text: str) -> Iterator[str]:
         yield "".join(piece)
 
 
-def _parts(line: str) -> Iterator[str]:
-    """A line of at most MAX_PIECE_LENGTH characters, or one cut into such parts."""
+def _cut_line(line: str) -> Iterator[str]:
+    """Yield a line, cut into parts of at most MAX_PIECE_LENGTH characters."""
     start = 0
     while len(line) - start > MAX_PIECE_LENGTH:
         window = line[start : start + MAX_PIECE_LENGTH]

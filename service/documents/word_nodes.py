@@ -1,4 +1,4 @@
-"""What a paragraph of Word consists of: text, what is no text, and groups of both such as links."""
+"""The nodes of a Word paragraph: texts, inline objects without text, and groups of both, such as links."""
 
 import re
 from bisect import bisect_left
@@ -10,31 +10,31 @@ from typing import Any
 from lxml import etree
 
 Element = Any
-"""An element of lxml, which has no types."""
+"""An element of lxml, which has no type annotations."""
 
 PROPERTIES = {"pPr", "rPr", "sdtPr", "sdtEndPr", "smartTagPr", "customXmlPr"}
-"""What is about the element that it is in."""
-GONE = PROPERTIES | {"", "proofErr", "softHyphen", "lastRenderedPageBreak"}
-"""And what is about the text as it was; "" is a comment."""
+"""Names of elements that hold properties of their parent."""
+IGNORED = PROPERTIES | {"", "proofErr", "softHyphen", "lastRenderedPageBreak"}
+"""Names of elements that are left out: properties, comments (""), and notes on the old text."""
 TAGS = dict.fromkeys(("br", "cr", "tab", "ptab"), "br") | dict.fromkeys(("sym", "pgNum", "oMath", "oMathPara"), "x")
 PICTURES = {"drawing", "pict", "object", "AlternateContent"}
 GROUPS = {"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"}
 LINK = "span"
 """Not `a`: in HTML two links that touch share no word, but Word may cut a link in mid-word."""
 RANGE = re.compile(r"(\w+)(Start|End)")
-"""The two marks of a bookmark, of what a comment is on, or the like, which have an id in common."""
+"""The two marks of a bookmark, a commented range or the like. They share an id."""
 MAX_RANGES_AROUND = 8
-"""The limit of ranges that a word may be in."""
+"""The limit of ranges around one word."""
 
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 SPACES = re.compile("( {3,})")
-"""What parts columns; two spaces may be between sentences."""
+"""Spaces between columns. Two spaces may also stand between sentences."""
 NO_BREAK_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A child of a run, or of what has runs."""
+class RunChild:
+    """A child of a run, or of an element that contains runs."""
 
     run: Element | None
     element: Element
@@ -43,45 +43,45 @@ class Piece:
 @dataclass(frozen=True)
 class Text:
     text: str
-    piece: Piece
+    child: RunChild
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is no text."""
+class NonText:
+    """An inline object without text."""
 
     tag: str
-    """What is most like it in HTML: the end of a line, a word, a picture, or a mark that may be in a word (wbr)."""
-    pieces: Sequence[Piece]
+    """The most similar HTML element: a line end, a word, a picture, or a mark that may stand in a word (wbr)."""
+    children: Sequence[RunChild]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes that belong together, in an element or between the beginning and the end of a field or a range."""
+    """Nodes inside one element, or between the start and end marks of a field or a range."""
 
     tag: str
     nodes: "Sequence[Node]"
     element: Element | None = None
-    begin: Sequence[Piece] = ()
-    end: Sequence[Piece] = ()
+    begin: Sequence[RunChild] = ()
+    end: Sequence[RunChild] = ()
 
 
-Node = Text | Kept | Group
+Node = Text | NonText | Group
 
 
 def nodes_of(parent: Element) -> "list[Node]":
-    """What a paragraph, or a group, consists of."""
+    """Return the nodes of a paragraph or a group."""
     nodes = [*_with_fields([*_nodes(parent)])]
     return _with_ranges(nodes, _ranges(nodes) if local_name(parent) == "p" else {})
 
 
 def content_of(group: Element) -> Element:
-    """Where the runs of a group's element are."""
+    """Return the element that contains the runs of a group."""
     return next((child for child in group if local_name(child) == "sdtContent"), group)
 
 
 def local_name(element: Element) -> str:
-    """Return the name without its namespace: Word has two of them, for one and the same thing; "" for a comment."""
+    """Return the name of an element without its namespace, of which Word has two versions; "" for a comment."""
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
 
 
@@ -95,50 +95,50 @@ def _nodes(parent: Element) -> Iterator[Node]:
         name = local_name(child)
         if name == "r":
             for element in child:
-                if local_name(element) not in GONE:
-                    yield from _in_run(child, element)
+                if local_name(element) not in IGNORED:
+                    yield from _nodes_of_run(child, element)
         elif name in GROUPS or (name == "fldSimple" and _is_link(attribute(child, "instr"))):
             yield Group(LINK if name in ("hyperlink", "fldSimple") else "ins", nodes_of(content_of(child)), child)
-        elif name not in GONE:
-            yield Kept("x" if name == "fldSimple" else TAGS.get(name, "wbr"), [Piece(None, child)])
+        elif name not in IGNORED:
+            yield NonText("x" if name == "fldSimple" else TAGS.get(name, "wbr"), [RunChild(None, child)])
 
 
-def _in_run(run: Element, element: Element) -> Iterator[Text | Kept]:
-    name, piece = local_name(element), Piece(run, element)
+def _nodes_of_run(run: Element, element: Element) -> Iterator[Text | NonText]:
+    name, child = local_name(element), RunChild(run, element)
     if name in PICTURES:
         is_inline = name in ("pict", "object") or any(local_name(one) == "inline" for one in element.iter())
-        yield Kept("img" if is_inline else "wbr", [piece])
+        yield NonText("img" if is_inline else "wbr", [child])
     elif name == "t":
         text = element.text or ""
-        yield from _columns(text if attribute(element, "space") == "preserve" else text.strip(), piece)
+        yield from _columns(text if attribute(element, "space") == "preserve" else text.strip(), child)
     elif name == "noBreakHyphen":
-        yield Text(NO_BREAK_HYPHEN, piece)
+        yield Text(NO_BREAK_HYPHEN, child)
     elif name == "ruby":
-        base = (one for one in element if local_name(one) == "rubyBase")  # the reading above it is none of the text
-        yield Text("".join(one.text or "" for part in base for one in part.iter() if local_name(one) == "t"), piece)
+        base = (one for one in element if local_name(one) == "rubyBase")  # the reading above it is left out
+        yield Text("".join(one.text or "" for part in base for one in part.iter() if local_name(one) == "t"), child)
     else:
-        yield Kept(TAGS.get(name, "wbr"), [piece])
+        yield NonText(TAGS.get(name, "wbr"), [child])
 
 
-def _columns(text: str, piece: Piece) -> Iterator[Text | Kept]:
-    """A text in which many spaces are between columns, as a tab is."""
+def _columns(text: str, child: RunChild) -> Iterator[Text | NonText]:
+    """Yield the parts of a text. Three or more spaces stand between columns, as a tab does, and are not text."""
     for i, part in enumerate(SPACES.split(text)):
         if i % 2:
-            spaces = etree.Element(piece.element.tag, {SPACE: "preserve"})
+            spaces = etree.Element(child.element.tag, {SPACE: "preserve"})
             spaces.text = part
-            yield Kept("br", [Piece(piece.run, spaces)])
+            yield NonText("br", [RunChild(child.run, spaces)])
         elif part or part == text:
-            yield Text(part, piece)
+            yield Text(part, child)
 
 
 def _with_fields(nodes: Sequence[Node], links: bool = True) -> Iterator[Node]:
-    """Make each field a word, such as the number of a page; a link as a group. One that begins or ends in another
-    paragraph, as a table of contents does, is marks around what it shows."""
+    """Replace each field by one node: a link by a group, any other field, such as a page number, by a word. A field
+    that begins or ends in another paragraph, such as a table of contents, stays as marks around its visible text."""
     ends = _ends_of_fields(nodes)
     i = 0
     while i < len(nodes):
         end = ends.get(i, i)
-        yield _of_field(nodes[i : end + 1], links) if end > i else nodes[i]
+        yield _field_node(nodes[i : end + 1], links) if end > i else nodes[i]
         i = end + 1
 
 
@@ -146,26 +146,26 @@ def _ends_of_fields(nodes: Sequence[Node]) -> dict[int, int]:
     ends = {}
     begun: list[int] = []
     for i, node in enumerate(nodes):
-        if _field(node) == "begin":
+        if _field_mark(node) == "begin":
             begun.append(i)
-        elif _field(node) == "end" and begun:
+        elif _field_mark(node) == "end" and begun:
             ends[begun.pop()] = i
     return ends
 
 
-def _of_field(nodes: Sequence[Node], links: bool) -> Node:
-    separate = next((i for i, node in enumerate(nodes) if _field(node) == "separate"), len(nodes) - 1)
-    elements = [piece.element for piece in _pieces(nodes[:separate])]
+def _field_node(nodes: Sequence[Node], links: bool) -> Node:
+    separate = next((i for i, node in enumerate(nodes) if _field_mark(node) == "separate"), len(nodes) - 1)
+    elements = [child.element for child in _children(nodes[:separate])]
     said = "".join(element.text or "" for element in elements if local_name(element) == "instrText")
     if links and _is_link(said) and separate < len(nodes) - 2:
         inside = [*_with_fields(nodes[separate + 1 : -1], links=False)]
-        return Group(LINK, inside, None, _pieces(nodes[: separate + 1]), _pieces(nodes[-1:]))
-    return Kept("x", _pieces(nodes))
+        return Group(LINK, inside, None, _children(nodes[: separate + 1]), _children(nodes[-1:]))
+    return NonText("x", _children(nodes))
 
 
-def _field(node: Node) -> str:
-    """begin, separate or end of a field."""
-    element = node.pieces[0].element if isinstance(node, Kept) else None
+def _field_mark(node: Node) -> str:
+    """Return begin, separate or end for a mark of a field; "" for any other node."""
+    element = node.children[0].element if isinstance(node, NonText) else None
     is_field = element is not None and local_name(element) == "fldChar"
     return attribute(element, "fldCharType") if is_field else ""
 
@@ -175,10 +175,10 @@ def _is_link(instruction: str) -> bool:
 
 
 def _with_ranges(nodes: Sequence[Node], ranges: Mapping[int, int]) -> list[Node]:
-    """Make a group of what is between the two marks of a range, such as a bookmark, and one mark of others that touch.
+    """Make one group of the nodes between the marks of a range, such as a bookmark; other marks that touch become one.
 
     Args:
-        ranges: the end of each by its start; two are one in the other or apart.
+        ranges: the end of each range by its start; two ranges are nested or apart.
     """
     starts = {end: start for start, end in ranges.items()}
     inside: list[list[Node]] = [[]]
@@ -190,23 +190,23 @@ def _with_ranges(nodes: Sequence[Node], ranges: Mapping[int, int]) -> list[Node]
         ends = sorted((i for i in here if i in starts), key=lambda end: -starts[end])
         alone = [i for i in here if i not in starts and i not in ranges]
         n_before = bisect_left(alone, min(ends, default=len(nodes)))
-        inside[-1] += _as_one([nodes[i] for i in alone[:n_before]])
+        inside[-1] += _merge_marks([nodes[i] for i in alone[:n_before]])
         for end in ends:
             group = inside.pop()
-            inside[-1].append(Group(LINK, group, None, _pieces([nodes[starts[end]]]), _pieces([nodes[end]])))
-        inside[-1] += _as_one([nodes[i] for i in alone[n_before:]])
+            inside[-1].append(Group(LINK, group, None, _children([nodes[starts[end]]]), _children([nodes[end]])))
+        inside[-1] += _merge_marks([nodes[i] for i in alone[n_before:]])
         inside += [[] for i in here if i in ranges]
     return inside[0]
 
 
 def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
-    """The end of each range that has more than marks in it, but for one that goes on where another one ends, and for
-    what is in very many others: groups must not be much deeper than XML."""
+    """Map the start of each range with more than marks inside to its end. Overlapping ranges and ranges inside too many
+    others are left out: groups must not be nested much deeper than the XML."""
     n_before = [*accumulate(not _is_mark(node) for node in nodes)]
     begun: dict[tuple[str, str], int] = {}
     pairs: list[tuple[int, int]] = []
     for i, node in enumerate(nodes):
-        element = node.pieces[0].element if isinstance(node, Kept) else None
+        element = node.children[0].element if isinstance(node, NonText) else None
         name = RANGE.fullmatch("" if element is None else local_name(element))
         if name is not None:
             key = name[1], attribute(element, "id")
@@ -225,23 +225,23 @@ def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
     return found
 
 
-def _as_one(marks: Sequence[Node]) -> list[Node]:
-    return [Kept("wbr", _pieces(marks))] if marks else []
+def _merge_marks(marks: Sequence[Node]) -> list[Node]:
+    return [NonText("wbr", _children(marks))] if marks else []
 
 
 def _is_mark(node: Node) -> bool:
-    return isinstance(node, Kept) and node.tag == "wbr"
+    return isinstance(node, NonText) and node.tag == "wbr"
 
 
-def _pieces(nodes: Sequence[Node]) -> list[Piece]:
-    """Return all that nodes are made of."""
-    pieces: list[Piece] = []
+def _children(nodes: Sequence[Node]) -> list[RunChild]:
+    """Return all elements of nodes, with the runs that they are in."""
+    children: list[RunChild] = []
     for node in nodes:
         if isinstance(node, Text):
-            pieces.append(node.piece)
-        elif isinstance(node, Kept):
-            pieces += node.pieces
+            children.append(node.child)
+        elif isinstance(node, NonText):
+            children += node.children
         else:
-            inside = [*node.begin, *_pieces(node.nodes), *node.end]
-            pieces += inside if node.element is None else [Piece(None, node.element)]
-    return pieces
+            inside = [*node.begin, *_children(node.nodes), *node.end]
+            children += inside if node.element is None else [RunChild(None, node.element)]
+    return children

@@ -1,7 +1,7 @@
-"""A paragraph of Word as HTML, and the paragraph again of translated HTML.
+"""Convert a Word paragraph to HTML, and translated HTML back to the paragraph.
 
-What most of the text looks like needs no tag. Runs that look otherwise, links, and what is no text have tags with
-numbers, which go where the words went that they were around.
+Text in the most frequent style has no tag. Text in other styles, links and inline objects have numbered tags, which
+alignment moves to the translations of their words.
 """
 
 import re
@@ -19,9 +19,9 @@ from service.documents.word_nodes import (
     SPACE,
     Element,
     Group,
-    Kept,
     Node,
-    Piece,
+    NonText,
+    RunChild,
     Text,
     attribute,
     content_of,
@@ -31,85 +31,86 @@ from service.documents.word_nodes import (
 
 TAG = re.compile(r"(<[^<>]*>)")
 NUMBER = re.compile(r"\bid=\"(\d+)\"")
-NO_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+INVALID_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
-NO_LOOK = {"lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "moveTo"}
-"""Properties of a run that nobody sees."""
+INVISIBLE = {"lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "moveTo"}
+"""Properties of a run that are not visible."""
 RAISED = {"superscript": "sup", "subscript": "sub"}
 
 PARAGRAPH = -1
-"""In place of a group's number."""
+"""The number of the paragraph itself, where others have the number of a group."""
 
 
-class Paragraph:
-    """Reads a paragraph, which changes only when a translation is written."""
+class WordParagraph:
+    """A paragraph, read once and changed only when a translation is written."""
 
     def __init__(self, element: Element) -> None:
         self._element = element
         self._numbered: list[Node] = []
-        """What has a tag, by its number. A text stands for all that looks like it."""
+        """The nodes with tags, by number. A text node stands for all text in its style."""
         self._plain: dict[int, Text] = {}
-        """What text without a tag looks like, by the number of its group."""
+        """The style of text without a tag, by the number of its group."""
         nodes = nodes_of(element)
         self.has_words = any(map(str.isalnum, _text(nodes)))
         self.html = "".join(self._html(nodes, PARAGRAPH)) if self.has_words else ""
 
     def write(self, translation: str) -> None:
-        """Put this in place of the text. What is lost of all that is no text goes to the end."""
+        """Replace the text by a translation. Inline objects that the translation lost go to the end."""
         _empty(self._element)
-        missing = {number for number, node in enumerate(self._numbered) if isinstance(node, Kept)}
-        inside: list[tuple[Element, Text | None, Sequence[Piece]]] = [(self._element, self._plain.get(PARAGRAPH), ())]
+        missing = {number for number, node in enumerate(self._numbered) if isinstance(node, NonText)}
+        inside: list[tuple[Element, Text | None, Sequence[RunChild]]]
+        inside = [(self._element, self._plain.get(PARAGRAPH), ())]
         for i, part in enumerate(TAG.split(translation)):
-            into, look, _ = inside[-1]
+            into, style, _ = inside[-1]
             number = NUMBER.search(part) if i % 2 else None
             if i % 2 == 0:
-                self._put_text(unescape(part), look, into)
+                self._put_text(unescape(part), style, into)
             elif part.startswith("</") and len(inside) > 1:
                 self._put(inside.pop()[2], into)
             elif number is not None:
                 node = self._numbered[int(number[1])]
-                if isinstance(node, Kept):
-                    self._put(node.pieces, into)
+                if isinstance(node, NonText):
+                    self._put(node.children, into)
                     missing.discard(int(number[1]))
                 elif isinstance(node, Text):
                     inside.append((into, node, ()))
                 else:
-                    inside.append((self._begin(node, into), self._plain.get(int(number[1]), look), node.end))
+                    inside.append((self._begin(node, into), self._plain.get(int(number[1]), style), node.end))
         for number_left in sorted(missing):
             node = self._numbered[number_left]
-            assert isinstance(node, Kept)
-            self._put(node.pieces, self._element)
+            assert isinstance(node, NonText)
+            self._put(node.children, self._element)
 
     def _html(self, nodes: Sequence[Node], group: int) -> Iterator[str]:
-        looks = _looks(nodes)
+        styles = _styles(nodes)
         sizes: Counter[bytes] = Counter()
-        for node, look in zip(nodes, looks, strict=True):
-            if isinstance(node, Text) and look is not None:
-                sizes[look] += len(node.text)
-        most = max(sizes, key=lambda look: sizes[look], default=None)
-        for look, run in groupby(zip(nodes, looks, strict=True), key=lambda pair: pair[1]):
+        for node, style in zip(nodes, styles, strict=True):
+            if isinstance(node, Text) and style is not None:
+                sizes[style] += len(node.text)
+        most = max(sizes, key=lambda style: sizes[style], default=None)
+        for style, run in groupby(zip(nodes, styles, strict=True), key=lambda pair: pair[1]):
             alike = [node for node, _ in run]
-            if look is None:
+            if style is None:
                 for node in alike:
-                    yield from self._tagged(node)
+                    yield from self._tag_node(node)
             elif text := escape(_text(alike), quote=False):
                 first = alike[0]
                 assert isinstance(first, Text)
-                if look == most:
+                if style == most:
                     self._plain.setdefault(group, first)
                     yield text
                 else:
                     number = self._number(first)
-                    name = _raised(first) or f"g{number}"
+                    name = _vertical_tag(first) or f"g{number}"
                     yield f'<{name} id="{number}">{text}</{name}>'
 
-    def _tagged(self, node: Node) -> Iterator[str]:
+    def _tag_node(self, node: Node) -> Iterator[str]:
         number = self._number(node)
         if isinstance(node, Group):
             yield f'<{node.tag} id="{number}">'
             yield from self._html(node.nodes, number)
             yield f"</{node.tag}>"
-        elif isinstance(node, Kept):
+        elif isinstance(node, NonText):
             yield f'<{node.tag} id="{number}"{"/" * (node.tag == "x")}>'
 
     def _number(self, node: Node) -> int:
@@ -117,7 +118,7 @@ class Paragraph:
         return len(self._numbered) - 1
 
     def _begin(self, group: Group, into: Element) -> Element:
-        """Begin a group; what is in it goes into the element returned."""
+        """Begin a group, and return the element that takes its content."""
         self._put(group.begin, into)
         if group.element is None:
             return into
@@ -126,21 +127,21 @@ class Paragraph:
         into.append(group.element)
         return content
 
-    def _put(self, pieces: Sequence[Piece], into: Element) -> None:
-        for piece in pieces:
-            (into if piece.run is None else self._run(piece.run, into)).append(piece.element)
+    def _put(self, children: Sequence[RunChild], into: Element) -> None:
+        for child in children:
+            (into if child.run is None else self._run(child.run, into)).append(child.element)
 
-    def _put_text(self, text: str, look: Text | None, into: Element) -> None:
-        for i, part in enumerate(NO_XML.sub("", text).split(NO_BREAK_HYPHEN)):
+    def _put_text(self, text: str, style: Text | None, into: Element) -> None:
+        for i, part in enumerate(INVALID_XML.sub("", text).split(NO_BREAK_HYPHEN)):
             if i > 0:
-                self._new("noBreakHyphen", self._run(look and look.piece.run, into))
+                self._new("noBreakHyphen", self._run(style and style.child.run, into))
             if part:
-                element = self._new("t", self._run(look and look.piece.run, into))
+                element = self._new("t", self._run(style and style.child.run, into))
                 element.text = part
                 element.set(SPACE, "preserve")
 
     def _run(self, like: Element | None, into: Element) -> Element:
-        """A new run that looks like another one."""
+        """Append a run with the style of another run."""
         run = self._new("r", into)
         properties = None if like is None else _properties(like)
         if properties is not None:
@@ -153,24 +154,24 @@ class Paragraph:
 
 def _text(nodes: Sequence[Node]) -> str:
     parts = (
-        _text(node.nodes) if isinstance(node, Group) else node.text for node in nodes if not isinstance(node, Kept)
+        _text(node.nodes) if isinstance(node, Group) else node.text for node in nodes if not isinstance(node, NonText)
     )
     return "".join(parts)
 
 
-def _looks(nodes: Sequence[Node]) -> list[bytes | None]:
-    """What each text looks like; a space between two that look alike as they do. None for what is no text."""
-    looks = [_look(node.piece.run) if isinstance(node, Text) else None for node in nodes]
+def _styles(nodes: Sequence[Node]) -> list[bytes | None]:
+    """Return the style of each text node, else None. A space between two nodes of the same style has it too."""
+    styles = [_style(node.child.run) if isinstance(node, Text) else None for node in nodes]
     for i in range(1, len(nodes) - 1):
         node = nodes[i]
-        if isinstance(node, Text) and node.text.isspace() and looks[i - 1] == looks[i + 1] is not None:
-            looks[i] = looks[i - 1]
-    return looks
+        if isinstance(node, Text) and node.text.isspace() and styles[i - 1] == styles[i + 1] is not None:
+            styles[i] = styles[i - 1]
+    return styles
 
 
-def _look(run: Element) -> bytes:
+def _style(run: Element) -> bytes:
     properties = _properties(run)
-    seen = () if properties is None else (one for one in properties if local_name(one) not in NO_LOOK)
+    seen = () if properties is None else (one for one in properties if local_name(one) not in INVISIBLE)
     return b"".join(etree.tostring(one, with_tail=False) for one in seen)
 
 
@@ -178,8 +179,8 @@ def _properties(run: Element) -> Element | None:
     return next((child for child in run if local_name(child) == "rPr"), None)
 
 
-def _raised(text: Text) -> str:
-    properties = _properties(text.piece.run)
+def _vertical_tag(text: Text) -> str:
+    properties = _properties(text.child.run)
     raised = (one for one in (() if properties is None else properties) if local_name(one) == "vertAlign")
     return next((RAISED.get(attribute(one, "val"), "") for one in raised), "")
 

@@ -1,4 +1,4 @@
-"""A translation cut into lines that take as much of it as the lines before did of their text."""
+"""Cut a translation into lines whose lengths are proportional to those of the source lines."""
 
 import re
 from bisect import bisect_left
@@ -13,32 +13,32 @@ from service.text.scripts import is_unspaced
 
 TAG = re.compile(r"(<[^<>]*>)")
 ATOM = re.compile(r"<[^<>]*>|&#?\w{1,32};|\s+|.")
-NOTHING = re.compile(r"<(\w+)(?:\s[^<>]*)?></\1>")
-GOES_ON = "ーっゃゅょッャュョ々"
-"""Japanese signs that do not begin a line."""
+EMPTY_ELEMENT = re.compile(r"<(\w+)(?:\s[^<>]*)?></\1>")
+NOT_AT_START = "ーっゃゅょッャュョ々"
+"""Japanese characters that do not begin a line."""
 
-LOOK = 6
-"""Places for a cut that are looked at on either side of where a line would end."""
-TOLERATED = 0.25
-"""A cut may be off by so much of a line if it is behind a comma."""
+MAX_CANDIDATES = 6
+"""The number of breaks that are considered on either side of the ideal end of a line."""
+CLAUSE_TOLERANCE = 0.25
+"""A break after a comma may be this share of a line farther from the ideal end."""
 
 
 @dataclass(frozen=True)
 class _Break:
-    """Where a line may end: before which atom, behind how many characters, and whether behind a comma or the like."""
+    """A place where a line may end: before an atom, after `size` characters, and whether after a comma or the like."""
 
     atom: int
     size: int
     is_clause: bool
 
 
-def visible(html: str) -> str:
-    """The text without its tags."""
+def visible_text(html: str) -> str:
+    """Return the text without its tags."""
     return unescape(TAG.sub("", html))
 
 
-def wrapped(html: str, lengths: Sequence[int]) -> list[str]:
-    """Cut HTML into so many lines, of proportional lengths; the last ones are empty where there are too few words."""
+def wrap(html: str, lengths: Sequence[int]) -> list[str]:
+    """Cut HTML into one line for each length, in proportion. If there are too few words, the last lines are empty."""
     atoms: list[str] = ATOM.findall(html)
     breaks = [*_breaks(atoms)]
     n_characters = sum(not _is_tag(atom) for atom in atoms)
@@ -48,24 +48,24 @@ def wrapped(html: str, lengths: Sequence[int]) -> list[str]:
     for line, end in enumerate(length * scale for length in accumulate(lengths[:-1])):
         if first == len(breaks):
             break
-        after = max(first + 1, len(breaks) - (len(lengths) - 2 - line))  # those behind are for the other lines
+        after = max(first + 1, len(breaks) - (len(lengths) - 2 - line))  # later breaks are for the other lines
         near = bisect_left(breaks, end, first, after, key=lambda one: one.size)
-        tolerated = TOLERATED * lengths[line] * scale
+        tolerated = CLAUSE_TOLERANCE * lengths[line] * scale
 
         def distance(i: int, end: float = end, tolerated: float = tolerated) -> float:
             return abs(breaks[i].size - end) - tolerated * breaks[i].is_clause
 
-        best = min(range(max(first, near - LOOK), min(after, near + LOOK)), key=distance)
+        best = min(range(max(first, near - MAX_CANDIDATES), min(after, near + MAX_CANDIDATES)), key=distance)
         cuts.append(breaks[best].atom)
         first = best + 1
     pieces = ["".join(atoms[start:end]).strip() for start, end in zip(cuts, [*cuts[1:], len(atoms)], strict=True)]
     return pieces + [""] * (len(lengths) - len(pieces))
 
 
-def balanced(pieces: Iterable[str]) -> list[str]:
-    """Give each piece tags of its own, where an element goes on from one piece to the next."""
+def balance_tags(pieces: Iterable[str]) -> list[str]:
+    """Balance the tags of each piece: an element that spans several pieces is closed and opened again."""
     opened: dict[int, str] = {}
-    numbers: defaultdict[str, list[int]] = defaultdict(list)  # of the open tags of each name: a search takes too long
+    numbers: defaultdict[str, list[int]] = defaultdict(list)  # of the open tags, by name: a search takes too long
     numbering = count()
     closed = []
     for piece in pieces:
@@ -83,10 +83,10 @@ def balanced(pieces: Iterable[str]) -> list[str]:
 
 
 def _without_empty(parts: Iterable[str]) -> str:
-    """Join text and tags, without elements that have nothing in them."""
+    """Join text and tags, without empty elements."""
     kept: list[str] = []
     for part in parts:
-        if part.startswith("</") and kept and NOTHING.fullmatch(kept[-1] + part):
+        if part.startswith("</") and kept and EMPTY_ELEMENT.fullmatch(kept[-1] + part):
             kept.pop()
         elif part:
             kept.append(part)
@@ -94,8 +94,8 @@ def _without_empty(parts: Iterable[str]) -> str:
 
 
 def _breaks(atoms: list[str]) -> Iterator[_Break]:
-    """Behind white space and end tags, and in Japanese between any two letters."""
-    following = ""  # the next character of the text, for each atom
+    """Yield the breaks: after white space and end tags, and in Japanese between any two letters."""
+    following = ""  # for each atom the next character of the text
     firsts = [following := (atom[0] if not _is_tag(atom) else following) for atom in reversed(atoms)][::-1]
     size, last = 0, " "
     for i, atom in enumerate(atoms):
@@ -111,7 +111,7 @@ def _breaks(atoms: list[str]) -> Iterator[_Break]:
 def _may_part(before: str, last: str, first: str) -> bool:
     if before.isspace() or first.isspace():
         return before.isspace()
-    return is_unspaced(last + first) and not (closes(first) or first in GOES_ON or opens(last))
+    return is_unspaced(last + first) and not (closes(first) or first in NOT_AT_START or opens(last))
 
 
 def _is_tag(atom: str) -> bool:

@@ -1,4 +1,4 @@
-"""Reads and writes the entries of a glossary as TSV and as CSV (RFC 4180)."""
+"""Read and write the entries of a glossary as TSV and as CSV (RFC 4180)."""
 
 import csv
 import io
@@ -9,49 +9,49 @@ from collections.abc import Iterable, Iterator, Mapping
 from service.base.errors import InvalidGlossary
 
 MAX_ENTRIES = 10_000
-"""Limit of one dictionary."""
+"""Maximum number of entries in one dictionary."""
 MAX_TERM_CHARACTERS = 200
-"""Limit of one term."""
+"""Maximum length of one term."""
 LINE_END = re.compile(r"\r\n?|\n")
 
 Entries = Mapping[str, str]
-"""Terms in the source language, and the translation of each."""
+"""Terms in the source language, each with its translation."""
 
 
-def of_tsv(text: str) -> dict[str, str]:
-    """Read lines of a term, a tab and a translation. Empty lines are skipped.
+def parse_tsv(text: str) -> dict[str, str]:
+    """Read lines with a term, a tab and a translation. Empty lines are skipped.
 
     Raises:
         InvalidGlossary: a line has another form, or repeats a term.
     """
     lines = enumerate(LINE_END.split(text.removeprefix("\ufeff")), start=1)
-    return _of_rows((number, line.split("\t")) for number, line in lines if line.strip())
+    return _check_rows((number, line.split("\t")) for number, line in lines if line.strip())
 
 
-def of_csv(text: str) -> dict[str, str]:
+def parse_csv(text: str) -> dict[str, str]:
     """Read a term and its translation from the first two columns. Further columns, such as languages, are ignored.
 
     Raises:
         InvalidGlossary: a line has another form, or repeats a term.
     """
-    return _of_rows(_of_csv(text.removeprefix("\ufeff")))
+    return _check_rows(_csv_rows(text.removeprefix("\ufeff")))
 
 
-def checked(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
+def check_entries(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the entries without white space around terms.
 
     Raises:
         InvalidGlossary: a term is not allowed or repeated, or there are too many.
     """
-    return _of_rows(enumerate(entries, start=1), what="entry")
+    return _check_rows(enumerate(entries, start=1), what="entry")
 
 
-def as_tsv(entries: Entries) -> str:
+def format_tsv(entries: Entries) -> str:
     """Write one line for each entry. No term has a tab or a line end."""
     return "\n".join(f"{source}\t{target}" for source, target in entries.items())
 
 
-def _of_csv(text: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:
@@ -61,7 +61,7 @@ def _of_csv(text: str) -> Iterator[tuple[int, list[str]]]:
         raise InvalidGlossary(f"`entries` line {reader.line_num} is not CSV: {error}") from None
 
 
-def _of_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -> dict[str, str]:
+def _check_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -> dict[str, str]:
     entries: dict[str, str] = {}
     for number, row in rows:
         terms = [term.strip() for term in row]

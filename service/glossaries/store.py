@@ -1,4 +1,4 @@
-"""Glossaries in a database: each has a name and any number of dictionaries, one for a pair of languages.
+"""Glossaries in a database. Each has a name and any number of dictionaries, one for each language pair.
 
 Every client of the service can see and change all of them.
 """
@@ -43,11 +43,11 @@ CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
 
 MAX_GLOSSARIES = 1_000
 MAX_DICTIONARIES = 100
-"""Limit of one glossary."""
+"""Maximum number of dictionaries in one glossary."""
 MAX_NAMED_GLOSSARIES = 5
-"""Limit of one request."""
+"""Maximum number of glossaries that one request may name."""
 MAX_CACHED_TABLES = 16
-"""How many term tables stay in memory."""
+"""Number of term tables that stay in memory."""
 
 Pair = tuple[str, str]
 """A source language and a target language."""
@@ -74,7 +74,7 @@ class Glossaries:
     Every method may be called from any thread, and waits for the disk; only `table` is for the event loop.
 
     Args:
-        directory: the folder of the database, which is made when the first glossary is stored.
+        directory: the folder of the database. It is made when the first glossary is stored.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -112,7 +112,7 @@ class Glossaries:
         with self._database.reading() as database:
             return self._get(database, glossary_id)
 
-    def whole(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str]]]:
+    def get_with_entries(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str]]]:
         """Return a glossary and the entries of each of its dictionaries. Raises UnknownGlossary."""
         with self._database.reading() as database:
             glossary = self._get(database, glossary_id)
@@ -148,7 +148,7 @@ class Glossaries:
             return self._get(database, glossary_id)
 
     def put(self, glossary_id: str, source: str, target: str, entries: Entries) -> Dictionary:
-        """Store a dictionary, in place of the one of the same language pair if there is one.
+        """Store a dictionary. It replaces the dictionary of the same language pair, if there is one.
 
         Raises:
             UnknownGlossary: no glossary has this id.
@@ -176,10 +176,10 @@ class Glossaries:
                 raise UnknownGlossary(_no_dictionary(glossary, source, target))
 
     async def table(self, glossary_id: str, source: str, target: str) -> TermTable:
-        """Return the terms for a language pair. A dictionary of the same region comes before one of another region.
+        """Return the terms for a language pair. A dictionary for the same region comes before one for another region.
 
         Args:
-            glossary_id: one id, or several separated by commas; where several have a term, the first one counts.
+            glossary_id: one id, or several separated by commas. If several have a term, the first one counts.
 
         Raises:
             UnknownGlossary: no glossary has this id.
@@ -251,7 +251,7 @@ def _pair(source: str, target: str) -> Pair:
 
 
 def _closest(glossary: Glossary, source: str, target: str) -> Pair:
-    """Return the dictionary for these languages, or for close ones: en for en-GB. Raises GlossaryMismatch."""
+    """Return the pair of the dictionary for these languages, or close ones: en for en-GB. Raises GlossaryMismatch."""
     wanted = _pair(source, target)
     pairs = [(one.source, one.target) for one in glossary.dictionaries]
     meant = [pair for pair in pairs if all(map(are_same, pair, wanted))]

@@ -1,1 +1,1 @@
-"""HTTP: routes, middleware, keys and rates, errors as answers, and the server's life."""
+"""HTTP: routes, middleware, keys and rates, and the answers to errors."""

@@ -26,19 +26,18 @@ Check = Callable[[Request], Awaitable[None]]
 
 async def _bearer_key(request: Request) -> bytes | None:
     credentials = await bearer(request)
-    return (
-        None if credentials is None else credentials.credentials.encode("latin-1")
-    )  # Starlette decodes headers from it
+    # Starlette decodes headers as Latin-1.
+    return None if credentials is None else credentials.credentials.encode("latin-1")
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Where a kind of request has its key."""
+    """The place of the key in a kind of request."""
 
     key: Callable[[Request], Awaitable[bytes | None]]
-    """Returns the key of a request, or None."""
+    """Returns the key of a request; None if it has none."""
     hint: str
-    """What the error tells a client that sent no key."""
+    """The hint in the error for a client that sent no key."""
     scheme: Callable[..., Any] | None
     """The security scheme for OpenAPI; None where OpenAPI has no such scheme."""
 
@@ -48,7 +47,7 @@ BEARER = Credentials(_bearer_key, "Authorization: Bearer <key>", bearer)
 
 @dataclass
 class Guards:
-    """The checks of a request before its body is read, in order, and their description for OpenAPI."""
+    """The checks of a request before its body is read, in order, and their descriptions for OpenAPI."""
 
     checks: list[Check] = field(default_factory=list)
     statuses: tuple[int, ...] = ()
@@ -58,7 +57,7 @@ class Guards:
 
 
 class Access:
-    """The checks that the settings ask for. A client has one rate for all routes and interfaces.
+    """The checks that the settings require. A client has one rate for all routes and interfaces.
 
     Args:
         rates: the socket of the process that counts for several servers; None: this process counts.
@@ -73,14 +72,14 @@ class Access:
 
     @property
     def wants_keys(self) -> bool:
-        """Whether requests need a key."""
+        """Return whether requests need a key."""
         return bool(self._keys)
 
     def guards(self, credentials: Credentials | None = BEARER) -> Guards:
         """Return the checks of a route.
 
         Args:
-            credentials: where requests have their key; None: the route needs no key, and knows clients by address.
+            credentials: the place of keys; None: the route needs no key, and identifies clients by address.
         """
         guards = Guards()
         if self._keys and credentials is not None:
@@ -110,7 +109,7 @@ class RateLimiter:
     """Counts the requests of each client.
 
     Args:
-        rate: the most requests of one client, such as 60/minute.
+        rate: the maximum rate of one client, such as 60/minute.
     """
 
     def __init__(self, rate: str) -> None:

@@ -9,7 +9,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from service.base.errors import BadRequest, NotStored
-from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validated
+from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validate
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ async def form_or_json(model: type[Body], request: Request) -> Body:
         UnsupportedMediaType, BadRequest: the body cannot be read.
         InvalidFields: fields are not valid in the model.
     """
-    return validated(model, await fields_of(request))
+    return validate(model, await fields_of(request))
 
 
 async def fields_of(request: Request) -> dict[str, Any]:

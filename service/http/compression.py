@@ -1,4 +1,4 @@
-"""Responses that are compressed with gzip where the client accepts it."""
+"""Compress responses with gzip if the client accepts it."""
 
 import asyncio
 import gzip
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fastapi import Request, Response
 
 MIN_COMPRESSED_BYTES = 4096
-"""Smaller content is sent as it is."""
+"""Smaller content is sent uncompressed."""
 
 MIN_THREAD_BYTES = 131_072
 """Larger content is compressed in a thread: it would block the event loop for more than a millisecond."""

@@ -75,7 +75,7 @@ class Dialect:
             route_class=json_route(guards, read_body),
             dependencies=guards.described,
             tags=[self.name],
-            responses=self.documented(*guards.statuses, *STATUSES),
+            responses=self.document_errors(*guards.statuses, *STATUSES),
         )
 
     def refusal(self, request: Request, error: RequestError) -> Response:  # noqa: ARG002
@@ -83,14 +83,14 @@ class Dialect:
         status = self.statuses.get(error.status, error.status)
         headers = error.headers if status == error.status else {}
         body = self.error.of(self._with_client_fields(error)).model_dump(exclude_unset=True)
-        return problems.in_ascii(body, status, headers, "application/json")
+        return problems.ascii_json(body, status, headers, "application/json")
 
-    def documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    def document_errors(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
         """Return OpenAPI's description of errors with these native statuses."""
         when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
             when[self.statuses.get(native, native)].append(problems.WHEN[native])
-        return {status: problems.described(" ".join(reasons), self.error) for status, reasons in when.items()}
+        return {status: problems.describe_error(" ".join(reasons), self.error) for status, reasons in when.items()}
 
     def _with_client_fields(self, error: RequestError) -> RequestError:
         """Return the error with the client's paths in place of native fields. The error itself stays as it is: several

@@ -1,4 +1,4 @@
-"""The routes of documents: upload a file, ask for its progress, fetch its translation, delete it."""
+"""The routes of documents: upload a file, ask for its progress, get its translation, delete it."""
 
 import json
 import time
@@ -13,9 +13,9 @@ from service.base.errors import InvalidFields, NotStored, UnknownDocument, Unsup
 from service.base.settings import Settings
 from service.http.access import Guards
 from service.http.bodies import fields_of
-from service.http.files import FILE_ANSWER, as_file, name_of, translated_name
-from service.http.json_route import json_route, validated
-from service.http.problems import documented
+from service.http.files import FILE_ANSWER, file_response, name_of, translated_name
+from service.http.json_route import json_route, validate
+from service.http.problems import document_errors
 from service.jobs.job import Job, Status
 from service.jobs.worker import DocumentJobs
 from service.schemas.requests import TranslateRequest, TranslationOptions
@@ -61,18 +61,18 @@ class DocumentCard(BaseModel):
 
 
 def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> APIRouter:
-    """Return the routes. A client needs the id and the key of a document, which only its sender gets."""
+    """Return the routes. A client needs the id and the key of a document; only its sender receives the key."""
     router = APIRouter(
         route_class=json_route(guards, _read_form),
         dependencies=guards.described,
-        responses=documented(*guards.statuses, 404, 500),
+        responses=document_errors(*guards.statuses, 404, 500),
     )
 
     @router.post(
         DOCUMENT_PATH,
         status_code=202,
         response_model_exclude_none=True,
-        responses={**documented(400, 408, 413, 415, 422, 503, 504), **FILE_ANSWER},
+        responses={**document_errors(400, 408, 413, 415, 422, 503, 504), **FILE_ANSWER},
     )
     async def translate_document(form: Annotated[DocumentForm, Form()], _: Request) -> DocumentCard:
         """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
@@ -84,13 +84,13 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         if not form.wait:
             return _card(job, settings, key)
         try:
-            await jobs.finished(job, key)
-            return as_file(*await jobs.result(job.id, key))  # type: ignore[return-value]
+            await jobs.wait_until_finished(job, key)
+            return file_response(*await jobs.result(job.id, key))  # type: ignore[return-value]
         finally:
             with suppress(UnknownDocument, NotStored):
                 await jobs.delete(job.id, key)
 
-    @router.get("/translate/document/{document_id}", response_model_exclude_none=True, responses=documented(422))
+    @router.get("/translate/document/{document_id}", response_model_exclude_none=True, responses=document_errors(422))
     async def get_document(_: Request, document_id: str, key: str) -> DocumentCard:
         """Return the state of a document."""
         return _card(await jobs.get(document_id, key), settings)
@@ -98,13 +98,13 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
     @router.get(
         "/translate/document/{document_id}/result",
         response_class=Response,
-        responses={**documented(409, 422), **FILE_ANSWER},
+        responses={**document_errors(409, 422), **FILE_ANSWER},
     )
     async def get_result(_: Request, document_id: str, key: str) -> Response:
         """Return the translated file."""
-        return as_file(*await jobs.result(document_id, key))
+        return file_response(*await jobs.result(document_id, key))
 
-    @router.delete("/translate/document/{document_id}", status_code=204, responses=documented(422, 503))
+    @router.delete("/translate/document/{document_id}", status_code=204, responses=document_errors(422, 503))
     async def delete_document(_: Request, document_id: str, key: str) -> Response:
         """Stop the translation of a document, and delete it."""
         await jobs.delete(document_id, key)
@@ -120,7 +120,7 @@ async def _read_form(_: type[Any], request: Request) -> DocumentForm:
         raise UnsupportedMediaType(f"Content-Type must be multipart/form-data, not {content_type}")
     try:
         fields = await fields_of(request)
-        form = validated(DocumentForm, {name: _value(name, value) for name, value in fields.items()})
+        form = validate(DocumentForm, {name: _value(name, value) for name, value in fields.items()})
         form._data = await form.file.read()
     finally:
         await request.close()

@@ -17,7 +17,7 @@ LINE_ENDS = str.maketrans({character: f"\\u{ord(character):04x}" for character i
 """Characters that are escaped: JSON allows them, but some clients end a line there."""
 
 
-def wanted(request: Request) -> str | None:
+def accepted_stream(request: Request) -> str | None:
     """Return the media type of the stream that a client accepts; None if it accepts none, or prefers JSON."""
     accepted: dict[str, float] = {}
     for one in ",".join(request.headers.getlist("accept")).lower().split(","):
@@ -29,7 +29,7 @@ def wanted(request: Request) -> str | None:
 
 
 class EventStream(Response):
-    """Pieces and then the whole answer. An error after the first piece is the last event.
+    """A stream of pieces, and then the whole answer. An error after the first piece is the last event.
 
     Args:
         first: the first piece. It is made before the stream begins, so that an earlier error has its own status.

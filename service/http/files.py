@@ -1,4 +1,4 @@
-"""Names and answers of the files that clients send and fetch."""
+"""Names of the files that clients send, and answers with files."""
 
 from pathlib import PurePath
 from typing import Any
@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from fastapi import Response
 
-from service.documents.kinds import BY_NAME
+from service.documents.kinds import KINDS_BY_NAME
 from service.jobs.job import Job
 
 MAX_NAME_CHARACTERS = 255
@@ -25,13 +25,13 @@ def name_of(file_name: str | None) -> str:
 def translated_name(job: Job) -> str:
     """Return the name of the translated file: report.docx becomes report.fr.docx."""
     name = PurePath(job.file_name)
-    return f"{name.stem}.{job.target}{name.suffix or BY_NAME[job.kind].endings[0]}"
+    return f"{name.stem}.{job.target}{name.suffix or KINDS_BY_NAME[job.kind].endings[0]}"
 
 
-def as_file(job: Job, data: bytes) -> Response:
+def file_response(job: Job, data: bytes) -> Response:
     """Return an answer that a browser saves, and never shows as a page of this service."""
     headers = {
-        "content-type": BY_NAME[job.kind].media_type,  # without a charset: some files are UTF-16
+        "content-type": KINDS_BY_NAME[job.kind].media_type,  # without a charset: some files are UTF-16
         "content-disposition": f"attachment; filename*=UTF-8''{quote(translated_name(job), safe='')}",
         "content-security-policy": "sandbox",
         "x-content-type-options": "nosniff",

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from fastapi import APIRouter, Request, Response
 
 from service.base.errors import InvalidGlossary
-from service.glossaries.entries import checked
+from service.glossaries.entries import check_entries
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.access import Guards
 from service.http.json_route import json_route
-from service.http.problems import documented
+from service.http.problems import document_errors
 from service.schemas.glossaries import (
     DictionaryCard,
     DictionaryRequest,
@@ -22,13 +22,13 @@ from service.schemas.glossaries import (
 
 
 def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
-    """Return the routes. They wait for the disk in threads."""
+    """Return the routes. They access the disk in threads."""
     router = APIRouter(
         route_class=json_route(guards),
         dependencies=guards.described,
-        responses=documented(*guards.statuses, 404, 500),
+        responses=document_errors(*guards.statuses, 404, 500),
     )
-    of_bodies = documented(400, 408, 413, 415, 422, 503)
+    of_bodies = document_errors(400, 408, 413, 415, 422, 503)
 
     @router.post("/glossaries", status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def create_glossary(request: GlossaryRequest, _: Request) -> GlossaryCard:
@@ -44,7 +44,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     @router.get("/glossaries/{glossary_id}", response_model_exclude_none=True)
     async def get_glossary(_: Request, glossary_id: str) -> GlossaryCard:
         """Return a glossary with its entries."""
-        glossary, entries = await _in_thread(glossaries.whole, glossary_id)
+        glossary, entries = await _in_thread(glossaries.get_with_entries, glossary_id)
         card = _card(glossary)
         for one, its_entries in zip(card.dictionaries, entries, strict=True):
             one.entries = its_entries
@@ -56,7 +56,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
         dictionaries = await _in_thread(_dictionaries, request.dictionaries)
         return _card(await _in_thread(glossaries.update, glossary_id, request.name, dictionaries))
 
-    @router.delete("/glossaries/{glossary_id}", status_code=204, responses=documented(503))
+    @router.delete("/glossaries/{glossary_id}", status_code=204, responses=document_errors(503))
     async def delete_glossary(_: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
         await _in_thread(glossaries.delete, glossary_id)
@@ -64,11 +64,11 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
 
     @router.put("/glossaries/{glossary_id}/dictionaries", responses=of_bodies, response_model_exclude_none=True)
     async def put_dictionary(request: DictionaryRequest, _: Request, glossary_id: str) -> DictionaryCard:
-        """Store a dictionary, in place of the one of the same language pair if there is one."""
+        """Store a dictionary. It replaces the dictionary of the same language pair, if there is one."""
         ((pair, entries),) = (await _in_thread(_dictionaries, [request])).items()
         return _dictionary(await _in_thread(glossaries.put, glossary_id, *pair, entries))
 
-    @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=documented(422, 503))
+    @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=document_errors(422, 503))
     async def delete_dictionary(_: Request, glossary_id: str, source: str, target: str) -> Response:
         """Delete one dictionary of a glossary."""
         await _in_thread(glossaries.delete_dictionary, glossary_id, source, target)
@@ -91,7 +91,7 @@ def by_pair(dictionaries: Iterable[tuple[Pair, dict[str, str]]]) -> dict[Pair, d
 
 
 def _dictionaries(given: Sequence[DictionaryRequest]) -> dict[Pair, dict[str, str]]:
-    return by_pair(((one.source, one.target), checked(one.entries.items())) for one in given)
+    return by_pair(((one.source, one.target), check_entries(one.entries.items())) for one in given)
 
 
 def _card(glossary: Glossary) -> GlossaryCard:

@@ -24,11 +24,11 @@ NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
 SUBJECT = re.compile(r"^\w+ should ")
 """Pydantic's messages begin with "Input should" or "List should"."""
 VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
-"""Our messages for some types of pydantic's errors."""
+"""Messages for some types of pydantic's errors."""
 
 
 async def read_json(model: type[Body], request: Request) -> Body:
-    """Read a body whose headers must declare JSON.
+    """Read a body. The headers must declare JSON.
 
     Raises:
         UnsupportedMediaType: the headers declare another type, or compression.
@@ -80,10 +80,10 @@ def parse_json_body(model: type[Body], body: bytes) -> Body:
         return model.model_validate_json(body)
     except ValidationError:  # parse again by Python's slower parser, whose errors count in characters
         value = parse_json_object(body)
-    return validated(model, value)
+    return validate(model, value)
 
 
-def validated(model: type[Body], value: dict[str, Any]) -> Body:
+def validate(model: type[Body], value: dict[str, Any]) -> Body:
     """Validate fields.
 
     Raises:
@@ -131,7 +131,7 @@ def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
 
 
 def _message(item: Any) -> str:
-    """Return what is wrong with a field, as a clause that begins with a verb. The field's name goes in front of it."""
+    """Return the message about a field, a clause that begins with a verb. The field's name goes in front of it."""
     if item["type"] in VERBS:
         return VERBS[item["type"]]
     message = SUBJECT.sub("must ", item["msg"].removeprefix("Value error, "))
@@ -141,7 +141,7 @@ def _message(item: Any) -> str:
 
 
 def _check_headers(request: Request) -> None:
-    headers: dict[bytes, bytes] = dict(reversed(request.scope["headers"]))  # of several with one name the first
+    headers: dict[bytes, bytes] = dict(reversed(request.scope["headers"]))  # the first one of each name
     content_type = headers.get(b"content-type", b"none").decode("latin-1")
     media_type, _, parameters = content_type.partition(";")
     charset = CHARSET.search(parameters)

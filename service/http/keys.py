@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 
 class Keys:
-    """All valid keys. Logs and errors never show one.
+    """All valid keys. Logs and errors never show a key.
 
     Raises:
         StartRefused: the file of keys cannot be read, or has no key.
@@ -20,10 +20,10 @@ class Keys:
     def __init__(self, settings: Settings) -> None:
         self._given = [key.get_secret_value().encode() for key in settings.api_keys]
         self._file = settings.api_keys_file
-        self._keys = self._given + _read(self._file)
+        self._keys = self._given + _read_keys(self._file)
 
     def __bool__(self) -> bool:
-        """Whether requests need a key."""
+        """Return whether requests need a key."""
         return bool(self._keys)
 
     def have(self, key: bytes) -> bool:
@@ -35,14 +35,14 @@ class Keys:
         if self._file is None:
             return
         try:
-            self._keys = self._given + _read(self._file)
+            self._keys = self._given + _read_keys(self._file)
         except StartRefused as error:
             logger.error("the API keys stay as they were: %s", error)
         else:
             logger.info("the API keys were read again; how many: %d", len(self._keys))
 
 
-def _read(file: Path | None) -> list[bytes]:
+def _read_keys(file: Path | None) -> list[bytes]:
     if file is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""ASGI middleware: a request's id, limits of its body, cancellation when its client leaves, errors, metrics, log."""
+"""ASGI middleware for request ids, limits of bodies, cancellation when a client leaves, errors, metrics and the log."""
 
 import asyncio
 import logging
@@ -28,14 +28,14 @@ REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{0,128})?")
 
 OPERATIONS = frozenset({"/health/live", "/health/ready", "/metrics"})
-"""Paths that machines ask all day long; their lines would bury the others in the log."""
+"""Paths that machines request all the time; their lines would hide the others in the log."""
 
 UNMATCHED = "unmatched"
-"""The route label in metrics where no route matches. Only the log has the path."""
+"""The route label in metrics if no route matches. Only the log has the path."""
 
 UNMATCHED_PAUSE_S = 1.0
-"""Seconds between logged paths without a route, where there is no access log. They show a proxy's wrong prefix, and
-one line is enough for that: strangers may try paths all day long."""
+"""Seconds between logged paths without a route, if there is no access log. They show a wrong prefix of a proxy, for
+which one line is enough: strangers may try many paths."""
 
 
 class Middleware:
@@ -45,8 +45,8 @@ class Middleware:
         dialects: the dialects enabled on this server; each answers errors in its own shape.
         direct_handlers: handlers of POST by path, called without FastAPI's routing, which takes as long as they do.
         max_body_bytes, body_timeout_s: a larger or slower body is refused without reading the rest.
-        max_bytes_at: limits of paths that have their own.
-        access_log: whether to log a line for each request; otherwise only some without a route are logged.
+        max_bytes_at: limits of single paths.
+        access_log: whether to log a line for each request; otherwise only some requests without a route are logged.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Middleware:
         self._max_bytes_at = max_bytes_at
         self._body_timeout_s = body_timeout_s
         self._access_log = access_log
-        self._lost_told_at = float("-inf")
+        self._unmatched_logged_at = float("-inf")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,7 +78,7 @@ class Middleware:
             return
         began = perf_counter()
         method = scope["method"]
-        if method == "HEAD":  # the server sends no body then
+        if method == "HEAD":  # the server then sends no body
             scope = {**scope, "method": "GET"}
         dialect = self._dialects.of(scope["path"])
         handle = self._direct_handlers.get(scope["path"]) if method == "POST" else None
@@ -100,16 +100,16 @@ class Middleware:
             status = exchange.status or InferenceFailed.status
             seconds = perf_counter() - began
             self._metrics.answered(dialect.name, route, status, seconds)
-            is_lost = route == UNMATCHED and status >= 400
-            if self._access_log or (is_lost and self._may_tell_of_the_lost(began)):
+            is_unmatched = route == UNMATCHED and status >= 400
+            if self._access_log or (is_unmatched and self._may_log_unmatched(began)):
                 level = logging.DEBUG if route in OPERATIONS and status < 400 else logging.INFO
                 path = escaped(scope["path"]) if route == UNMATCHED else route
                 _log_access(level, exchange.request_id, method, path, status, seconds)
 
-    def _may_tell_of_the_lost(self, now: float) -> bool:
-        if now < self._lost_told_at + UNMATCHED_PAUSE_S:
+    def _may_log_unmatched(self, now: float) -> bool:
+        if now < self._unmatched_logged_at + UNMATCHED_PAUSE_S:
             return False
-        self._lost_told_at = now
+        self._unmatched_logged_at = now
         return True
 
 
@@ -119,10 +119,10 @@ def _log_access(level: int, request_id: str, method: str, path: str, status: int
 
 
 class _Exchange:
-    """A request and its answer. After the body is read, the work is cancelled if the client disconnects.
+    """A request and its answer. After the body is read, a client that disconnects cancels the work.
 
     The answer closes the connection if the body was not read to its end, since the server would read the rest without
-    limits. It also does while the server drains, since a later request on this connection would find it gone.
+    limits; and while the server drains, since a later request on this connection would fail.
     """
 
     def __init__(
@@ -143,13 +143,13 @@ class _Exchange:
         self._body_ends_at = asyncio.get_running_loop().time() + body_timeout_s
         self._body_size = 0
         self._body_was_read = False
-        self._headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # of several with one name the first
+        self._headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # the first one of each name
         given_id = self._headers.get(b"x-request-id", b"")
         self.request_id = given_id.decode() if REQUEST_ID.fullmatch(given_id) else f"{random.getrandbits(128):032x}"
         self._timing = Timing()
         scope.setdefault("state", {}).update(request_id=self.request_id, context=Context(self._timing))
         self.status: int | None = None
-        """Status of the answer, once it has begun."""
+        """The status of the answer, once it has begun."""
         work = asyncio.current_task()
         assert work is not None, "ASGI runs in a task"
         self._work = work
@@ -185,10 +185,10 @@ class _Exchange:
 
     async def fail(self, error: BaseException, dialect: AnyDialect) -> None:
         """Answer an error, unless the client has left. An unexpected error is logged with the request id, and its
-        answer tells nothing of the cause.
+        answer does not tell the cause.
 
         Raises:
-            BaseException: this error, if the answer has begun and can only be broken off.
+            BaseException: this error, if the answer has begun and can only be aborted.
         """
         self.end()
         if self._client_left:

@@ -1,4 +1,4 @@
-"""Pages of other origins that may read answers in a browser (CORS)."""
+"""Let pages of other origins read answers in a browser (CORS)."""
 
 from collections.abc import Sequence
 

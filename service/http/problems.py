@@ -1,4 +1,4 @@
-"""The answer to an error: RFC 9457 problem details, except below the paths of a dialect."""
+"""Answers to errors: RFC 9457 problem details, except below the paths of a dialect."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -81,15 +81,15 @@ def refusal(request: Request, error: RequestError) -> Response:
         request_id=request.state.request_id,
         errors=fields or None,
     )
-    return in_ascii(problem.model_dump(exclude_none=True), error.status, error.headers, MEDIA_TYPE)
+    return ascii_json(problem.model_dump(exclude_none=True), error.status, error.headers, MEDIA_TYPE)
 
 
-def in_ascii(body: Any, status: int, headers: Mapping[str, str], media_type: str) -> Response:
-    """Return JSON in ASCII: a quoted request may hold half of a surrogate pair, which UTF-8 cannot write."""
+def ascii_json(body: Any, status: int, headers: Mapping[str, str], media_type: str) -> Response:
+    """Return JSON in ASCII: a quoted request may contain half of a surrogate pair, which UTF-8 cannot encode."""
     return Response(json.dumps(body), status, headers, media_type)
 
 
-async def not_routed(request: Request, error: HTTPException) -> Response:
+async def raise_not_routed(request: Request, error: HTTPException) -> Response:
     """Raise a named error where no route matches. The middleware answers it, as it answers all other errors.
 
     Raises:
@@ -110,21 +110,21 @@ def _methods(request: Request) -> str:
     return ", ".join(sorted({method for route in routes for method in route.methods or ()}))
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def document_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return OpenAPI's description of problems with these statuses."""
-    return {status: described(WHEN[status], Problem, MEDIA_TYPE) for status in statuses}
+    return {status: describe_error(WHEN[status], Problem, MEDIA_TYPE) for status in statuses}
 
 
-def described(description: str, error: type[BaseModel], media_type: str = "application/json") -> dict[str, Any]:
-    """Return OpenAPI's description of an error. It names the schema: given the model, FastAPI would make a validator
-    for each route and status, which takes as long as building the rest of the application."""
+def describe_error(description: str, error: type[BaseModel], media_type: str = "application/json") -> dict[str, Any]:
+    """Return OpenAPI's description of an error, with the name of the schema. If FastAPI got the model, it would make a
+    validator for each route and status, which takes as long as building the rest of the application."""
     schema = {"$ref": f"{SCHEMAS}{error.__name__}"}
     return {"description": description, "content": {media_type: {"schema": schema}}}
 
 
 def openapi_of(app: FastAPI, errors: Sequence[type[BaseModel]]) -> Callable[[], dict[str, Any]]:
-    """Return the function that makes the OpenAPI document, with the schemas of these errors. It leaves out the errors
-    of FastAPI's own validation, which never runs."""
+    """Return a function that makes the OpenAPI document, with the schemas of these errors, and without the errors of
+    FastAPI's own validation, which never runs."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:

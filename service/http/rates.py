@@ -1,4 +1,4 @@
-"""Counts the requests of clients in one process for several servers."""
+"""Count the requests of clients in one process for several servers."""
 
 import json
 import socketserver
@@ -8,7 +8,7 @@ from service.http.access import RateLimiter
 
 
 class Rates(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Reads a client as one line of JSON, counts its request, and answers a line with the seconds to wait."""
+    """Reads a client as one line of JSON, counts its request, and answers with a line: the seconds to wait."""
 
     daemon_threads = True
 

@@ -1,14 +1,14 @@
-"""The service under a path of a proxy."""
+"""Serve under a path of a proxy."""
 
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class RootPath:
-    """Takes the path off that the service has at a proxy, where the proxy has not done so.
+    """Removes the path of the service at a proxy from requests, if the proxy has not done so.
 
     Args:
-        root_path: such as /attend.
+        root_path: the path, such as /attend.
     """
 
     def __init__(self, app: ASGIApp, root_path: str) -> None:

@@ -1,4 +1,4 @@
-"""The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
+"""The native routes. A handler validates, submits, awaits and shapes; errors and metrics are handled elsewhere."""
 
 from collections.abc import Awaitable, Callable
 
@@ -10,7 +10,7 @@ from service.http.access import Guards
 from service.http.compression import compressed_response
 from service.http.event_stream import EventStream
 from service.http.json_route import json_route
-from service.http.problems import documented
+from service.http.problems import document_errors
 from service.models.catalog import Model
 from service.models.models import Models
 from service.schemas.answers import (
@@ -24,33 +24,34 @@ from service.schemas.answers import (
     TranslateResponse,
 )
 from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
-from service.text.languages import Languages
+from service.text.languages import TranslatorLanguages
 
 Reload = Callable[[], Awaitable[None]]
-"""Loads the models anew, and replaces those that serve. Raises ReloadRefused."""
+"""Loads the models again, and replaces the serving ones. Raises ReloadRefused."""
 
 
 def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
-    """The routes that run models or describe them, behind keys and rates where these are configured."""
+    """Return the routes that run models or describe them, with the checks of keys and rates."""
     router = APIRouter(route_class=json_route(guards), dependencies=guards.described)
-    of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
+    statuses = guards.statuses
+    of_work = document_errors(*statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
 
     @router.post("/translate", responses=of_work, response_model_exclude_none=True)
     async def translate(request: TranslateRequest, http: Request) -> TranslateResponse:
         """Translate texts: each is split into sentences, translated and joined with its own white space."""
-        if (media_type := event_stream.wanted(http)) is not None:
+        if (media_type := event_stream.accepted_stream(http)) is not None:
             pieces = models.stream(request, http.state.context)
             return EventStream(await anext(pieces), pieces, media_type, http)  # type: ignore[return-value]
         return await models.translate(request, http.state.context)
 
     @router.post("/detect", responses=of_work, response_model_exclude_none=True)
     async def detect(request: DetectRequest, http: Request) -> DetectResponse:
-        """Tell the languages of texts, of those that are translated here."""
+        """Detect the languages of texts, among those that are translated here."""
         return await models.detect(request, http.state.context)
 
     @router.post("/classify", responses=of_work, response_model_exclude_none=True)
     async def classify(request: ClassifyRequest, http: Request) -> ClassifyResponse:
-        """Label texts: a text longer than the model's window is read in windows, nothing is cut off."""
+        """Label texts. A text longer than the model's window is read in several windows; nothing is cut off."""
         return await models.classify(request, http.state.context)
 
     @router.post("/embed", responses=of_work, response_model_exclude_none=True)
@@ -58,20 +59,20 @@ def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
         """Turn texts into vectors: one for each text, or the encoder's state of each token."""
         return await models.embed(request, http.state.context)
 
-    @router.get("/languages", responses=documented(*guards.statuses, 503), response_model_exclude_none=True)
+    @router.get("/languages", responses=document_errors(*statuses, 503), response_model_exclude_none=True)
     async def list_languages(_: Request) -> LanguagesResponse:
-        """Which languages are translated into which, by one model or by two."""
+        """List the languages that are translated, with their targets, by one model or by two."""
         return LanguagesResponse(languages=models.catalog.directions(None).reachable())
 
-    @router.get("/models", responses=documented(*guards.statuses, 503), response_model_exclude_none=True)
+    @router.get("/models", responses=document_errors(*statuses, 503), response_model_exclude_none=True)
     async def list_models(_: Request) -> ModelsResponse:
-        """What serves here."""
+        """List the models that serve."""
         return ModelsResponse(models=[_card(model) for model in models.catalog])
 
-    @router.post("/models/reload", responses=documented(*guards.statuses, 409, 503), response_model_exclude_none=True)
+    @router.post("/models/reload", responses=document_errors(*statuses, 409, 503), response_model_exclude_none=True)
     async def reload_models(http: Request) -> ModelsResponse:
-        """Load the models anew from their folder. They take over once each has proved itself by a forward pass, and
-        requests go on meanwhile. If one is not as it should be, the models stay as they are."""
+        """Load the models again from their folder. They replace the serving models after each has passed a forward
+        pass; requests continue meanwhile. If one fails, the models stay unchanged."""
         await reload()
         return await list_models(http)
 
@@ -79,28 +80,28 @@ def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
 
 
 def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
-    """The routes for those who run the service."""
+    """Return the routes for operators."""
     router = APIRouter()
 
     @router.get("/health/live")
     async def live() -> Status:
-        """The process answers."""
+        """Answer as long as the process lives."""
         return Status(status="live")
 
-    @router.get("/health/ready", responses=documented(503))
+    @router.get("/health/ready", responses=document_errors(503))
     async def ready() -> Status:
-        """Every model's last forward pass succeeded and is recent, and requests are taken."""
+        """Answer 200 if every model's last forward pass succeeded and is recent, and requests are taken."""
         models.refuse_unready()
         return Status(status="ready")
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def scrape(request: Request) -> Response:
-        """Prometheus metrics."""
+        """Return the metrics for Prometheus."""
         return await compressed_response(metrics.render(), request, metrics.MEDIA_TYPE)
 
     return router
 
 
 def _card(model: Model) -> ModelCard:
-    languages = Languages(model.manifest.sources, model.manifest.targets)
+    languages = TranslatorLanguages(model.manifest.sources, model.manifest.targets)
     return ModelCard.of(model.manifest, model.provider, languages.sources.by_name, languages.targets.by_name)

@@ -8,16 +8,16 @@ from service.jobs.worker import DocumentJobs
 
 @dataclass(frozen=True)
 class Stores:
-    """Glossaries and documents, which several servers share through files. No file is opened before it is needed."""
+    """Stored glossaries and documents, which servers share through files. Nothing is opened before its first use."""
 
     glossaries: Glossaries
     documents: DocumentJobs
 
     def start(self) -> None:
-        """Begin to translate documents, in the running event loop."""
+        """Start to translate documents, in the running event loop."""
         self.documents.start()
 
     async def stop(self) -> None:
-        """Stop translating. Other servers, or the next start, take up what is left."""
+        """Stop. Other servers, or the next start, continue with the remaining documents."""
         await self.documents.stop()
         self.glossaries.close()

@@ -1,1 +1,1 @@
-"""Documents that are translated in parts, while their clients ask now and then how far they are. No HTTP."""
+"""Translate documents part by part, while their clients ask for the progress. No HTTP."""

@@ -1,4 +1,4 @@
-"""The files of documents, original and translation. Only the user that runs the service can read them."""
+"""The files of documents: originals and translations. Only the user that runs the service can read them."""
 
 import os
 import time
@@ -8,15 +8,15 @@ from pathlib import Path
 
 from service.base.errors import UnknownDocument
 
-YOUNG_S = 15.0
-"""A file without a job is deleted after this time. A younger one may be about to get its job."""
+MIN_ORPHAN_AGE_S = 15.0
+"""A file without a job is deleted at this age. A younger file may be about to get its job."""
 
 
 class JobFiles:
     """The files of all jobs. Reading a deleted file raises UnknownDocument.
 
     Args:
-        directory: the folder of the files, which is made with the first one.
+        directory: the folder of the files. It is made with the first file.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -42,10 +42,10 @@ class JobFiles:
         (self._directory / f"{job_id}.result").unlink(missing_ok=True)
 
     def delete_others(self, known: Collection[str]) -> None:
-        """Delete files that belong to none of these jobs."""
+        """Delete files that belong to no known job."""
         for file in self._directory.iterdir() if self._directory.is_dir() else ():
             with suppress(FileNotFoundError):
-                if file.stem not in known and file.stat().st_mtime < time.time() - YOUNG_S:
+                if file.stem not in known and file.stat().st_mtime < time.time() - MIN_ORPHAN_AGE_S:
                     file.unlink()
 
     def _write(self, name: str, data: bytes) -> None:

@@ -21,10 +21,10 @@ class Job:
     status: Status
     n_characters: int
     n_translated: int
-    """Characters that are translated so far."""
+    """Number of characters that are translated so far."""
     created_at: float
     deadline: float
-    """Time when the translation is given up."""
+    """Time at which the translation is given up."""
     begun_at: float | None
     finished_at: float | None
     error: str | None
@@ -36,11 +36,11 @@ class Job:
 
     @property
     def progress(self) -> float:
-        """From 0 to 1."""
+        """The share that is translated, from 0 to 1."""
         return 1.0 if self.status == "done" else self.n_translated / max(1, self.n_characters)
 
     def remaining_s(self, now: float) -> float | None:
-        """Estimate the remaining time from the speed so far; None before there is one."""
+        """Estimate the remaining time from the speed so far; None before anything is translated."""
         if self.status != "translating" or self.begun_at is None or self.n_translated == 0:
             return None
         return (now - self.begun_at) * (self.n_characters - self.n_translated) / self.n_translated

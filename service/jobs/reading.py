@@ -1,4 +1,4 @@
-"""Reading and writing documents beside the event loop: small text files in a thread, all others in a process."""
+"""Read and write documents beside the event loop: small text files in a thread, all others in a process."""
 
 import asyncio
 import json
@@ -11,14 +11,14 @@ from typing import Any
 from service.base.errors import InvalidDocument, RequestError, TooLarge, UnsupportedFileType
 from service.base.settings import PREFIX
 from service.documents.archive import is_zip
-from service.documents.kinds import BY_NAME, kind_of
+from service.documents.kinds import KINDS_BY_NAME, kind_of
 from service.documents.messages import LENGTHS, pack_message
 from service.schemas.requests import Format
 
 MAX_SMALL_BYTES = 32_768
-"""A text file of this size is read faster than a process starts."""
+"""Reading a text file of this size takes less time than the start of a process."""
 TIMEOUT_S = 60.0
-"""Time to read or write one document."""
+"""Maximum time to read or write one document."""
 IDLE_TIMEOUT_S = 60.0
 """Time after which a process without work ends."""
 ERRORS: dict[str, type[RequestError]] = {
@@ -27,7 +27,7 @@ ERRORS: dict[str, type[RequestError]] = {
 
 
 @dataclass(frozen=True)
-class Texts:
+class DocumentTexts:
     """The texts of a document, in order, and the kind of the document."""
 
     kind: str
@@ -36,10 +36,10 @@ class Texts:
 
 
 class DocumentReader:
-    """Reads and writes one document at a time, as each takes memory.
+    """Reads and writes one document at a time, since each takes memory.
 
     Args:
-        max_bytes: size limit of a document, unpacked.
+        max_bytes: the size limit of an unpacked document.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -49,11 +49,11 @@ class DocumentReader:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
 
-    async def read(self, file_name: str, data: bytes, kind: str | None = None) -> Texts:
+    async def read(self, file_name: str, data: bytes, kind: str | None = None) -> DocumentTexts:
         """Return the texts of a document.
 
         Args:
-            kind: the kind of the document; by default it is found by name and content.
+            kind: the kind of the document; None: found by name and content.
 
         Raises:
             UnsupportedMediaType, UnprocessableRequest, TooLarge: the document cannot be read.
@@ -61,12 +61,13 @@ class DocumentReader:
         if _is_small(data):
             return await asyncio.to_thread(self._read, file_name, data, kind)
         which = {"file_name": file_name} if kind is None else {"kind": kind}
-        return Texts(**(await self._ask(which, data))[0])
+        return DocumentTexts(**(await self._ask(which, data))[0])
 
     async def write(self, kind: str, data: bytes, translations: Sequence[str]) -> bytes:
         """Return the document with its texts replaced by these translations."""
         if _is_small(data):
-            return await asyncio.to_thread(lambda: BY_NAME[kind].read(data, self._max_bytes).written(translations))
+            read = KINDS_BY_NAME[kind].read_file
+            return await asyncio.to_thread(lambda: read(data, self._max_bytes).write(translations))
         return (await self._ask({"kind": kind, "translations": translations}, data))[1]
 
     async def stop(self) -> None:
@@ -74,10 +75,10 @@ class DocumentReader:
         async with self._lock:
             await self._kill()
 
-    def _read(self, file_name: str, data: bytes, name: str | None) -> Texts:
-        kind = BY_NAME[name] if name is not None else kind_of(file_name, data)
-        contents = kind.read(data, self._max_bytes)
-        return Texts(kind.name, contents.format, contents.texts)
+    def _read(self, file_name: str, data: bytes, name: str | None) -> DocumentTexts:
+        kind = KINDS_BY_NAME[name] if name is not None else kind_of(file_name, data)
+        contents = kind.read_file(data, self._max_bytes)
+        return DocumentTexts(kind.name, contents.format, contents.texts)
 
     async def _ask(self, request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
         message = await asyncio.to_thread(pack_message, request, data)

@@ -44,36 +44,36 @@ CREATE TABLE IF NOT EXISTS jobs (
 );
 """
 ID = re.compile(r"[0-9a-f]{32}")
-N_SHOWN = len(fields(Job))
-"""How many columns of a row are fields of `Job`; the digest of the key comes after them."""
+N_JOB_COLUMNS = len(fields(Job))
+"""Number of columns that are fields of `Job`; the digest of the key follows them."""
 
 QUEUE = """
 UPDATE jobs SET status = 'queued', owner = NULL, n_translated = 0, n_claims = n_claims - ?
 WHERE id = ? AND owner = ? AND status = 'translating'
 """
-SILENT_LOOKS = 8
-"""A server counts as dead when another one has found no progress in so many looks."""
+MAX_SILENT_CHECKS = 8
+"""A server counts as dead when another server has seen no progress in this many checks."""
 MAX_CLAIMS = 2
-"""A job is given up when so many servers have died with it."""
+"""A job fails when this many servers have died while they translated it."""
 
 
 class JobStore:
     """All jobs. Every method may be called from any thread, and waits for the disk.
 
     Args:
-        directory: the folder of the database and files, which is made with the first job.
+        directory: the folder of the database and files. It is made with the first job.
         kept_s: seconds after which a finished document is deleted.
-        most: the most documents at one time, finished ones included.
+        max_jobs: maximum number of stored documents, including finished ones.
     """
 
-    def __init__(self, directory: Path, kept_s: float, most: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, directory: Path, kept_s: float, max_jobs: int, clock: Callable[[], float] = time.time) -> None:
         self._files = JobFiles(directory / "documents")
         self._database = Database(directory / "documents.sqlite", SCHEMA)
         self._kept_s = kept_s
-        self._most = most
+        self._max_jobs = max_jobs
         self._clock = clock
-        self._looks: dict[tuple[str, str, float], int] = {}
-        """How many looks have found no progress of a job, by id, owner and last report."""
+        self._silent_checks: dict[tuple[str, str, float], int] = {}
+        """The number of checks without progress, by the job's id, owner and last report."""
 
     def add(
         self,
@@ -89,7 +89,7 @@ class JobStore:
 
         Raises:
             QueueFull: there are too many documents, and none has been fetched yet.
-            NotStored: the disk cannot take it.
+            NotStored: the document cannot be written.
         """
         self.sweep()
         job_id, key = secrets.token_hex(16), secrets.token_hex(32)
@@ -115,11 +115,11 @@ class JobStore:
         if ID.fullmatch(job_id) and self._database.exists:
             with self._database.reading() as database:
                 row = database.execute("SELECT *, fetched FROM jobs WHERE id = ?", (job_id,)).fetchone()
-        if row is None or not hmac.compare_digest(row[N_SHOWN], _digest(key)):
+        if row is None or not hmac.compare_digest(row[N_JOB_COLUMNS], _digest(key)):
             raise UnknownDocument("No document has this id and key; it may have been deleted")
-        job, is_fetched = Job(*row[:N_SHOWN]), row[-1]
+        job, is_fetched = Job(*row[:N_JOB_COLUMNS]), row[-1]
         if job.status == "error" and not is_fetched:
-            self._note_fetched(job_id)
+            self._mark_fetched(job_id)
         return job
 
     def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
@@ -136,7 +136,7 @@ class JobStore:
         if job.status != "done":
             raise DocumentNotReady(f"The document is not translated yet: it is {job.status}")
         data = self._files.result(job_id)
-        self._note_fetched(job_id)
+        self._mark_fetched(job_id)
         return job, data
 
     def delete(self, job_id: str, key: str) -> None:
@@ -155,7 +155,7 @@ class JobStore:
             row = database.execute(oldest).fetchone()
             if row is None:
                 return None
-            job = Job(*row[:N_SHOWN])
+            job = Job(*row[:N_JOB_COLUMNS])
             database.execute(
                 "UPDATE jobs SET status = 'translating', owner = ?, seen_at = ?, begun_at = ?, n_translated = 0, "
                 "n_claims = n_claims + 1 WHERE id = ?",
@@ -164,14 +164,14 @@ class JobStore:
             return job
 
     def queue_again(self, owner: str, running: Collection[str]) -> None:
-        """Queue jobs whose server has died, and give up those that `MAX_CLAIMS` servers have died with.
+        """Queue jobs again whose server has died. Jobs with which `MAX_CLAIMS` servers have died fail.
 
-        A server counts as dead when `SILENT_LOOKS` calls in a row have found no progress of its job. The clock does not
-        count: all servers may have been paused together.
+        A server counts as dead when `MAX_SILENT_CHECKS` calls in a row have seen no progress of its job. The clock does
+        not count: all servers may have been paused together.
 
         Args:
-            running: jobs that the owner translates now. Its other jobs are queued without counting as a death: it
-                could not write how they ended.
+            running: jobs that the owner translates now. Its other jobs are queued without counting as a death: it could
+                not store their end.
         """
         if not self._database.exists:
             return
@@ -179,10 +179,10 @@ class JobStore:
         with self._database.writing() as database:
             query = "SELECT id, owner, seen_at, n_claims FROM jobs WHERE status = 'translating'"
             jobs = database.execute(query).fetchall()
-            self._looks = {job[:3]: self._looks.get(job[:3], -1) + 1 for job in jobs}
+            self._silent_checks = {job[:3]: self._silent_checks.get(job[:3], -1) + 1 for job in jobs}
             for job_id, its_owner, seen_at, n_claims in jobs:
-                is_own, looks = its_owner == owner, self._looks[job_id, its_owner, seen_at]
-                is_translated = job_id in running if is_own else looks < SILENT_LOOKS
+                is_own, n_silent = its_owner == owner, self._silent_checks[job_id, its_owner, seen_at]
+                is_translated = job_id in running if is_own else n_silent < MAX_SILENT_CHECKS
                 if is_translated:
                     continue
                 if is_own or n_claims < MAX_CLAIMS:
@@ -197,17 +197,17 @@ class JobStore:
         """Return the original document. Raises UnknownDocument: it was deleted."""
         return self._files.source(job_id)
 
-    def tell(self, job_id: str, owner: str, n_translated: int) -> bool:
-        """Report progress, which shows that the owner lives. Return whether the job is still its own."""
+    def report_progress(self, job_id: str, owner: str, n_translated: int) -> bool:
+        """Report progress, which shows that the owner is alive. Return whether it still owns the job."""
         with self._database.writing() as database:
-            told = database.execute(
+            updated = database.execute(
                 "UPDATE jobs SET seen_at = ?, n_translated = ? WHERE id = ? AND owner = ? AND status = 'translating'",
                 (self._clock(), n_translated, job_id, owner),
             )
-            return told.rowcount == 1
+            return updated.rowcount == 1
 
     def release(self, job_id: str, owner: str) -> None:
-        """Queue the job again, for any server to begin anew."""
+        """Queue the job again, so that any server can start it anew."""
         with self._database.writing() as database:
             database.execute(QUEUE, (1, job_id, owner))
 
@@ -228,7 +228,7 @@ class JobStore:
         self._files.delete(job_id)
 
     def sweep(self) -> None:
-        """Delete documents that finished long ago, give up those past their deadline, delete files without a job."""
+        """Delete documents that finished long ago and files without a job, and give up jobs past their deadline."""
         if not self._database.exists:
             return
         now = self._clock()
@@ -249,7 +249,7 @@ class JobStore:
 
     def _make_room(self, database: sqlite3.Connection) -> None:
         (n_jobs,) = database.execute("SELECT COUNT(*) FROM jobs").fetchone()
-        if n_jobs < self._most:
+        if n_jobs < self._max_jobs:
             return
         oldest = "SELECT id FROM jobs WHERE fetched ORDER BY finished_at LIMIT 1"
         fetched = database.execute(oldest).fetchone()
@@ -264,19 +264,19 @@ class JobStore:
         return database.execute(query, (job_id, owner)).fetchone() is not None
 
     def _finish(self, database: sqlite3.Connection, job_id: str, status: str, error: str | None) -> None:
-        """Write the end of a job. Callers delete the original document afterwards, not before."""
+        """Store the end of a job. Callers delete the original document afterwards, not before."""
         database.execute(
             "UPDATE jobs SET status = ?, error = ?, finished_at = ?, owner = NULL WHERE id = ?",
             (status, error, self._clock(), job_id),
         )
 
     def _forget(self, database: sqlite3.Connection, job_id: str) -> None:
-        """Delete a job, its files first: on a full disk the database can be written only when there is room."""
+        """Delete a job, its files first: on a full disk the database cannot be written until there is room."""
         self._files.delete(job_id)
         database.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
 
-    def _note_fetched(self, job_id: str) -> None:
-        """Note that the document may make room for others. Failing to note it does not fail the request."""
+    def _mark_fetched(self, job_id: str) -> None:
+        """Note that the document may be deleted to make room. A failure to note it does not fail the request."""
         with suppress(NotStored), self._database.writing() as database:
             database.execute("UPDATE jobs SET fetched = 1 WHERE id = ?", (job_id,))
 

@@ -1,4 +1,4 @@
-"""Translates a document part by part, so that long ones are not refused, and other requests have their turn."""
+"""Translate a document part by part, so that long ones are not refused, and other requests get their turn."""
 
 import asyncio
 import json
@@ -8,31 +8,31 @@ from dataclasses import dataclass
 from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
 from service.base.settings import Settings
 from service.jobs.job import Job
-from service.jobs.reading import Texts
+from service.jobs.reading import DocumentTexts
 from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 
 PART_CHARACTERS = 4_000
-"""A part ends here, unless a single text is longer: about as many sentences as one request queues at first."""
+"""Maximum length of a part, unless a single text is longer: about as many sentences as one request queues at first."""
 MAX_RUNNING_PARTS = 2
-"""Two, so that models are not idle while the last sentences of a part are written."""
+"""Number of parts translated at a time: models are not idle while the last sentences of a part are written."""
 MAX_TRIES = 6
-"""How often a part is tried while its model is broken: it may be loaded some seconds later."""
+"""Maximum number of attempts for a part while its model is broken: the model may be loaded some seconds later."""
 SAMPLE_CHARACTERS = 5_000
-"""The language of a document is detected from its beginning."""
+"""Length of the beginning from which the language of a document is detected."""
+OnProgress = Callable[[int], None]
+"""Receives the number of characters translated so far."""
 
 
 @dataclass(frozen=True)
-class Translating:
-    """Translates documents."""
-
+class DocumentTranslator:
     models: Models
     settings: Settings
 
-    async def languages(self, document: Texts, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
-        """Return source and target of a document. All of it has the language of its beginning, since a single table
-        cell is too short to detect one.
+    async def languages(self, document: DocumentTexts, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
+        """Return the source and target language of a document. The beginning decides for all of it, since a single
+        table cell is too short to detect its language.
 
         Raises:
             RequestError: no model translates between these languages.
@@ -45,15 +45,14 @@ class Translating:
         asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
         return await self.models.languages(asked, timeout_s)
 
-    async def texts(self, document: Texts, job: Job, ends_at: float, tell: Callable[[int], None]) -> list[str]:
+    async def texts(self, document: DocumentTexts, job: Job, ends_at: float, on_progress: OnProgress) -> list[str]:
         """Return a translation of each text. Equal texts are translated once.
 
         Args:
-            ends_at: deadline on the event loop's clock.
-            tell: called with the number of characters translated so far.
+            ends_at: the deadline on the event loop's clock.
 
         Raises:
-            RequestError: a translation failed. A full queue or a busy model is waited for instead.
+            RequestError: a translation failed. The service waits for a full queue or a busy model.
         """
         known: dict[str, str] = {}
         n_translated = 0
@@ -66,7 +65,7 @@ class Translating:
                 request = options.model_copy(update={"text": part, "format": document.format})
                 known.update(zip(part, await self._part(request, ends_at), strict=True))
                 n_translated += sum(map(len, part))
-                tell(n_translated)
+                on_progress(n_translated)
 
         workers = [asyncio.create_task(work()) for _ in range(MAX_RUNNING_PARTS)]
         try:
@@ -97,18 +96,18 @@ class Translating:
                 return [translation.text for translation in answer.translations]
 
 
-def refuse_long_texts(document: Texts, most_characters: int) -> None:
-    """Raises TextTooLong: a paragraph is longer than a text may be."""
+def refuse_long_texts(document: DocumentTexts, max_characters: int) -> None:
+    """Raise TextTooLong if a paragraph is longer than a text may be."""
     longest = max(map(len, document.texts), default=0)
-    if longest > most_characters:
-        raise TextTooLong(f"A paragraph of the document has {longest} characters; the limit is {most_characters}")
+    if longest > max_characters:
+        raise TextTooLong(f"A paragraph of the document has {longest} characters; the limit is {max_characters}")
 
 
-def _parts(texts: Sequence[str], most_texts: int) -> Iterator[list[str]]:
+def _parts(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
     part: list[str] = []
     length = 0
     for text in texts:
-        if part and (length + len(text) > PART_CHARACTERS or len(part) == most_texts):
+        if part and (length + len(text) > PART_CHARACTERS or len(part) == max_texts):
             yield part
             part, length = [], 0
         part.append(text)

@@ -1,4 +1,4 @@
-"""Accepts documents, translates a few at a time, and reports their progress."""
+"""Accept documents, translate a few at a time, and report their progress."""
 
 import asyncio
 import logging
@@ -12,26 +12,26 @@ from service.base.settings import Settings
 from service.jobs.job import Job
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
-from service.jobs.translation import Translating, refuse_long_texts
+from service.jobs.translation import DocumentTranslator, refuse_long_texts
 from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 
 logger = logging.getLogger(__name__)
 
 MAX_RUNNING = 2
-"""Documents that one server translates at the same time."""
-TELL_S = 0.5
-"""Seconds between reports on a document; a report also shows whether it was deleted."""
-LOOK_S = 2.0
-"""Seconds between looks for jobs of dead servers, and between attempts to write a result."""
-UNPACKED = 4
-"""A document may unpack to so many times the largest body."""
+"""Number of documents that one server translates at the same time."""
+REPORT_S = 0.5
+"""Seconds between progress reports; a report also shows whether the document was deleted."""
+CHECK_S = 2.0
+"""Seconds between checks for jobs of dead servers, and between attempts to store a result."""
+MAX_UNPACKED_RATIO = 4
+"""A document may unpack to this many times the maximum file size."""
 EXCLUDED = {"text", "format", "source", "target", "timeout_s", "alternatives", "alignment", "attention"}
-"""Fields of a request that are not in `Job.options`: a job has them elsewhere, or documents do not use them."""
+"""Fields of a request that `Job.options` leaves out: a job has them elsewhere, or documents do not use them."""
 
 
 class DocumentJobs:
-    """The documents of one server, which shares them with others.
+    """The documents of one server, which shares them with other servers.
 
     Args:
         directory: the folder of the database and files.
@@ -41,21 +41,21 @@ class DocumentJobs:
         self._store = JobStore(directory, settings.documents_kept_s, settings.max_documents)
         self._models = models
         self._settings = settings
-        self._translating = Translating(models, settings)
+        self._translator = DocumentTranslator(models, settings)
         self._owner = secrets.token_hex(8)
-        self._reader = DocumentReader(UNPACKED * settings.max_document_bytes)
-        self._come = asyncio.Event()
-        self._looking: asyncio.Task[None] | None = None
+        self._reader = DocumentReader(MAX_UNPACKED_RATIO * settings.max_document_bytes)
+        self._wake = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
         self._running: dict[asyncio.Task[None], str] = {}
-        """The tasks that translate, and the id of each one's job."""
+        """The running translations, and the id of each one's job."""
 
     def start(self) -> None:
-        """Begin to translate, in the running event loop."""
-        self._looking = asyncio.create_task(self._look())
+        """Begin to translate, as a task of the running event loop."""
+        self._watching = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
-        """Stop translating. Other servers, or the next start, take up what is left."""
-        tasks = [*self._running, *([self._looking] if self._looking else [])]
+        """Stop translating. Other servers, or the next start, continue with the remaining documents."""
+        tasks = [*self._running, *([self._watching] if self._watching else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -66,14 +66,14 @@ class DocumentJobs:
         """Queue a document, and return the job with the key by which its client asks for it.
 
         Args:
-            request: the options for each of its texts.
+            request: the options for each text of the document.
             timeout_s: seconds after which the translation is given up.
 
         Raises:
             UnsupportedFileType, InvalidDocument, TooLarge: the document cannot be read.
             RequestError: no model translates between its languages.
             QueueFull: there are too many documents.
-            NotStored: the disk cannot take it.
+            NotStored: the document cannot be written.
             DeadlinePassed: reading took too long.
         """
         ends_at = time.monotonic() + timeout_s
@@ -84,13 +84,13 @@ class DocumentJobs:
             raise DeadlinePassed(f"The document was not read within {timeout_s:g} s") from None
         refuse_long_texts(read, self._settings.max_text_characters)
         left_s = min(ends_at - time.monotonic(), self._settings.max_timeout_s)
-        languages = await self._translating.languages(read, request, left_s)
+        languages = await self._translator.languages(read, request, left_s)
         options = request.model_dump_json(exclude=EXCLUDED, exclude_unset=True)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
         job = await asyncio.to_thread(
             self._store.add, data, file_name, read.kind, languages, options, n_characters, ends_at - time.monotonic()
         )
-        self._come.set()
+        self._wake.set()
         return job
 
     async def get(self, job_id: str, key: str) -> Job:
@@ -105,7 +105,7 @@ class DocumentJobs:
         """Delete a document, and stop its translation. Raises UnknownDocument."""
         await asyncio.to_thread(self._store.delete, job_id, key)
 
-    async def finished(self, job: Job, key: str) -> Job:
+    async def wait_until_finished(self, job: Job, key: str) -> Job:
         """Wait until a job has finished, at most until its deadline.
 
         Raises:
@@ -120,19 +120,19 @@ class DocumentJobs:
                     if self._models.is_draining:
                         raise Draining("The service stopped before the document was translated", retry_after_s=5)
                     await asyncio.sleep(pause_s)
-                    pause_s = min(TELL_S, pause_s * 1.5)
+                    pause_s = min(REPORT_S, pause_s * 1.5)
                 return job
         except TimeoutError:
             raise DeadlinePassed("The document was not translated before its deadline") from None
 
-    async def _look(self) -> None:
-        """Translate queued documents, and those of dead servers, as long as this server runs."""
-        looked_at = time.monotonic()
+    async def _watch(self) -> None:
+        """Translate queued documents, and documents of dead servers, as long as this server runs."""
+        checked_at = time.monotonic()
         while True:
-            self._come.clear()
+            self._wake.clear()
             try:
-                if time.monotonic() - looked_at >= LOOK_S:
-                    looked_at = time.monotonic()
+                if time.monotonic() - checked_at >= CHECK_S:
+                    checked_at = time.monotonic()
                     await asyncio.to_thread(self._store.queue_again, self._owner, [*self._running.values()])
                 await asyncio.to_thread(self._store.sweep)
                 while len(self._running) < MAX_RUNNING and not self._models.is_draining:
@@ -141,12 +141,12 @@ class DocumentJobs:
                         break
                     self._begin(job)
             except NotStored:
-                pass  # it is logged already
+                pass  # the database has logged it
             except Exception:
-                logger.exception("documents cannot be looked after")
+                logger.exception("the queue of documents cannot be checked")
             with suppress(TimeoutError):  # wait_for may lose a cancellation
-                async with asyncio.timeout(LOOK_S):
-                    await self._come.wait()
+                async with asyncio.timeout(CHECK_S):
+                    await self._wake.wait()
 
     def _begin(self, job: Job) -> None:
         task = asyncio.create_task(self._translate(job))
@@ -155,12 +155,12 @@ class DocumentJobs:
 
     def _end(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
-        self._come.set()
+        self._wake.set()
 
     async def _translate(self, job: Job) -> None:
         n_translated = 0
 
-        def hear(n: int) -> None:
+        def on_progress(n: int) -> None:
             nonlocal n_translated
             n_translated = n
 
@@ -168,20 +168,20 @@ class DocumentJobs:
             ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()
             data = await asyncio.to_thread(self._store.source, job.id)
             read = await self._reader.read(job.file_name, data, job.kind)
-            translations = await self._translating.texts(read, job, ends_at, hear)
+            translations = await self._translator.texts(read, job, ends_at, on_progress)
             return await self._reader.write(job.kind, data, translations)
 
-        async def tell() -> None:
+        async def report() -> None:
             try:
                 while True:
                     with suppress(NotStored):  # the next report may succeed
-                        if not await asyncio.to_thread(self._store.tell, job.id, self._owner, n_translated):
+                        if not await asyncio.to_thread(self._store.report_progress, job.id, self._owner, n_translated):
                             return
-                    await asyncio.sleep(TELL_S)
+                    await asyncio.sleep(REPORT_S)
             finally:
-                working.cancel()  # it was deleted, or another server has it
+                working.cancel()  # the document was deleted, or another server has it
 
-        working, telling = asyncio.create_task(work()), asyncio.create_task(tell())
+        working, reporting = asyncio.create_task(work()), asyncio.create_task(report())
         try:
             await self._finish(job, await working)
         except (asyncio.CancelledError, Draining):
@@ -194,17 +194,17 @@ class DocumentJobs:
             await self._fail(job, f"Unexpected error; the log has it under {job.id}")
         finally:
             working.cancel()
-            telling.cancel()
+            reporting.cancel()
 
     async def _finish(self, job: Job, result: bytes) -> None:
-        """Store a translation, trying again until the deadline. Raises NotStored: it could not be written."""
+        """Store a translation. Try again until the deadline. Raises NotStored: it could not be written."""
         while True:
             try:
                 return await asyncio.to_thread(self._store.finish, job.id, self._owner, result)
             except NotStored:
                 if time.time() > job.deadline:
                     raise
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_S)
 
     async def _fail(self, job: Job, error: str) -> None:
         with suppress(NotStored):

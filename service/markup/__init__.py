@@ -1,1 +1,1 @@
-"""Formats of texts: HTML, XML and Markdown become passages, and tags and marks go back where the aligned words went."""
+"""Formats of texts: HTML, XML and Markdown become passages; tags and marks go back around the aligned words."""

@@ -1,4 +1,4 @@
-"""Blocks with indented content, which CommonMark would read as code: footnotes, abbreviations, definitions, admonitions
+"""Blocks with indented content that CommonMark would read as code: footnotes, abbreviations, definitions, admonitions
 and tabs."""
 
 import re
@@ -13,7 +13,7 @@ INDENT = 4
 
 
 def container(state: StateBlock, first: int, after: int, silent: bool) -> bool:
-    """Read a block whose content begins after a label, or on the line after a title. It is a rule of the parser."""
+    """Read a block with its content after a label, or on the line after a title. This is a rule for the parser."""
     start, end = state.bMarks[first] + state.tShift[first], state.eMarks[first]
     if state.is_code_block(first):
         return False
@@ -38,7 +38,7 @@ def _parse_labelled(state: StateBlock, first: int, after: int, content: int) -> 
 
 
 def _parse_titled(state: StateBlock, first: int, last: int, title: str) -> None:
-    n_lines, state.lineMax = state.lineMax, last  # so that no line after the block continues its last paragraph
+    n_lines, state.lineMax = state.lineMax, last  # otherwise a line after the block could continue its last paragraph
     state.push("container_open", "", 1).map = [first, last]
     inline = state.push("inline", "", 0)
     inline.content, inline.map = title, [first, first + 1]

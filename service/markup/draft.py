@@ -1,4 +1,4 @@
-"""Pieces become passages. White space is one space, and that around the text is none of it, as in a browser."""
+"""Assemble pieces to passages. As in a browser, white space is one space, or none at the edges of a text."""
 
 import re
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from service.text.aligned_words import closes
 from service.text.spans import Span
 
 OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
-"""Stands in a passage's text for an element that is not translated."""
+"""A character that stands for an untranslated element in the text of a passage."""
 
 RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
 IN_WORDS = frozenset(("", "wbr", "sup", "rp", "rt", "script", "style"))
-"""Names of what is kept, is no word, and may be in one or touch it; "" for a comment."""
+"""Names of untranslated elements that are not words, and may stand in a word or beside it; "" for a comment."""
 MAX_REFERENCE_LENGTH = 40
-"""Characters of a reference at most: &CounterClockwiseContourIntegral;"""
+"""Maximum length of a character reference: &CounterClockwiseContourIntegral;"""
 
 
-def assembled(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | Passage]:
-    """Return, in order, what is kept as it is and the passages between."""
+def assemble(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | Passage]:
+    """Return the unchanged parts of a text and the passages between them, in order."""
     ends = ends_of_elements(pieces)
     starts = {end: start for start, end in ends.items()}
     breaks = [*accumulate(piece.kind is PieceKind.BREAK for piece in pieces)]
@@ -29,32 +29,32 @@ def assembled(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | 
     draft = Draft(notation)
     for i, piece in enumerate(pieces):
         start, end = starts.get(i, i), ends.get(i, i)
-        if piece.kind is PieceKind.BREAK or breaks[start] != breaks[end]:  # an inline element around blocks is none
-            parts += [draft.finished(), piece.raw]
+        if piece.kind is PieceKind.BREAK or breaks[start] != breaks[end]:  # also an inline element around blocks
+            parts += [draft.finish(), piece.raw]
             draft = Draft(notation)
-        elif piece.kind is PieceKind.END and start == i:  # an end tag that ends nothing is dropped
-            draft.part()
+        elif piece.kind is PieceKind.END and start == i:  # an end tag without a start tag is dropped
+            draft.separate()
         else:
             draft.add(piece, start)
-    return [*parts, draft.finished()]
+    return [*parts, draft.finish()]
 
 
 @dataclass
 class _Tag:
-    """A start tag, an end tag, or a mark, with the white space beside it that the text has not."""
+    """A start tag, an end tag or a mark, with the white space beside it that is not in the text."""
 
     raw: str
     position: int
-    """Number of the character that it stands before."""
+    """The number of the next character of the text."""
     end: "_Tag | None" = None
-    """The end tag of a start tag. A mark is its own."""
+    """The end tag that belongs to a start tag. The end tag of a mark is the mark itself."""
     raw_of_other: str = ""
     is_image: bool = False
 
 
 @dataclass
 class Draft:
-    """A passage while it is read."""
+    """A passage under construction."""
 
     notation: Notation = HTML
     _text: list[str] = field(default_factory=list)
@@ -64,18 +64,18 @@ class Draft:
     _tags: list[_Tag] = field(default_factory=list)
     _open: dict[int, tuple[_Tag, str]] = field(default_factory=dict)
     _n_before_space: int = 0
-    """How many tags stand before the text's last space."""
+    """The number of tags before the last space of the text."""
     _after_empty: bool = False
-    """Whether there is a mark or an empty element behind the text."""
+    """Whether the text is followed by a mark or an empty element."""
     _after_image: bool = False
     _after_end: bool = False
-    """Whether there is the end tag of an element with text behind the text."""
+    """Whether the text is followed by the end tag of an element with text."""
 
     def add(self, piece: Piece, element: int) -> None:
-        """Read on.
+        """Add a piece.
 
         Args:
-            element: the same number for a start tag and its end tag.
+            element: a number that a start tag and its end tag share.
         """
         if piece.kind is PieceKind.TEXT:
             for run in RUNS.findall(piece.text):
@@ -97,23 +97,23 @@ class Draft:
                 self._close(start, piece.raw if inner == element else f"</{name}>")
                 self._tags[-1].raw_of_other = piece.text
 
-    def part(self) -> None:
-        """Make sure that the text and what comes next are no tag or reference together, as "&" and "lt;"."""
+    def separate(self) -> None:
+        """Keep the text and the next piece from forming a tag or a reference, as "&" and "lt;" would."""
         for i in range(len(self._written) - 1, max(0, len(self._written) - MAX_REFERENCE_LENGTH) - 1, -1):
             if self._written[i] in ("&", "<"):
                 self._written[i] = self.notation.escapes[self._written[i]]
             if not self._written[i].isalnum() and self._written[i] != "#":
                 break
 
-    def finished(self) -> str | Passage:
-        """The passage; how it is written if it has no text."""
+    def finish(self) -> str | Passage:
+        """Return the passage, or its tags and white space if it has no text."""
         while self._open:
             _, (start, name) = self._open.popitem()
             self._close(start, f"</{name}>")
         if not self._text:
             return "".join([self._before, *(tag.raw for tag in self._tags)])
         after = ""
-        if self._text[-1] == " " and not self._gives_space_away():
+        if self._text[-1] == " " and not self._give_space_away():
             self._text.pop()
             after = self._written.pop()
         elements = self._elements()
@@ -131,7 +131,7 @@ class Draft:
 
     def _add_space(self, space: str) -> None:
         if self._after_end and self._text[-1] == " ":
-            self._gives_space_away()  # so that the space between two words is outside of the element
+            self._give_space_away()  # keeps the space between two words outside the element
         if self._text and self._text[-1] != " ":
             self._n_before_space = len(self._tags)
             self._put([" "], [space])
@@ -145,9 +145,9 @@ class Draft:
     def _add_visible(self, text: list[str], written: list[str]) -> None:
         if self._after_image and self._text and self._text[-1].isalnum() and text[0].isalnum():
             self._n_before_space = len(self._tags)
-            self._put([" "], [""])  # an image is between words, not in one
+            self._put([" "], [""])  # an image stands between words, not in a word
         if self._after_empty and self._text[-1:] == [" "] and self._tags[-1].raw[-1] not in SPACE and closes(text[0]):
-            self._gives_space_away()
+            self._give_space_away()
         self._put(text, written)
 
     def _put(self, text: list[str], written: list[str]) -> None:
@@ -164,8 +164,8 @@ class Draft:
         is_empty = start.position == start.end.position
         self._after_empty, self._after_end = self._after_empty or is_empty, self._after_end or not is_empty
 
-    def _gives_space_away(self) -> bool:
-        """Give the text's last space to the first tag behind it; whether there is one."""
+    def _give_space_away(self) -> bool:
+        """Move the last space of the text to the first tag after it. Return whether there is such a tag."""
         behind = self._tags[self._n_before_space :]
         if not behind:
             return False
@@ -176,7 +176,7 @@ class Draft:
         return True
 
     def _elements(self) -> list[Element]:
-        """What is empty is a start tag with all that is in it."""
+        """Return the elements. An empty element is one start tag with everything inside it."""
         elements: list[Element] = []
         inside: list[tuple[int, _Tag]] = []
         empty: list[str] = []
@@ -207,5 +207,5 @@ class Draft:
 
 
 def _is_at(element: Element, position: int) -> bool:
-    """Whether an element is empty, at this edge of the passage, and in no element."""
+    """Return whether an element is empty, at this edge of the passage, and not inside another element."""
     return element.parent is None and element.span.start == element.span.end == position

@@ -1,6 +1,6 @@
-"""Marks of emphasis where CommonMark reads them as such.
+"""Place marks of emphasis so that CommonMark reads them as marks.
 
-They touch what is inside. If that is punctuation, they touch no letter outside, and `_` never does.
+A mark must touch the text inside it. If that is punctuation, the mark must not touch a letter outside; `_` never may.
 """
 
 import re
@@ -14,21 +14,21 @@ EMPHASIS = re.compile(r"([*_~])\1*")
 Tags = list[tuple[str, str]]
 
 
-def flanking(
+def make_flanking(
     text: str, parts: Sequence[Part], tags: Sequence[tuple[str, str]], places: Iterable[Span]
 ) -> tuple[Tags, list[Span]]:
-    """Return places without punctuation at an edge, or tags with a space beside them, where a mark would be none.
+    """Return places without punctuation at an edge, or tags with a space, where a mark would not be read otherwise.
 
     Args:
-        parts: each after its parent.
+        parts: the elements, each after its parent.
     """
     placed: list[Span] = []
     for part, (start_tag, _), place in zip(parts, tags, places, strict=True):
         around = Span(0, len(text)) if part.parent is None else placed[part.parent]
         start, end = max(place.start, around.start), min(place.end, around.end)
         is_emphasis = start < end and EMPHASIS.fullmatch(start_tag)
-        placed.append(_tight(text, start, end) if is_emphasis else Span(start, max(start, end)))
-    beside = _Beside(text, parts, tags, placed)
+        placed.append(_trim(text, start, end) if is_emphasis else Span(start, max(start, end)))
+    beside = _Neighbours(text, parts, tags, placed)
     fitted = []
     for i, (start_tag, end_tag) in enumerate(tags):
         fitted.append((beside.space(i, START) + start_tag, end_tag + beside.space(i, END)))
@@ -38,8 +38,8 @@ def flanking(
 START, END = 0, 1
 
 
-class _Beside:
-    """What is on either side of each mark."""
+class _Neighbours:
+    """The characters inside and outside each mark."""
 
     def __init__(self, text: str, parts: Sequence[Part], tags: Sequence[tuple[str, str]], places: list[Span]) -> None:
         self._text, self._parts, self._tags, self._places = text, parts, tags, places
@@ -47,13 +47,13 @@ class _Beside:
             {(part.parent, place.pair[side]): i for i, (part, place) in enumerate(zip(parts, places, strict=True))}
             for side in (START, END)
         ]
-        """The element of a parent that starts, or ends, at a position."""
+        """For each side, the element of a parent that starts or ends at a position."""
 
     def space(self, i: int, side: int) -> str:
-        """Return a space, if the mark would be none without it."""
+        """Return a space if the mark would not be read without one."""
         mark, outside = self._tags[i][side], self._outside(i, side)
         if mark == "[":
-            return " " if outside == "!" else ""  # else it is an image
+            return " " if outside == "!" else ""  # otherwise it would be an image
         if not EMPHASIS.fullmatch(mark) or self._places[i].start == self._places[i].end:
             return ""
         touches = outside.isalnum() and (mark[0] == "_" or not self._inside(i, side).isalnum())
@@ -62,7 +62,7 @@ class _Beside:
     def _outside(self, i: int, side: int) -> str:
         parent, position = self._parts[i].parent, self._places[i].pair[side]
         if parent is not None and position == self._places[parent].pair[side]:
-            return ""  # another mark, with which it is one or which it may touch
+            return ""  # another mark, which this one may join or touch
         neighbour = self._at[1 - side].get((parent, position))
         if neighbour is not None and neighbour != i:
             return self._tags[neighbour][1 - side][-1:] if side == START else self._tags[neighbour][1 - side][:1]
@@ -77,8 +77,8 @@ class _Beside:
         return self._inside(child, side) if mark == self._tags[i][side][0] else mark
 
 
-def _tight(text: str, start: int, end: int) -> Span:
-    """Trim white space at the edges of a place, and punctuation where a letter is outside."""
+def _trim(text: str, start: int, end: int) -> Span:
+    """Trim white space at the edges of a place, and punctuation if a letter is outside."""
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():
@@ -94,5 +94,5 @@ def _tight(text: str, start: int, end: int) -> Span:
 
 
 def _is_punctuation_or_space(character: str) -> bool:
-    """CommonMark counts symbols as punctuation. A space may stand between two."""
+    """Return whether CommonMark counts a character as punctuation, which includes symbols, or it is white space."""
     return character.isspace() or unicodedata.category(character).startswith(("P", "S"))

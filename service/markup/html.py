@@ -1,6 +1,6 @@
-"""HTML: passages, made of a flat list of pieces: text, inline tags, and what is not to be translated.
+"""Read HTML as a flat list of pieces: text, inline tags and untranslated elements; passages are made of them.
 
-Python's parser finds the tags, in broken HTML too; this module knows what they mean for a translation.
+Python's parser finds the tags, even in broken HTML; this module decides what they mean for a translation.
 """
 
 import re
@@ -11,7 +11,7 @@ from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import accumulate
 
-from service.markup.draft import assembled
+from service.markup.draft import assemble
 from service.markup.passages import BEGINS_TAG, Document
 from service.markup.pieces import Piece, PieceKind, is_letter, split_neighbours
 from service.schemas.requests import NO_RULES, TagRules
@@ -27,16 +27,16 @@ BLOCKS = _names(
     "listing main menu meta nav noframes noscript ol optgroup option p plaintext pre script search section select "
     "style summary table tbody td template tfoot th thead title tr ul xmp"
 )
-"""Elements that end a passage before and after them; all others, unknown ones too, are inline, as in a browser."""
+"""Elements that end a passage before and after them; all others, even unknown ones, are inline, as in a browser."""
 
 VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
-"""Elements that have no end tag."""
+"""Elements without an end tag."""
 
 WORDS = _names("code kbd math samp var")
-"""Elements that are not translated, and that a sentence speaks of."""
+"""Untranslated elements that are words of their sentence."""
 
 UNREAD = _names("iframe noembed noframes plaintext pre rp rt script style svg textarea xmp")
-"""Elements that are not translated, and that are no part of a sentence."""
+"""Untranslated elements that are not part of a sentence."""
 
 KEPT = WORDS | UNREAD
 
@@ -44,29 +44,29 @@ INLINE = _names(
     "a abbr acronym applet audio b bdi bdo big canvas cite data datalist del dfn em font i ins label map mark math "
     "meter object output picture progress q ruby s slot small span strike strong sub sup time tt u video"
 )
-"""Other elements of HTML: written without an end (<i class="icon"/>) they are no word, as <x/> is."""
+"""Other elements of HTML. Written without an end tag (<i class="icon"/>) they are not words, unlike <x/>."""
 
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
-"""Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
+"""Start and end tags that formats for translators (XLIFF, Angular's) write as empty elements."""
 
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
 REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?))")
-"""What HTML may read as a character (as in html.unescape)."""
+"""Character references as HTML may read them (as in html.unescape)."""
 
 
 def parse(html: str, rules: TagRules = NO_RULES) -> Document:
-    """Read a document, a fragment, or what is neither: nothing is refused."""
-    return Document(assembled(read(html, rules)))
+    """Read HTML: a document, a fragment or any other text. Nothing is refused."""
+    return Document(assemble(read_pieces(html, rules)))
 
 
-def read(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
-    """Return the pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
+def read_pieces(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
+    """Return the pieces of a text. Nothing is lost; some end tags may have no start tag."""
     return split_neighbours(with_words(_with_opaque(html, _with_overrides(_Reader(html, rules).items))))
 
 
 @dataclass(frozen=True)
-class _Item:
-    """What the parser found, and where it begins."""
+class _HtmlItem:
+    """A token of the parser, and its start."""
 
     kind: PieceKind
     start: int
@@ -75,15 +75,15 @@ class _Item:
     opaque: bool = False
     is_block: bool = False
     translate: bool | None = None
-    """Whether its attributes say that it is to be translated."""
+    """Whether its attributes ask for a translation; None if they do not say."""
 
 
 class _Reader(HTMLParser):
-    """Reads a whole text, and does not close the parser: what it has not finished is the rest of the text, as it is."""
+    """Reads a whole text. The parser is not closed: text that it has not finished stays unchanged."""
 
     def __init__(self, html: str, rules: TagRules) -> None:
         super().__init__(convert_charrefs=True)
-        self.items: list[_Item] = []
+        self.items: list[_HtmlItem] = []
         self._blocks = (BLOCKS | _lower(rules.blocks)) - _lower(rules.inline)
         self._kept = KEPT | _lower(rules.keep)
         self._lines = [0, *accumulate(len(line) + 1 for line in html.split("\n"))]
@@ -92,12 +92,12 @@ class _Reader(HTMLParser):
             start = len(html) - len(self.rawdata)
             is_text = self.cdata_elem is None and (not self.rawdata.startswith("<") or self.rawdata == "<")
             raw = unescape(self.rawdata) if is_text else self.rawdata
-            self.items.append(_Item(PieceKind.TEXT if is_text else PieceKind.BREAK, start, raw))
-        self.items.append(_Item(PieceKind.BREAK, len(html)))
+            self.items.append(_HtmlItem(PieceKind.TEXT if is_text else PieceKind.BREAK, start, raw))
+        self.items.append(_HtmlItem(PieceKind.BREAK, len(html)))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
-        translate = None if tag in self._kept else _translate(attrs)
+        translate = None if tag in self._kept else _translate_attribute(attrs)
         kept = tag in self._kept or translate is False
         kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in self._blocks else PieceKind.MARK
         self._add(kind, self.get_starttag_text() or "", tag, kept and kind is PieceKind.START, translate)
@@ -121,7 +121,7 @@ class _Reader(HTMLParser):
     handle_pi = unknown_decl = handle_comment
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
-        """<![...: to a browser a comment; Python's own reading of it may raise."""
+        """Read <![... as a comment, as a browser does; Python's own method may raise."""
         return self.parse_bogus_comment(i, report)
 
     def _add(
@@ -129,7 +129,7 @@ class _Reader(HTMLParser):
     ) -> None:
         line, column = self.getpos()
         start = self._lines[line - 1] + column
-        self.items.append(_Item(kind, start, raw, tag, opaque, tag in self._blocks, translate))
+        self.items.append(_HtmlItem(kind, start, raw, tag, opaque, tag in self._blocks, translate))
 
 
 def _lower(names: Iterable[str]) -> frozenset[str]:
@@ -137,11 +137,11 @@ def _lower(names: Iterable[str]) -> frozenset[str]:
 
 
 def _without_value(name: str) -> str:
-    """<color=#ff0000> ends with </color>."""
+    """Return the name of a tag without a value: <color=#ff0000> ends with </color>."""
     return match[0] if (match := VALUED.match(name)) else name
 
 
-def _translate(attributes: list[tuple[str, str | None]]) -> bool | None:
+def _translate_attribute(attributes: list[tuple[str, str | None]]) -> bool | None:
     values = {name: (value or "").lower() for name, value in attributes}
     says = values.get("translate", "-").strip()
     if says == "no" or "notranslate" in values.get("class", "").split():
@@ -149,11 +149,11 @@ def _translate(attributes: list[tuple[str, str | None]]) -> bool | None:
     return True if says in ("", "yes") else None
 
 
-def _with_overrides(items: list[_Item]) -> list[_Item]:
-    """Put breaks for what is around translate="yes" in an element that is not to be translated."""
-    ends = _ends(items)
+def _with_overrides(items: list[_HtmlItem]) -> list[_HtmlItem]:
+    """Replace everything around translate="yes" by breaks in an untranslated element."""
+    ends = _ends_by_name(items)
     overrides = [i for i, item in enumerate(items) if item.translate and i in ends]
-    read: list[_Item] = []
+    read: list[_HtmlItem] = []
     rests: list[tuple[int, int]] = []
     i = 0 if overrides else len(items)
     while i < len(items):
@@ -162,11 +162,11 @@ def _with_overrides(items: list[_Item]) -> list[_Item]:
         n_before = bisect_left(overrides, i)
         override = overrides[n_before] if n_before < len(overrides) else end
         if ends.get(override, end) < end:
-            read += [_Item(PieceKind.BREAK, items[i].start), items[override]]
+            read += [_HtmlItem(PieceKind.BREAK, items[i].start), items[override]]
             rests.append((ends[override] + 1, end))
             i = override + 1
         elif is_rest and i <= end:
-            read.append(_Item(PieceKind.BREAK, items[i].start))
+            read.append(_HtmlItem(PieceKind.BREAK, items[i].start))
             i = end + 1
         elif not is_rest:
             read.append(items[i])
@@ -174,14 +174,14 @@ def _with_overrides(items: list[_Item]) -> list[_Item]:
     return read if overrides else items
 
 
-def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
-    """Make one piece of each element that is not to be translated."""
+def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
+    """Make one piece of each untranslated element."""
     pieces = []
-    ends, letters = _ends(items), _next_letters(items)
+    ends, letters = _ends_by_name(items), _next_letters(items)
     i, last = 0, len(items) - 1
     while i < last:
         item, first = items[i], i
-        is_note = item.tag == "sup" and first in ends and letters[first] > ends[first]  # "[1]", and the 2 of "m2"
+        is_note = item.tag == "sup" and first in ends and letters[first] > ends[first]  # "[1]", or the 2 of "m2"
         if item.opaque or is_note:
             i = ends.get(first, first) + 1
             while first not in ends and not items[i].is_block and items[i].kind is not PieceKind.BREAK:
@@ -192,7 +192,7 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
             raw = html[item.start : items[i].start]
             if item.kind is PieceKind.TEXT:
                 texts = [*_texts(raw, item.raw)]
-                if pieces and pieces[-1].raw == "<" and BEGINS_TAG.match(texts[0].raw):  # something between is skipped
+                if pieces and pieces[-1].raw == "<" and BEGINS_TAG.match(texts[0].raw):  # text between was skipped
                     pieces[-1] = replace(pieces[-1], raw="&lt;")
                 pieces += texts
             else:
@@ -202,7 +202,7 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
 
 
 def _texts(raw: str, text: str) -> Iterator[Piece]:
-    """Yield a text as pieces: what is written as a reference is one by itself."""
+    """Yield a text as pieces. Each character reference is a piece of its own."""
     if unescape(raw) != text:  # the parser skipped something
         raw = escape(text, quote=False)
     for part in REFERENCE.split(raw) if "&" in raw else [raw]:
@@ -213,8 +213,8 @@ def _texts(raw: str, text: str) -> Iterator[Piece]:
             yield from (Piece(PieceKind.TEXT, escape(one, quote=False), text=one) for one in text)
 
 
-def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Piece:
-    """Make one piece of all items but the last, which follows it. If no end tag closes it, one is added."""
+def _opaque(html: str, items: list[_HtmlItem], is_closed: bool, is_note: bool) -> Piece:
+    """Make one piece of all items but the last, which follows the element. A missing end tag is added."""
     tag, inside = items[0].tag, items[:-1]
     raw = html[items[0].start : items[-1].start]
     if items[0].is_block:
@@ -227,8 +227,8 @@ def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Pi
     return Piece(PieceKind.OPAQUE if is_word else PieceKind.MARK, raw, tag)
 
 
-def _next_letters(items: list[_Item]) -> list[int]:
-    """Return for each item the number of the first one, itself or later, that is text with letters."""
+def _next_letters(items: list[_HtmlItem]) -> list[int]:
+    """Return for each item the number of the first item, itself or later, that is a text with letters."""
     following = [len(items)]
     for i in range(len(items) - 1, -1, -1):
         has_letters = items[i].kind is PieceKind.TEXT and any(map(str.isalpha, items[i].raw))
@@ -236,8 +236,8 @@ def _next_letters(items: list[_Item]) -> list[int]:
     return following[:0:-1]
 
 
-def _ends(items: Iterable[_Item]) -> dict[int, int]:
-    """Map the number of each start tag to that of the next end tag of its name that is free."""
+def _ends_by_name(items: Iterable[_HtmlItem]) -> dict[int, int]:
+    """Map the number of each start tag to that of the next unused end tag of its name."""
     ends = {}
     opened: dict[str, list[int]] = {}
     for i, item in enumerate(items):
@@ -254,7 +254,7 @@ def _could_be_word(piece: Piece) -> bool:
 
 
 def with_words(pieces: list[Piece], could_be_word: Callable[[Piece], bool] = _could_be_word) -> list[Piece]:
-    """Make <x/>, and others that touch it, a word of the sentence where it touches no letter."""
+    """Make one word of the sentence of <x/> and the empty elements that touch it, unless a letter touches them."""
     words: list[Piece] = []
     i = 0
     while i < len(pieces):

@@ -1,4 +1,4 @@
-"""Inline marks of Markdown and where they are. What is a mark is decided by markdown-it-py, by CommonMark's rules."""
+"""Find inline marks of Markdown. markdown-it-py decides where a mark is, by the rules of CommonMark."""
 
 import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
@@ -17,19 +17,19 @@ from service.text.spans import Span
 
 Rule = Callable[[StateInline, bool], bool]
 Environment = MutableMapping[str, Any]
-"""What the parser knows of the whole text: where reference links go."""
+"""The link definitions of the whole text, as the parser keeps them."""
 
 NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]")
 TASK = re.compile(r"\[[ xX]\](?=\s)|\[![A-Za-z]+\](?=\s*$)", re.MULTILINE)
-"""The box of a task, and the kind of an alert."""
+"""The check box of a task, and the kind of an alert."""
 FENCE = re.compile(
     r"""^(?: :{3}.*
     |(?:\{:[^}\n]*+\}|\{\{[%<](?:(?![%>]\}\}).)*+[%>]\}\}|\{%(?:(?!%\}).)*+%\}
       |\$\$(?:[^$\\]|\\(?s:.))*+\$\$)[ \t]*$)""",
     re.MULTILINE | re.VERBOSE,
 )
-"""Lines by themselves: before or after a container (:::tip), attributes ({: .note}), tags of Hugo ({{< x >}}) and of
-Liquid ({% x %}), and mathematics."""
+"""Lines without text: fences of a container (:::tip), attributes ({: .note}), tags of Hugo ({{< x >}}) and Liquid ({% x
+%}), and mathematics."""
 WORD = r"(?:[^\W\d_]{3}|[^\W\d_]{2}\s|\s[^\W\d_]{2})"
 MATH = re.compile(
     rf"""(?<![0-9A-Za-z\\])(?P<sign>\$\$?)(?![\s${{])(?!(?=[^\\^{{}}=$]*+\$)[^$]*?{WORD})
@@ -37,13 +37,13 @@ MATH = re.compile(
     |\\\((?!(?=[^\\^{{}}=]*+\\\))[^\\]*?{WORD})(?:[^\\]|\\[^()])*+\\\)""",
     re.DOTALL | re.VERBOSE,
 )
-"""Mathematics in a sentence. Words without a sign of TeX are none, and neither are prices, ${name} and $NAME."""
+"""Mathematics in a sentence. Words without a sign of TeX are not mathematics, nor are prices, ${name} and $NAME."""
 PAIRS = {"em": 1, "strong": 2, "s": 2, "link": 0, "image": 0}
-"""What has a mark before it and one after it, and how long that is, if it is the same."""
+"""Names of tokens with a mark before and after them, and the length of both marks; 0 if they differ."""
 MAY_MARK = frozenset("*_~[]<&`$\\")
-"""Characters that make a mark, or what is not written as it is read, if others follow."""
+"""Characters that may begin a mark or an escape."""
 MAX_PASSES = 4
-"""How often a text is read again for marks that come up where others were escaped: links in links."""
+"""Maximum number of passes over a text: escaping a mark may reveal another one, such as a link in a link."""
 SINGLE = {
     "code_inline": PieceKind.OPAQUE,
     "math": PieceKind.OPAQUE,
@@ -57,41 +57,41 @@ SINGLE = {
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark, or what is not written as it is read."""
+    """A mark, or text whose source differs from what a reader sees."""
 
     kind: PieceKind
     span: Span
     name: str
-    """The name of the parser's token."""
+    """The name of its token in the parser."""
     text: str = ""
-    """The text as it is read."""
+    """The text that a reader sees."""
 
 
 def marks(text: str, environment: Environment, base: int = 0) -> Iterator[Mark]:
-    """Yield the marks of one paragraph, in order, with pairs properly nested."""
+    """Yield the marks of one paragraph in order, properly nested."""
     state = _State(text, PARSER, environment, [])
     PARSER.inline.tokenize(state)
     for rule in PARSER.inline.ruler2.getRules(""):
         rule(state)
     for token in sorted((token for token in state.tokens if "at" in token.meta), key=lambda token: token.meta["at"]):
-        yield from _of(token, environment, base)
+        yield from _marks_of_token(token, environment, base)
 
 
 def escape(pieces: list[str], characters: Sequence[int], environment: Environment) -> None:
-    """Put a backslash before the characters of a paragraph's text that the parser reads as marks.
+    """Put a backslash before characters of a paragraph that would be read as marks.
 
     Args:
         pieces: the paragraph, changed in place.
-        characters: the numbers of the pieces that are characters of the text. The others are its marks.
+        characters: the numbers of the pieces that are characters of the text. All other pieces are marks.
     """
     plain = {i for i in characters if pieces[i] in MAY_MARK}
     tags = {*range(len(pieces))}.difference(characters) if plain else set()
     for _ in range(MAX_PASSES if plain else 0):
         starts = [*accumulate(map(len, pieces), initial=0)]
-        deciding = {*_deciding("".join(pieces), environment)}
+        deciding = {*_mark_positions("".join(pieces), environment)}
         found = {i for i in plain if starts[i] in deciding}
-        if not found and not all(_is_read(pieces[i], starts[i], deciding) for i in tags):
-            found = {*plain}  # a mark of the text is one with a mark of emphasis that it touches, or ends a link
+        if not found and not all(_is_found(pieces[i], starts[i], deciding) for i in tags):
+            found = {*plain}  # a character of the text joins the mark of emphasis that it touches, or ends a link
         for i in found:
             pieces[i] = "\\" + pieces[i]
         plain -= found
@@ -99,8 +99,8 @@ def escape(pieces: list[str], characters: Sequence[int], environment: Environmen
             break
 
 
-def _is_read(tag: str, start: int, deciding: set[int]) -> bool:
-    """Whether the parser finds a mark of emphasis, or a bracket of a link, where it is written."""
+def _is_found(tag: str, start: int, deciding: set[int]) -> bool:
+    """Return whether the parser finds a mark of emphasis, or a bracket of a link, at its place."""
     mark = tag.strip()
     start += tag.find(mark)
     if EMPHASIS.fullmatch(mark):
@@ -108,15 +108,15 @@ def _is_read(tag: str, start: int, deciding: set[int]) -> bool:
     return start in deciding or not (mark in ("[", "![") or mark.startswith("]"))
 
 
-def _deciding(text: str, environment: Environment) -> Iterator[int]:
-    """Yield the positions of characters that make marks: all of a short one, and the first of a code or an address."""
+def _mark_positions(text: str, environment: Environment) -> Iterator[int]:
+    """Yield the positions of characters that make marks: all of a short mark, the first one of code or an address."""
     for mark in marks(text, environment):
         start, end = mark.span.pair
-        if mark.name != "text_special" or len(mark.text) == 1:  # else the passage has it as it is written
+        if mark.name != "text_special" or len(mark.text) == 1:  # otherwise the passage keeps its source
             yield from range(start, end if end - start <= 2 else start + 1)
 
 
-def _of(token: Token, environment: Environment, base: int) -> Iterator[Mark]:
+def _marks_of_token(token: Token, environment: Environment, base: int) -> Iterator[Mark]:
     at, (start, end) = token.meta["at"], token.meta.get("span", (0, 0))
     name = token.type.removesuffix("_open").removesuffix("_close")
 
@@ -143,7 +143,7 @@ def _of(token: Token, environment: Environment, base: int) -> Iterator[Mark]:
 
 
 class _State(StateInline):
-    """The parser's state, where each token knows at which character it begins."""
+    """The state of the parser, in which each token knows its start."""
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         token = super().push(ttype, tag, nesting)
@@ -151,10 +151,10 @@ class _State(StateInline):
         return token
 
 
-def _located(rule: Rule) -> Rule:
-    """A rule whose tokens know all that they were made of."""
+def _record_span(rule: Rule) -> Rule:
+    """Wrap a rule so that its tokens record the span of their source."""
 
-    def located(state: StateInline, silent: bool) -> bool:
+    def recording(state: StateInline, silent: bool) -> bool:
         start, n_before = state.pos, len(state.tokens)
         matched = rule(state, silent)
         if matched and not silent:
@@ -162,13 +162,13 @@ def _located(rule: Rule) -> Rule:
                 token.meta.setdefault("span", (start, state.pos))
         return matched
 
-    return located
+    return recording
 
 
-def _located_delimiters(rule: Rule) -> Rule:
-    """The same, for a rule that makes several tokens of a run of characters."""
+def _record_delimiters(rule: Rule) -> Rule:
+    """Wrap a rule that makes several tokens of a run of characters, so that each records its start."""
 
-    def located(state: StateInline, silent: bool) -> bool:
+    def recording(state: StateInline, silent: bool) -> bool:
         start, n_before = state.pos, len(state.tokens)
         matched = rule(state, silent)
         end = state.pos
@@ -178,11 +178,11 @@ def _located_delimiters(rule: Rule) -> Rule:
                 token.meta["at"] = end
         return matched
 
-    return located
+    return recording
 
 
 def _note(state: StateInline, silent: bool) -> bool:
-    """The number of a footnote, or a box: markdown-it-py reads both as text."""
+    """Read the number of a footnote, or a check box: markdown-it-py reads both as text."""
     found = (TASK if state.pos == 0 else NOTE).match(state.src, state.pos) or NOTE.match(state.src, state.pos)
     if found is None or found.end() > state.posMax:
         return False
@@ -193,7 +193,7 @@ def _note(state: StateInline, silent: bool) -> bool:
 
 
 def _matching(pattern: re.Pattern[str], name: str) -> Rule:
-    """A rule that makes one token of what a pattern matches."""
+    """Return a rule that makes one token of each match of a pattern."""
 
     def rule(state: StateInline, silent: bool) -> bool:
         found = pattern.match(state.src, state.pos)
@@ -212,13 +212,13 @@ def _parser() -> MarkdownIt:
     parser.inline.ruler2.disable("fragments_join")
     ruler = parser.inline.ruler
     for name in ("autolink", "backticks", "entity", "escape", "html_inline", "image", "link", "newline"):
-        ruler.at(name, _located(getattr(rules_inline, "backtick" if name == "backticks" else name)))
-    ruler.at("emphasis", _located_delimiters(rules_inline.emphasis.tokenize))
-    ruler.at("strikethrough", _located_delimiters(rules_inline.strikethrough.tokenize))
+        ruler.at(name, _record_span(getattr(rules_inline, "backtick" if name == "backticks" else name)))
+    ruler.at("emphasis", _record_delimiters(rules_inline.emphasis.tokenize))
+    ruler.at("strikethrough", _record_delimiters(rules_inline.strikethrough.tokenize))
     parser.block.ruler.before("reference", "container", container, {"alt": ["paragraph", "reference", "blockquote"]})
-    ruler.before("link", "note", _located(_note))
-    ruler.before("escape", "fence", _located(_matching(FENCE, "hardbreak")))
-    ruler.before("escape", "math", _located(_matching(MATH, "math")))
+    ruler.before("link", "note", _record_span(_note))
+    ruler.before("escape", "fence", _record_span(_matching(FENCE, "hardbreak")))
+    ruler.before("escape", "math", _record_span(_matching(MATH, "math")))
     return parser
 
 

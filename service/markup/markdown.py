@@ -1,6 +1,6 @@
-"""Markdown as passages to translate: paragraphs, headings and cells. Everything else stays as it is, byte for byte.
+"""Read Markdown as passages to translate: paragraphs, headings and cells. Everything else stays byte for byte.
 
-markdown-it-py finds the blocks, and passages are cut out of the source: nothing is rendered from the parser's tokens.
+markdown-it-py finds the blocks, and passages are cut out of the source, so nothing is rendered from the tokens.
 """
 
 import re
@@ -12,12 +12,12 @@ from string import punctuation as PUNCTUATION
 
 from markdown_it.token import Token
 
-from service.markup.draft import assembled
-from service.markup.html import BLOCKS, UNREAD, VOID, WORDS, read, with_words
+from service.markup.draft import assemble
+from service.markup.html import BLOCKS, UNREAD, VOID, WORDS, read_pieces, with_words
 from service.markup.inline_marks import PAIRS, PARSER, Environment, Mark, escape, marks
 from service.markup.passages import Document, Notation, Passage
 from service.markup.pieces import Piece, PieceKind
-from service.text.sentences import stripped
+from service.text.sentences import strip_span
 from service.text.spans import Span
 
 LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|$)")
@@ -29,8 +29,8 @@ FRONT_MATTER = re.compile(
     (?(yaml)(?:-{3}|\.{3})|\+{3})[ \t]*(?:\n|$)""",
     re.VERBOSE,
 )
-"""YAML or TOML before the text. Its first line begins with a key. Where prose between two thematic breaks might begin
-like that too, no line may be empty."""
+"""YAML or TOML before the text. Its first line begins with a key. It may have no empty line where prose between two
+thematic breaks could begin like that too."""
 PIPE = re.compile(r"(?<!\\)\|")
 TAG = re.compile(r"</?([A-Za-z][^\s/>]*)")
 
@@ -41,7 +41,7 @@ class _Inline:
 
     text: str
     starts: Sequence[tuple[int, int]]
-    """For each line, where it begins in the text and where in the source."""
+    """For each line its start in the text and its start in the source."""
     in_table: bool = False
 
     @property
@@ -77,7 +77,7 @@ def parse(markdown: str) -> Document:
 
 
 def _contents(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator[_Inline | Span]:
-    """Yield the contents to translate in order; for a block of HTML its span."""
+    """Yield the contents to translate in order; the span of a block of HTML."""
     row: list[str] | None = None
     for token in tokens:
         first, after = token.map or (0, 0)
@@ -95,14 +95,14 @@ def _contents(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator
 
 
 def _paragraph(contents: list[str], markdown: str, lines: list[Span]) -> Iterator[_Inline]:
-    """Yield the lines of a paragraph without the marks around them: those of quotes, lists and headings."""
+    """Yield the lines of a paragraph without the marks of quotes, lists and headings."""
     texts, starts, length = [], [], 0
     for i, (content, line) in enumerate(zip(contents, lines, strict=False)):
         content, source = content.strip(" \t"), line.of(markdown)
         found = source.replace("\0", "\ufffd").rfind(content)
         if found < 0:
             return
-        end = found + len(content) if i == len(contents) - 1 else len(source)  # white space may be a hard break
+        end = found + len(content) if i == len(contents) - 1 else len(source)  # with white space: a hard break
         starts.append((length, line.start + found))
         texts.append(source[found:end])
         length += end - found + 1
@@ -111,12 +111,12 @@ def _paragraph(contents: list[str], markdown: str, lines: list[Span]) -> Iterato
 
 
 def _cells(row: list[str], markdown: str, line: Span) -> Iterator[_Inline]:
-    """Yield the cells of a row. Before the first cell there may be a `|`, or the mark of a quote or list."""
+    """Yield the cells of a row. The first cell may follow a `|`, or the mark of a quote or list."""
     ends = [*(line.start + match.start() for match in PIPE.finditer(line.of(markdown))), line.end]
     starts = [line.start, *(end + 1 for end in ends)]
     cells = [Span(start, end) for start, end in zip(starts, ends, strict=False)]
     for first in (0, 1):
-        places = [_stripped(cell, markdown) for cell in cells[first:]][: len(row)]
+        places = [_strip(cell, markdown) for cell in cells[first:]][: len(row)]
         unescaped = [place.of(markdown).replace("\\|", "|") for place in places]
         if unescaped[:1] and unescaped[0].endswith(row[0]) and unescaped[1:] == row[1 : len(unescaped)]:
             places[0] = Span(places[0].end - len(row[0]) - row[0].count("|"), places[0].end)
@@ -126,8 +126,8 @@ def _cells(row: list[str], markdown: str, line: Span) -> Iterator[_Inline]:
             return
 
 
-def _stripped(span: Span, text: str) -> Span:
-    return stripped(text, span) or Span(span.end, span.end)
+def _strip(span: Span, text: str) -> Span:
+    return strip_span(text, span) or Span(span.end, span.end)
 
 
 def _passages(inline: _Inline, markdown: str, environment: Environment) -> list[str | Passage]:
@@ -147,11 +147,11 @@ def _passages(inline: _Inline, markdown: str, environment: Environment) -> list[
                 piece = replace(piece, text=f"][{' '.join(label.split())}]" if raw in ("]", "][]") else "")
             pieces.append(piece)
             position = mark.span.end
-    return assembled(with_words(_balanced(pieces)), _notation(pieces, inline.in_table, environment))
+    return assemble(with_words(_pair_html_tags(pieces)), _notation(pieces, inline.in_table, environment))
 
 
 def _notation(pieces: list[Piece], in_table: bool, environment: Environment) -> Notation:
-    """Return how the translation is written: a character that the source always escapes, or names, is written so."""
+    """Return the notation of a translation: a character that the source always escapes is escaped in the same way."""
     texts = [piece for piece in pieces if piece.kind is PieceKind.TEXT]
     unescaped = {character for piece in texts if piece.text == piece.raw for character in piece.text}
     escapes = {
@@ -184,14 +184,14 @@ def _html(raw: str) -> Piece:
 
 
 def _html_block(html: str) -> list[str | Passage]:
-    """Return the passages of a block of HTML. A tag may have its partner in another block, after Markdown."""
-    pieces = read(html)
-    return assembled(_balanced(pieces)) if "".join(piece.raw for piece in pieces) == html else [html]
+    """Return the passages of a block of HTML. The other tag of a pair may be in another block, after Markdown."""
+    pieces = read_pieces(html)
+    return assemble(_pair_html_tags(pieces)) if "".join(piece.raw for piece in pieces) == html else [html]
 
 
-def _balanced(pieces: list[Piece]) -> list[Piece]:
-    """Return the pieces with HTML tags paired: a tag without a partner between the same marks becomes a mark, and an
-    element whose content is not translated, such as <kbd>, becomes one piece."""
+def _pair_html_tags(pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces with paired HTML tags. A tag that is alone between its Markdown marks becomes a mark, and an
+    untranslated element, such as <kbd>, becomes one piece."""
     balanced: list[Piece] = []
     opened: list[int] = []
     for piece in [*pieces, None]:

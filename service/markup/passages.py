@@ -1,9 +1,8 @@
-"""Documents and their passages: the text between two block-level tags, and the inline elements in it.
+"""Documents and their passages: a passage is the text between two block-level tags, with its inline elements.
 
-Block elements separate passages; they are kept as they are, and so is what must not be translated. Every start tag
-comes out once and unchanged, and inline tags come out balanced. A passage knows how each character of its text is
-written, so that what is not translated comes out byte for byte. A plain text is a document of passages alone: the
-pieces in which it is translated.
+Block elements separate passages and stay unchanged, as do untranslated elements. Every start tag is written once and
+unchanged, and inline tags stay balanced. A passage knows the source of each character of its text, so that untranslated
+text stays byte for byte. A plain text is a document of passages only: the pieces in which it is translated.
 """
 
 import re
@@ -12,65 +11,65 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from service.markup.flanking import Tags, flanking
+from service.markup.flanking import Tags, make_flanking
 from service.segments.projection import Part, project
 from service.segments.restoration import Restored
 from service.text.scripts import is_unspaced
-from service.text.spans import NO_EDITS, Edits, Span, edited
+from service.text.spans import NO_EDITS, Edits, Span, replace_spans
 
 SPACE = " \t\n\r\f"
 BLOCK = re.compile(
     r"(\d{1,9})[.)](?=\s|$)|(?:[-+*]|#{1,6})(?=\s|$)|>|:(?=::|\s)|~{3}|`{3}|<(?=[A-Za-z/!?])|\[(?:\\.|[^\[\]\\])+\]:"
 )
-"""What begins a list, a heading, a quote, a container, code, HTML or an address in Markdown where it begins a line."""
+"""A match at the start of a line begins a list, a heading, a quote, a container, code, HTML or a link definition."""
 
 
 @dataclass(frozen=True)
 class Notation:
-    """How a format writes a text."""
+    """How a format writes text."""
 
     escapes: Mapping[str, str]
-    """How characters of a translation are written, if not as they are."""
+    """The escapes of characters in a translation."""
     has_marks: bool = False
-    """Whether emphasis is between marks, which must be where they are read as such."""
+    """Whether emphasis is written with marks, which must be placed where they are read as marks."""
     begins_line: bool = False
-    """Whether the passage must not begin as a list does."""
+    """Whether the passage stands at the start of a line, and so must not begin like a list."""
     escape: Callable[[list[str], Sequence[int]], None] | None = None
-    """Writes characters of a translation so that they make no marks: of the pieces of the written passage those with
-    these numbers are its characters, all others tags."""
+    """Escapes characters of a translation that would be read as marks. Arguments: the pieces of the passage, and the
+    numbers of the pieces that are characters; all other pieces are tags."""
 
 
 BEGINS_TAG = re.compile(r"[A-Za-z/!?]")
-"""What makes a tag of "<" before it."""
+"""A character that makes "<" before it a tag."""
 HTML = Notation({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 @dataclass(frozen=True)
 class Element:
-    """An inline element, and the span of its passage's text that is inside.
+    """An inline element, and the span of the passage's text inside it.
 
-    An element that is kept and has no text (an image, a comment) is a start tag alone.
+    An untranslated element without text (an image, a comment) has only a start tag.
     """
 
     span: Span
     start_tag: str
     end_tag: str
     parent: int | None
-    """The number of the element that it is in."""
+    """The number of the element around it."""
     is_image: bool = False
-    """Whether it is an image or the like, which stands between words."""
+    """Whether it stands between words, as an image does."""
     end_tag_of_other: str = ""
-    """The end tag if another text is inside, where that is not the same: [a] becomes [b][a]."""
+    """The end tag to use if the text inside changes, where that is a different one: [a] becomes [b][a]."""
     written: tuple[str, str] | None = None
-    """Both tags as they are written in a translation: white space may be beside them."""
+    """Both tags in a translation, where white space may stand beside them."""
 
     @property
     def tags(self) -> tuple[str, str]:
-        """Both tags as they are written."""
+        """Both tags, with the white space of a translation."""
         return self.written or (self.start_tag, self.end_tag)
 
     def moved(self, by: int, parent_by: int) -> "Element":
-        """The same element with so many more characters, and so many more elements, before it."""
+        """Return the element moved by a number of characters and of elements."""
         parent = None if self.parent is None else self.parent + parent_by
         return replace(self, span=self.span.moved(by), parent=parent)
 
@@ -81,21 +80,21 @@ class Passage:
 
     text: str
     written: Sequence[str]
-    """How each character of the text is written: a space as "\\n", "<" as "&lt;"."""
+    """The source of each character: "\\n" for a space, "&lt;" for "<"."""
     before: str = ""
-    """What stands between the tag before it and the text, such as white space."""
+    """The tags and white space before the text."""
     after: str = ""
     elements: list[Element] = field(default_factory=list)
-    """Each after its parent; those of one parent in order."""
+    """The inline elements, each after its parent; elements of one parent are in order."""
     keep: Sequence[Span] = ()
-    """Spans of the text that a translation must have unchanged."""
+    """Spans of the text that stay unchanged in a translation."""
     notation: Notation = HTML
     sentences: Sequence[Span] | None = None
-    """The places of its sentences, if they are known: a translation has the sentences of its source."""
+    """The spans of its sentences, if known: a translation has the sentences of its source."""
 
     def render(self, translation: Restored) -> str:
-        """The passage with a translation for its text, as the format writes it."""
-        written = replace(self, written=self._written(translation), elements=self.placed(translation))
+        """Return the source of the passage with its text replaced by a translation."""
+        written = replace(self, written=self._write_characters(translation), elements=self.place_elements(translation))
         pieces, characters, position = [self.before], list[int](), 0
         for place, tag in [*written.tags(), (len(written.written), self.after)]:
             characters += range(len(pieces), len(pieces) + place - position)
@@ -105,32 +104,32 @@ class Passage:
             self.notation.escape(pieces, characters)
         return "".join(pieces)
 
-    def translated(self, translation: Restored, keep: Sequence[Span], sentences: Sequence[Span]) -> "Passage":
-        """The passage with a translation for its text, to be translated again.
+    def with_translation(self, translation: Restored, keep: Sequence[Span], sentences: Sequence[Span]) -> "Passage":
+        """Return the passage with its text replaced by a translation, to be translated again.
 
         Args:
-            keep: the spans of the translation that come out unchanged again.
+            keep: spans of the translation that stay unchanged again.
             sentences: the spans of its sentences.
         """
         return replace(
             self,
             text=translation.text,
-            written=self._written(translation),
-            elements=self.placed(translation),
+            written=self._write_characters(translation),
+            elements=self.place_elements(translation),
             keep=[*keep],
             sentences=[*sentences],
         )
 
-    def shown(self, translation: Restored | None = None) -> tuple[str, Edits]:
-        """The passage of a plain text, or a translation for it, with its marks, and the edits that put the marks in."""
+    def with_marks(self, translation: Restored | None = None) -> tuple[str, Edits]:
+        """Return the text of a plain passage, or its translation, with marks, and the edits that insert the marks."""
         text = self.text if translation is None else translation.text
         if not self.elements:
             return text, NO_EDITS
-        marked = self if translation is None else replace(self, elements=self.placed(translation))
-        return edited(text, [(Span(position, position), tag) for position, tag in marked.tags()])
+        marked = self if translation is None else replace(self, elements=self.place_elements(translation))
+        return replace_spans(text, [(Span(position, position), tag) for position, tag in marked.tags()])
 
     def part(self, start: int, text: str) -> "Passage":
-        """A part of the passage. No element goes on beyond it; an empty one at its end belongs to the next part."""
+        """Return a part of the passage. No element spans its end; an empty one at its end belongs to the next part."""
         end = start + len(text)
         first, last = (bisect_left(self.elements, at, key=lambda one: one.span.start) for at in (start, end))
         last = last if end < len(self.text) else len(self.elements)
@@ -138,7 +137,7 @@ class Passage:
         return replace(self, text=text, written=self.written[start:end], elements=elements, keep=(), sentences=None)
 
     def tags(self) -> Iterator[tuple[int, str]]:
-        """Yield start tags and end tags in order, each with the number of the character that it stands before."""
+        """Yield start and end tags in order, each with the number of the character after it."""
         inside: list[Element] = []
         for element in self.elements:
             while inside and (element.parent is None or inside[-1] is not self.elements[element.parent]):
@@ -149,7 +148,7 @@ class Passage:
         for element in reversed(inside):
             yield element.span.end, element.tags[1]
 
-    def _written(self, translation: Restored) -> list[str]:
+    def _write_characters(self, translation: Restored) -> list[str]:
         text = translation.text
         characters = [self.notation.escapes.get(character, character) for character in text]
         for source, target in translation.copies:
@@ -161,19 +160,19 @@ class Passage:
         if self.notation.begins_line:
             self._escape_block(text, characters)
         if self.notation.has_marks and text != self.text:
-            _part_code(characters)
+            _separate_code(characters)
         return characters
 
     def _escape_block(self, text: str, characters: list[str]) -> None:
-        """Put a backslash before what would begin a block, unless the source has it and it begins none there."""
+        """Put a backslash before a character that would begin a block, unless the source begins in the same way."""
         source, block = BLOCK.match("".join(self.written)), BLOCK.match("".join(characters))
         if block and not (source and source.group() == block.group()):
             at = block.end(1) if block[1] else 0
-            if characters[at] == text[at]:  # else it is the beginning of code or an address
+            if characters[at] == text[at]:  # otherwise it begins code or an address
                 characters[at] = "\\" + text[at]
 
-    def placed(self, translation: Restored) -> list[Element]:
-        """The elements of a translation."""
+    def place_elements(self, translation: Restored) -> list[Element]:
+        """Return the elements with their places in a translation."""
         tags, places = self._tags_and_places(translation)
         children: dict[int | None, list[int]] = {}
         for i in sorted(range(len(places)), key=lambda i: places[i].pair):
@@ -195,21 +194,21 @@ class Passage:
         places = project(parts, self.text, text, translation.align_words(), translation.copies)
         tags = [
             (
-                self._beside(element, element.span.start, element.start_tag, text, place.start),
-                self._beside(element, element.span.end, self._end_tag(element, place.of(text)), text, place.end),
+                self._spaced_tag(element, element.span.start, element.start_tag, text, place.start),
+                self._spaced_tag(element, element.span.end, self._end_tag(element, place.of(text)), text, place.end),
             )
             for element, place in zip(self.elements, places, strict=True)
         ]
         is_new = self.notation.has_marks and text != self.text
-        return flanking(text, parts, tags, places) if is_new else (tags, places)
+        return make_flanking(text, parts, tags, places) if is_new else (tags, places)
 
     def _end_tag(self, element: Element, inside: str) -> str:
         is_other = element.end_tag_of_other and inside != element.span.of(self.text)
         return element.end_tag_of_other if is_other else element.end_tag
 
-    def _beside(self, element: Element, position: int, tag: str, translated: str, place: int) -> str:
-        """A tag as it is written in a translation: beside Japanese without white space, and an image that was there
-        without has some in other languages.
+    def _spaced_tag(self, element: Element, position: int, tag: str, translated: str, place: int) -> str:
+        """Return a tag with its white space in a translation. Beside Japanese it has none; in other languages an image
+        gets spaces.
         """
         now, before = is_unspaced(_around(translated, place)), is_unspaced(_around(self.text, position))
         if now and not before:
@@ -222,19 +221,19 @@ class Passage:
 
 @dataclass(frozen=True)
 class Document:
-    """A text, in order: what is kept as it is, and passages."""
+    """A text as a list of parts: unchanged strings and passages."""
 
     parts: list[str | Passage]
     is_plain: bool = False
-    """Whether it is plain text, of which all parts are passages."""
+    """Whether it is plain text: then all parts are passages."""
 
     @property
     def passages(self) -> list[Passage]:
-        """All that there is to translate: none is without text."""
+        """The passages, all of which have text to translate."""
         return [part for part in self.parts if isinstance(part, Passage)]
 
     def render(self, translations: Iterable[Restored]) -> str:
-        """The text with each passage translated."""
+        """Return the text with each passage translated."""
         remaining = iter(translations)
         pieces = []
         for part in self.parts:
@@ -242,19 +241,19 @@ class Document:
                 pieces.append(part)
             else:
                 translation = next(remaining)
-                pieces.append(part.shown(translation)[0] if self.is_plain else part.render(translation))
+                pieces.append(part.with_marks(translation)[0] if self.is_plain else part.render(translation))
         return "".join(pieces)
 
-    def translated(self, passages: Iterable[Passage]) -> "Document":
-        """The text with translated passages for its own, to be translated again."""
+    def with_passages(self, passages: Iterable[Passage]) -> "Document":
+        """Return the document with translated passages, to be translated again."""
         if self.is_plain:
-            return Document([joined([*passages])], is_plain=True)
+            return Document([join_passages([*passages])], is_plain=True)
         remaining = iter(passages)
         return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
 
 
-def joined(passages: Sequence[Passage]) -> Passage:
-    """Translations of the parts of a text, to be translated again, as one."""
+def join_passages(passages: Sequence[Passage]) -> Passage:
+    """Join the translated parts of a text to one passage, to be translated again."""
     written: list[str] = []
     elements: list[Element] = []
     keep: list[Span] = []
@@ -269,8 +268,8 @@ def joined(passages: Sequence[Passage]) -> Passage:
     return replace(passages[0], text=text, written=written, elements=elements, keep=keep, sentences=sentences)
 
 
-def _part_code(characters: list[str]) -> None:
-    """Put a space between two spans of code, which are one if they touch, or of mathematics."""
+def _separate_code(characters: list[str]) -> None:
+    """Put a space between two spans of code, or of mathematics, that touch and would be read as one."""
     for i, (before, after) in enumerate(pairwise(characters)):
         if len(before) > 1 and len(after) > 1 and before[-1] == after[0] in "`$":
             characters[i] += " "

@@ -1,6 +1,6 @@
-"""Pieces: what a format is read as, whichever it is: text, inline tags, and what is not to be translated.
+"""The pieces of a text in any format: text, inline tags and untranslated elements.
 
-Two inline elements that touch without a space between them may share a word.
+Two inline elements that touch may hold parts of one word.
 """
 
 import re
@@ -12,10 +12,10 @@ from itertools import pairwise
 from typing import Protocol
 
 APART = frozenset(("a", "label"))
-"""Inline elements that often are a box of their own, such as a link of a menu: two that touch share no word."""
+"""Inline elements that are often boxes of their own, such as links of a menu: two that touch never share a word."""
 
 WORD_END = re.compile(r"(?:[^\W\d_]{2}|\d)\Z")
-"""The last word of a text, unless it is a single letter, as in i<b>Phone</b>."""
+"""The end of a text's last word, unless that is a single letter, as in i<b>Phone</b>."""
 LABEL = re.compile(r"[^\W\d_]{2,}|\d+")
 
 
@@ -24,11 +24,11 @@ class PieceKind(Enum):
     START = auto()
     END = auto()
     OPAQUE = auto()
-    """To be kept as it is, and a word of the sentence around it: <code>, translate="no"."""
+    """An unchanged element that is a word of its sentence: <code>, translate="no"."""
     MARK = auto()
-    """To be kept as it is, and no word: <img>, a comment."""
+    """An unchanged element that is not a word: <img>, a comment."""
     BREAK = auto()
-    """To be kept as it is, between passages: <p>, <br>, <script>."""
+    """An unchanged element between passages: <p>, <br>, <script>."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class Piece:
 
     kind: PieceKind
     raw: str
-    """The part as it is written."""
+    """The source of the part."""
     tag: str = ""
     """The name of an element, in lower case."""
     text: str = ""
-    """The characters of a text: as many as are written, or one for all that is written. Of an end tag, how it is
-    written behind another text, where that is not the same."""
+    """The characters that a reader sees: as many as in the source, or one for the whole source. For an end tag, its
+    source after another text, where that differs."""
 
 
 class Tagged(Protocol):
-    """A piece, or what becomes one."""
+    """A piece, or an item that becomes one."""
 
     @property
     def kind(self) -> PieceKind: ...
@@ -58,7 +58,7 @@ class Tagged(Protocol):
 def ends_of_elements(pieces: Sequence[Tagged]) -> dict[int, int]:
     """Map the number of each start tag to that of its end tag, so that elements are properly nested.
 
-    A tag without a partner is left out.
+    Tags without the other tag of their pair are left out.
     """
     ends = {}
     opened: list[int] = []
@@ -76,7 +76,7 @@ def ends_of_elements(pieces: Sequence[Tagged]) -> dict[int, int]:
 
 
 def split_neighbours(pieces: list[Piece]) -> list[Piece]:
-    """Put a break between texts that share no word, though nothing but inline tags is between them."""
+    """Put a break between texts that share no word, though only inline tags stand between them."""
     split, start, labels = list[Piece](), 0, _labels(pieces)
     texts = [i for i, piece in enumerate(pieces) if piece.kind is PieceKind.TEXT]
     for left, right in pairwise(texts):
@@ -88,14 +88,14 @@ def split_neighbours(pieces: list[Piece]) -> list[Piece]:
 
 
 def is_letter(piece: Piece, i: int) -> bool:
-    """Whether the first or last character of a text is a letter of a script that puts spaces between words."""
+    """Return whether the first or last character of a text is a letter of a script that puts spaces between words."""
     return piece.kind is PieceKind.TEXT and piece.text[i:][:1].isalnum() and piece.text[i] < "֐"
 
 
 def _are_apart(pieces: Sequence[Piece], left: int, right: int, labels: set[int]) -> bool:
-    """<a>Home</a><a>News</a> is not "HomeNews". A capital letter behind a small one begins a word if one of both
-    elements has several words, or if both are labels: <em>Name</em><em>Age</em>. Else they may have a part each of one
-    word: <span>Wel</span><span>come</span>, Java<b>Script</b>."""
+    """Return whether two texts share no word: <a>Home</a><a>News</a> is not "HomeNews". A capital letter after a small
+    one begins a word if one of the two elements has several words, or if both are labels: <em>Name</em><em>Age</em>.
+    Otherwise both may hold parts of one word: <span>Wel</span><span>come</span>, Java<b>Script</b>."""
     before, tags, after = pieces[left].text, pieces[left + 1 : right], pieces[right].text
     closes, opens = tags[0].kind is PieceKind.END, tags[-1].kind is PieceKind.START
     if not (is_letter(pieces[left], -1) and is_letter(pieces[right], 0)) or any(not _is_tag(tag) for tag in tags):
@@ -109,7 +109,7 @@ def _are_apart(pieces: Sequence[Piece], left: int, right: int, labels: set[int])
 
 
 def _labels(pieces: Sequence[Piece]) -> set[int]:
-    """Texts that are one capitalized word or number, alone in an element that stands in no sentence."""
+    """Return the numbers of labels: texts of one capitalized word or number, alone in an element outside a sentence."""
     behind = _begin_apart([*enumerate(pieces)], PieceKind.START)
     before = _begin_apart([*enumerate(pieces)][::-1], PieceKind.END)
     texts = ((i, pieces[i].text) for i in behind & before)
@@ -117,9 +117,9 @@ def _labels(pieces: Sequence[Piece]) -> set[int]:
 
 
 def _begin_apart(pieces: Sequence[tuple[int, Piece]], opening: PieceKind) -> set[int]:
-    """Texts that begin an element, where no sentence goes on from an earlier text.
+    """Return the numbers of texts that begin an element, and do not continue a sentence of an earlier text.
 
-    Of pieces in reverse order, with end tags as `opening`, they are the texts that end one.
+    With reversed pieces and end tags as `opening`, return the texts that end an element.
     """
     found = set()
     is_apart, begins, has_text = True, False, False

@@ -1,6 +1,6 @@
-"""Marks in plain text: **word**, _word_, ~~word~~, [word](address). They are taken out, and put back as tags are.
+"""Marks in plain text: **word**, _word_, ~~word~~, [word](address). They are removed, and put back as tags are.
 
-What is a mark is CommonMark's rule, and a little less, since people who write plain text mean marks less often.
+The rules are CommonMark's, and a little stricter, since people who write plain text mean marks less often.
 """
 
 import re
@@ -12,29 +12,29 @@ from service.markup.pieces import PieceKind
 from service.segments.kept_spans import kept_spans
 from service.text.scripts import LETTER
 from service.text.sentences import MARK
-from service.text.spans import Span, edited, overlapping
+from service.text.spans import Span, overlapping, replace_spans
 
 HINT = re.compile(r"\*\S|_\S|~~\S|\]\(")
 """Every text with marks has one of these."""
 INSIDE = re.compile(rf"[\\/=@#$%^&+`]|(?!_){LETTER}")
-"""Before and behind which a mark is part of something else: a*b*c, src/**/*.py."""
-GOES_ON = re.compile(rf"\.{LETTER}|\(")
-"""Behind __init__, __main__."""
+"""Characters beside which a mark is part of something else: a*b*c, src/**/*.py."""
+AFTER_NAME = re.compile(rf"\.{LETTER}|\(")
+"""The characters after a name such as __init__ or __main__."""
 NOTATION = Notation({}, has_marks=True)
 
 
 def parse(text: str, terms: Iterable[Span] = ()) -> Document:
-    """Read a plain text; no mark is inside of what is kept.
+    """Read a plain text. No mark inside a kept span is removed.
 
     Args:
-        terms: the spans, in order, that are kept with their marks.
+        terms: spans, in order, that are kept with their marks.
     """
     pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)]
     if pairs:
-        kept, whole = [one.span for one in kept_spans(_without(text, pairs))], [*terms]
+        kept, whole = [one.span for one in kept_spans(_blank_marks(text, pairs))], [*terms]
         pairs = [pair for pair in pairs if _is_meant(text, pair, kept) and not _overlap(pair, whole)]
     taken_out = sorted((mark for pair in pairs for mark in pair), key=lambda span: span.pair)
-    bare, edits = edited(text, [(span, "") for span in taken_out])
+    bare, edits = replace_spans(text, [(span, "") for span in taken_out])
     position = {old: new.start for old, new in zip(edits.old, edits.new, strict=True)}
     elements: list[Element] = []
     inside: list[tuple[int, int]] = []
@@ -48,7 +48,7 @@ def parse(text: str, terms: Iterable[Span] = ()) -> Document:
 
 
 def _units(text: str) -> Iterator[Span]:
-    """Lines that may share marks: paragraphs and entries of lists."""
+    """Yield the spans in which two marks may form a pair: paragraphs and entries of lists."""
     start = position = 0
     for line in text.splitlines(keepends=True):
         mark = MARK.match(line)
@@ -60,12 +60,12 @@ def _units(text: str) -> Iterator[Span]:
 
 
 def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
-    """Where the marks before and behind each element are."""
+    """Yield the spans of the marks before and after each element."""
     if not HINT.search(text, *unit.pair):
         return
     inside = unit.of(text)
     if "](" not in inside:
-        inside = inside.replace("[", "(")  # none begins a link, and looking for its end takes long
+        inside = inside.replace("[", "(")  # no bracket begins a link, and the search for its end takes long
     opened: list[Span] = []
     for mark in marks(inside, {}, unit.start):
         if mark.name in PAIRS and mark.kind is PieceKind.START:
@@ -74,8 +74,8 @@ def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
             yield opened.pop(), mark.span
 
 
-def _without(text: str, pairs: list[tuple[Span, Span]]) -> str:
-    """With spaces for asterisks and tildes, which else would be kept by themselves, and as a part of addresses."""
+def _blank_marks(text: str, pairs: list[tuple[Span, Span]]) -> str:
+    """Return the text with spaces for asterisks and tildes, which would otherwise be kept, alone or in an address."""
     characters = [*text]
     for mark in (mark for pair in pairs for mark in pair if mark.of(text)[0] in "*~"):
         characters[mark.start : mark.end] = " " * (mark.end - mark.start)
@@ -87,11 +87,11 @@ def _overlap(pair: tuple[Span, Span], terms: Sequence[Span]) -> bool:
 
 
 def _is_meant(text: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
-    """Whether it is no part of a word, a formula, a path or *|TAG|*, nor of what is kept."""
+    """Return whether a pair of marks is meant as such: not in a word, a formula, a path, *|TAG|* or a kept span."""
     start, end = pair
     inside, before = text[start.end : end.start], text[max(0, start.start - 1) : start.start]
     behind = text[end.end : end.end + 2]
-    is_part = INSIDE.match(before) or INSIDE.match(behind) or GOES_ON.match(behind) or inside.startswith("|")
+    is_part = INSIDE.match(before) or INSIDE.match(behind) or AFTER_NAME.match(behind) or inside.startswith("|")
     if is_part or not any(map(str.isalnum, inside)):
         return False
     whole = Span(start.start, end.end)

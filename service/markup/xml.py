@@ -1,6 +1,6 @@
-"""XML, a whole document or a part of one.
+"""Read XML, a whole document or a part of one.
 
-What is not well-formed is read too: markup is what XML would have it be, and all else is text. Nothing is lost.
+Text that is not well-formed is read too: whatever XML defines is markup, and everything else is text. Nothing is lost.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape, unescape
 from xml.parsers import expat
 
-from service.markup.draft import assembled
+from service.markup.draft import assemble
 from service.markup.html import HALVES, with_words
 from service.markup.passages import Document
 from service.markup.pieces import Piece, PieceKind, ends_of_elements
@@ -27,32 +27,32 @@ MARKUP = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 ROOT = -1
-"""In the place of a start tag: what is in no element."""
+"""Stands for the start tag of an element around the whole text."""
 REFERENCE = re.compile(r"(&(?:#[0-9]{1,7}|#x[0-9a-fA-F]{1,6}|[a-zA-Z][\w.-]{0,40});)")
 
 
 def parse(xml: str, rules: TagRules = NO_RULES) -> Document:
-    """Read a text: nothing is refused."""
-    return Document(assembled(read(xml, rules)))
+    """Read XML. Nothing is refused."""
+    return Document(assemble(read_pieces(xml, rules)))
 
 
-def read(xml: str, rules: TagRules = NO_RULES) -> list[Piece]:
-    """Return the pieces of a text. Inline tags are balanced."""
+def read_pieces(xml: str, rules: TagRules = NO_RULES) -> list[Piece]:
+    """Return the pieces of a text, with balanced inline tags."""
     items = _items(xml)
-    _match(items)
-    _part(items, xml, rules)
+    _match_tags(items)
+    _find_blocks(items, xml, rules)
     return with_words([*_pieces(items, xml, {*rules.keep})], _could_be_word)
 
 
 def is_well_formed(xml: str) -> bool:
-    """Whether it is a document, or could be what is inside of an element. Entities need not be declared."""
+    """Return whether a text is an XML document or the content of an element. Entities need not be declared."""
     return _is_document(xml) or _is_document(f"<_>{xml}</_>")
 
 
 def _is_document(xml: str) -> bool:
-    parser = expat.ParserCreate("utf-8")  # whatever it declares: a text has no bytes
+    parser = expat.ParserCreate("utf-8")  # a declared encoding does not count: the text is decoded
     parser.UseForeignDTD(True)
-    parser.ExternalEntityRefHandler = lambda *_: 1  # where entities could be declared that nobody reads
+    parser.ExternalEntityRefHandler = lambda *_: 1  # external entities are not read
     try:
         parser.Parse(xml.encode(errors="surrogatepass"), True)
     except expat.ExpatError:
@@ -61,43 +61,43 @@ def _is_document(xml: str) -> bool:
 
 
 @dataclass
-class _Item:
-    """Text or markup, and what is found out about it."""
+class _XmlItem:
+    """Text or markup, with properties that later steps find."""
 
     kind: PieceKind
     start: int
     end: int
     tag: str = ""
     text: str | None = None
-    """How a text is written, if not as it stands there."""
+    """The source of a text, if it differs from the document."""
     last: int = 0
-    """The number of an element's end tag; an item's own if it has none."""
+    """The number of the end tag of an element; the item's own number if it has no end tag."""
 
 
-def _items(xml: str) -> list[_Item]:
+def _items(xml: str) -> list[_XmlItem]:
     items, position = [], 0
     for found in MARKUP.finditer(xml):
         if found.start() > position:
-            items.append(_Item(PieceKind.TEXT, position, found.start()))
+            items.append(_XmlItem(PieceKind.TEXT, position, found.start()))
         position = found.end()
         name = found["start"] or found["end"] or ""
         if found["data"]:
-            item = _Item(PieceKind.TEXT, *found.span(), text=escape(found["inside"], quote=False))
+            item = _XmlItem(PieceKind.TEXT, *found.span(), text=escape(found["inside"], quote=False))
         elif found["doctype"] or found.group().startswith("<?xml "):
-            item = _Item(PieceKind.BREAK, *found.span())
+            item = _XmlItem(PieceKind.BREAK, *found.span())
         elif found["end"]:
-            item = _Item(PieceKind.END, *found.span(), name)
+            item = _XmlItem(PieceKind.END, *found.span(), name)
         else:
             is_start = found["start"] and not found["empty"]
-            item = _Item(PieceKind.START if is_start else PieceKind.MARK, *found.span(), name)
+            item = _XmlItem(PieceKind.START if is_start else PieceKind.MARK, *found.span(), name)
         items.append(item)
     if position < len(xml):
-        items.append(_Item(PieceKind.TEXT, position, len(xml)))
+        items.append(_XmlItem(PieceKind.TEXT, position, len(xml)))
     return items
 
 
-def _match(items: list[_Item]) -> None:
-    """Find the end tags. A tag that has no other one is a mark."""
+def _match_tags(items: list[_XmlItem]) -> None:
+    """Find the end tags. A tag without the other tag of its pair becomes a mark."""
     ends = ends_of_elements(items)
     closing = {*ends.values()}
     for i, item in enumerate(items):
@@ -106,8 +106,8 @@ def _match(items: list[_Item]) -> None:
             item.kind = PieceKind.MARK
 
 
-def _part(items: list[_Item], xml: str, rules: TagRules) -> None:
-    """Find the elements that part passages: where no text is beside them, unless it is told otherwise."""
+def _find_blocks(items: list[_XmlItem], xml: str, rules: TagRules) -> None:
+    """Find the elements that separate passages: those without text beside them, unless the rules say otherwise."""
     with_text, inline, blocks = _with_text(items, xml), {*rules.inline}, {*rules.blocks}
     is_inline = [ROOT in with_text or not rules.detect]
     for i, item in enumerate(items):
@@ -121,7 +121,7 @@ def _part(items: list[_Item], xml: str, rules: TagRules) -> None:
                 item.kind = items[item.last].kind = PieceKind.BREAK
 
 
-def _with_text(items: list[_Item], xml: str) -> set[int]:
+def _with_text(items: list[_XmlItem], xml: str) -> set[int]:
     """Return the numbers of the start tags of elements that have text of their own."""
     inside, found = [ROOT], set()
     for i, item in enumerate(items):
@@ -129,20 +129,20 @@ def _with_text(items: list[_Item], xml: str) -> set[int]:
             inside.append(i)
         elif item.kind is PieceKind.END:
             inside.pop()
-        elif item.kind is PieceKind.TEXT and unescape(_written(item, xml)).strip():
+        elif item.kind is PieceKind.TEXT and unescape(_raw_text(item, xml)).strip():
             found.add(inside[-1])
     return found
 
 
-def _pieces(items: list[_Item], xml: str, keep: Collection[str]) -> Iterator[Piece]:
-    """Yield pieces: an element that is kept, or has nothing inside, is one."""
+def _pieces(items: list[_XmlItem], xml: str, keep: Collection[str]) -> Iterator[Piece]:
+    """Yield pieces. An element that stays unchanged, or has nothing inside, is one piece."""
     i = 0
     while i < len(items):
         item = items[i]
         last = item.last if item.tag in keep or item.last == i + 1 else i
         raw = xml[item.start : items[last].end]
         if item.kind is PieceKind.TEXT:
-            yield from _texts(_written(item, xml))
+            yield from _texts(_raw_text(item, xml))
         elif last == i or item.kind is PieceKind.BREAK:
             yield Piece(item.kind, raw, item.tag)
         else:
@@ -151,12 +151,12 @@ def _pieces(items: list[_Item], xml: str, keep: Collection[str]) -> Iterator[Pie
         i = last + 1
 
 
-def _written(item: _Item, xml: str) -> str:
+def _raw_text(item: _XmlItem, xml: str) -> str:
     return xml[item.start : item.end] if item.text is None else item.text
 
 
 def _texts(written: str) -> Iterator[Piece]:
-    """Yield a text as pieces: a reference is one by itself. What a document has declared itself is kept."""
+    """Yield a text as pieces. Each reference is one; an entity that the document declares stays unchanged."""
     for i, part in enumerate(REFERENCE.split(written)):
         read = unescape(part) if i % 2 else part
         is_text = i % 2 == 0 or len(read) == 1
@@ -164,6 +164,6 @@ def _texts(written: str) -> Iterator[Piece]:
 
 
 def _could_be_word(piece: Piece) -> bool:
-    """Whether it is an empty element: not a comment, nor half of an element."""
+    """Return whether a piece is an empty element: neither a comment nor half of an element."""
     is_empty = piece.raw.endswith("/>") or piece.raw.count("<") > 1
     return piece.kind is PieceKind.MARK and piece.tag != "" and is_empty and not HALVES.match(piece.raw)

@@ -15,7 +15,7 @@ from service.models.watch import Watch
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
-from service.text.languages import Wanted
+from service.text.languages import WantedLanguage
 from service.workers.loader import Loader
 from service.workers.pool import Pool
 from service.workers.remote_worker import RemoteWorker
@@ -165,7 +165,8 @@ class Catalog:
         if source is None:
             fitting = [one for one in embedders if one.manifest.task == "embedding"] or embedders
         else:
-            readers = ([one for one in embedders if one.languages.named(form)] for form in Wanted.of_sources(source))
+            forms = WantedLanguage.of_sources(source)
+            readers = ([one for one in embedders if one.languages.named(form)] for form in forms)
             fitting = next(filter(None, readers), [])
         if not fitting:
             raise InvalidFields(

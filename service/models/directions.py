@@ -10,7 +10,7 @@ from service.base.errors import TargetRequired, UnsupportedLanguagePair
 from service.schemas.answers import Reachable
 from service.tasks.pivot import Route
 from service.tasks.translation import Translator
-from service.text.languages import ANY, Direction, Wanted, are_same, canonical, english_name
+from service.text.languages import ANY, Direction, WantedLanguage, are_same, canonical, english_name
 
 AUTO = "auto"
 """The source that asks for detection."""
@@ -73,7 +73,7 @@ class Directions:
             UnsupportedLanguagePair: no model translates into the target.
         """
         found: dict[str, None] = {}
-        for wanted in Wanted.closest_first(target):
+        for wanted in WantedLanguage.closest_first(target):
             for one in self._translators:
                 if one.languages.targets.named(wanted):
                     found |= dict.fromkeys(one.languages.sources.by_name)
@@ -96,7 +96,7 @@ class Directions:
             UnsupportedLanguagePair: no model translates into it.
             TargetRequired: the request names none, and there are several.
         """
-        for wanted in Wanted.closest_first(target):
+        for wanted in WantedLanguage.closest_first(target):
             found = dict.fromkeys(code for one in self._translators for code in one.languages.targets.named(wanted))
             if len(found) > 1 and target is None:
                 raise TargetRequired(f"`target` is required; available: {some([*found])}")
@@ -150,7 +150,7 @@ class Directions:
 
     def _direct(self, source: str | None, target: str | None) -> tuple[Translator, Direction] | None:
         """Raises TargetRequired: several directions fit."""
-        for wanted in product(Wanted.of_sources(source), Wanted.closest_first(target)):
+        for wanted in product(WantedLanguage.of_sources(source), WantedLanguage.closest_first(target)):
             fitting = [(one, direction) for one in self._translators for direction in _first(2, one, *wanted)]
             if fitting:
                 break
@@ -165,8 +165,9 @@ class Directions:
 
     def _through_pivot(self, source: str, target: str) -> Route | None:
         """Find two models that meet in English, or else in the first language in which two models meet."""
-        before = self._met((wanted, ANY) for wanted in Wanted.of_sources(source))
-        after = {direction.source for direction in self._met((ANY, wanted) for wanted in Wanted.closest_first(target))}
+        before = self._met((wanted, ANY) for wanted in WantedLanguage.of_sources(source))
+        closest = WantedLanguage.closest_first(target)
+        after = {direction.source for direction in self._met((ANY, wanted) for wanted in closest)}
         found = [direction.target for direction in before if direction.target in after]
         for middle in [PIVOT] if PIVOT in found else found:
             into, out_of = self._direct(source, middle), self._direct(middle, target)
@@ -174,7 +175,7 @@ class Directions:
                 return [into, out_of]
         return None
 
-    def _met(self, wishes: Iterator[tuple[Wanted, Wanted]]) -> list[Direction]:
+    def _met(self, wishes: Iterator[tuple[WantedLanguage, WantedLanguage]]) -> list[Direction]:
         """Return the directions that fit the first wish for which there are any."""
         for source, target in wishes:
             found = [way for one in self._translators for way in one.languages.directions(source, target)]
@@ -193,7 +194,7 @@ def some(languages: Sequence[str]) -> str:
     return ", ".join(languages) if len(languages) <= MAX_LISTED else f"{len(languages)} languages"
 
 
-def _listed(translators: Sequence[Translator], source: Wanted = ANY, target: Wanted = ANY) -> str:
+def _listed(translators: Sequence[Translator], source: WantedLanguage = ANY, target: WantedLanguage = ANY) -> str:
     """List the directions from the source to the target that are wanted."""
     found = []
     for translator in translators:
@@ -207,5 +208,5 @@ def _listed(translators: Sequence[Translator], source: Wanted = ANY, target: Wan
     return ", ".join(found)
 
 
-def _first(most: int, translator: Translator, source: Wanted, target: Wanted) -> list[Direction]:
+def _first(most: int, translator: Translator, source: WantedLanguage, target: WantedLanguage) -> list[Direction]:
     return [*islice(translator.languages.directions(source, target), most)]

@@ -31,7 +31,7 @@ from service.runner.translation import MAX_PADDING, TranslationGraphs, Translati
 from service.runner.weights import Weights, load_session, read_weights
 from service.tasks.attention import attention_probe, read_attention
 from service.tasks.pooling import WindowLogits, read_logits
-from service.tasks.token_pooling import Embedded, read_states
+from service.tasks.token_pooling import WindowEmbedding, read_states
 from service.workers.on_demand import Engines
 from service.workers.processes import n_workers
 
@@ -189,7 +189,7 @@ class ArtifactSource:
         others: dict[str, Engine[Any]] = {
             "embedding": self._one_pass(
                 partial(read_states, embedding.embed, project),
-                lambda: Sequence([manifest.special_tokens.unk], Embedded.by_default(manifest)),
+                lambda: Sequence([manifest.special_tokens.unk], WindowEmbedding.by_default(manifest)),
                 provider,
             ),
             "attention": self._one_pass(

@@ -44,10 +44,10 @@ from service.schemas.answers import (
 from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
 from service.tasks import pivot
 from service.tasks.context import Context
-from service.tasks.detection import detected
-from service.tasks.leg import Hear
+from service.tasks.detection import detect_languages
+from service.tasks.leg import OnPiece
 from service.tasks.pivot import Route
-from service.text.identification import Identified
+from service.text.identification import IdentifiedLanguage
 from service.text.languages import are_same
 from service.workers.pool import admission_of
 
@@ -101,12 +101,12 @@ class Models:
             raise NotReady(f"Model {name} is not ready; /health/ready says why")
 
     async def translate(
-        self, request: TranslateRequest, context: Context, hear: Hear | None = None
+        self, request: TranslateRequest, context: Context, on_piece: OnPiece | None = None
     ) -> TranslateResponse:
         """Translate each text with the model for its language, or with two.
 
         Args:
-            hear: gets each piece of a translation as soon as it and those before it are done.
+            on_piece: receives each piece of a translation as soon as it and all pieces before it are done.
 
         Raises:
             UnknownModel, UnprocessableRequest: nothing here translates what is asked for.
@@ -118,7 +118,7 @@ class Models:
             admission_of(catalog.translation_metrics) as context.admission,
         ):
             directions = catalog.directions(request.model)
-            answer = await self._translated(directions, request, context, hear)
+            answer = await self._translated(directions, request, context, on_piece)
         catalog.metrics.characters.inc(answer.usage.characters)
         return answer
 
@@ -132,17 +132,17 @@ class Models:
         """
         if request.attention:
             raise UnsupportedOption("`attention` is not supported in a streamed answer")
-        heard: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+        pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
-        def hear(i: int, piece: str) -> None:
-            heard.put_nowait((i, piece))
+        def on_piece(i: int, piece: str) -> None:
+            pieces.put_nowait((i, piece))
 
-        work = asyncio.create_task(self.translate(request, context, hear))
-        work.add_done_callback(lambda _: heard.put_nowait(None))
+        work = asyncio.create_task(self.translate(request, context, on_piece))
+        work.add_done_callback(lambda _: pieces.put_nowait(None))
         waiting: dict[int, list[str]] = defaultdict(list)
         index = 0
         try:
-            while (one := await heard.get()) is not None:
+            while (one := await pieces.get()) is not None:
                 waiting[one[0]].append(one[1])
                 while waiting[index]:
                     piece = waiting[index].pop(0)
@@ -163,8 +163,8 @@ class Models:
         """
         with self._in_use(request, context) as (catalog, context), context.timing.tokenizing():
             sources = catalog.directions(request.model).sources()
-            found = await detected(request.text, request.format, sources, context.left_s)
-        return DetectResponse(detections=[Detection(languages=[*_told(ranked)]) for ranked in found])
+            found = await detect_languages(request.text, request.format, sources, context.left_s)
+        return DetectResponse(detections=[Detection(languages=[*_listed(ranked)]) for ranked in found])
 
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyResponse:
         """Label each text.
@@ -246,21 +246,21 @@ class Models:
             catalog.n_users -= 1
 
     async def _translated(
-        self, directions: Directions, request: TranslateRequest, context: Context, hear: Hear | None
+        self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None
     ) -> TranslateResponse:
         plan = directions.plan(request.source, request.target, request.pivot)
         if plan is None:
-            return await self._translate_detected(directions, request, context, hear)
+            return await self._translate_detected(directions, request, context, on_piece)
         source, target, route = plan
         if not route:
-            unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
+            unchanged = [_unchanged(i, text, on_piece) for i, text in enumerate(request.text)]
             return _answer(request, unchanged, source, target)
         terms = await self._terms(request, source, target) if request.glossary_id is not None else None
-        translations = await pivot.translate(route, request, context, hear, terms)
+        translations = await pivot.translate(route, request, context, on_piece, terms)
         return _answer(request, translations, source, target, route)
 
     async def _translate_detected(
-        self, directions: Directions, request: TranslateRequest, context: Context, hear: Hear | None
+        self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None
     ) -> TranslateResponse:
         target = directions.target(request.target)
         languages = await languages_of_texts(directions, request, target, context)
@@ -278,10 +278,10 @@ class Models:
                 with suppress(UnprocessableRequest):  # the glossary is of other languages than this text
                     terms[name] = await self._terms(request, name, target)
             places[name].append(i)
-        translations = {i: _unchanged(i, request.text[i], hear) for i in unchanged}
+        translations = {i: _unchanged(i, request.text[i], on_piece) for i in unchanged}
         parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
-        answers = await _all(
-            pivot.translate(routes[name], part, context, hear and _hear_of(places[name], hear), terms.get(name))
+        answers = await _gather(
+            pivot.translate(routes[name], part, context, _on_piece_of(places[name], on_piece), terms.get(name))
             for name, part in zip(routes, parts, strict=True)
         )
         for name, answer in zip(routes, answers, strict=True):
@@ -289,7 +289,7 @@ class Models:
                 translation.model, translation.pivot = _made_by(routes[name])
                 translations[i] = translation
         for i, language in enumerate(languages):
-            translations[i].detected = _shown(language) if language is not None else None
+            translations[i].detected = _answered_language(language) if language is not None else None
         return _answer(request, [translations[i] for i in range(len(languages))], AUTO, target)
 
     async def _terms(self, request: TranslateRequest, source: str, target: str) -> TermTable | None:
@@ -304,12 +304,12 @@ class Models:
         return await self._glossaries.table(request.glossary_id, source, target)
 
 
-def _hear_of(places: list[int], hear: Hear) -> Hear:
-    """Return what hears of some of the texts of a request, by their places among all of them."""
-    return lambda i, piece: hear(places[i], piece)
+def _on_piece_of(places: list[int], on_piece: OnPiece | None) -> OnPiece | None:
+    """Return a callback for some texts of a request, by their places among all of them."""
+    return on_piece and (lambda i, piece: on_piece(places[i], piece))
 
 
-async def _all(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
+async def _gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
     """Await all; as soon as one fails, the others are cancelled."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
@@ -341,17 +341,17 @@ def _made_by(route: Route) -> tuple[str | None, Pivot | None]:
     return None, Pivot(language=into.target, models=(first.manifest.name, second.manifest.name))
 
 
-def _unchanged(i: int, text: str, hear: Hear | None) -> Translation:
-    if hear is not None:
-        hear(i, text)
-        hear(i, "")
+def _unchanged(i: int, text: str, on_piece: OnPiece | None) -> Translation:
+    if on_piece is not None:
+        on_piece(i, text)
+        on_piece(i, "")
     return Translation(text=text, score=0, finish_reason="eos", source_tokens=0, target_tokens=0)
 
 
-def _told(ranked: list[Identified]) -> Iterator[DetectedLanguage]:
+def _listed(ranked: list[IdentifiedLanguage]) -> Iterator[DetectedLanguage]:
     served = [one for one in ranked if one.is_served]
-    return (_shown(one) for one in served if one is served[0] or one.confidence >= MIN_CONFIDENCE)
+    return (_answered_language(one) for one in served if one is served[0] or one.confidence >= MIN_CONFIDENCE)
 
 
-def _shown(language: Identified) -> DetectedLanguage:
+def _answered_language(language: IdentifiedLanguage) -> DetectedLanguage:
     return DetectedLanguage(language=language.language, confidence=round(language.confidence, 3))

@@ -114,7 +114,7 @@ AttentionWish = Annotated[
 ]
 
 
-class _Request(Input):
+class BaseRequest(Input):
     text: Texts = Field(description="One text or several; each is answered, in order.", examples=["A dog runs."])
     model: str | None = Field(
         default=None,
@@ -125,7 +125,7 @@ class _Request(Input):
     timeout_s: float | None = Field(default=None, gt=0, description="Seconds until the request is given up with 504.")
 
 
-class _AttendingRequest(_Request):
+class _AttendingRequest(BaseRequest):
     attention: AttentionWish = Field(
         default=None, description="Return attention matrices, which takes one more forward pass.", examples=[False]
     )
@@ -251,7 +251,7 @@ class TranslateRequest(_AttendingRequest, TranslationOptions):
     alignment: bool = Field(default=False, description="Return the alignment of words and tokens.")
 
 
-class DetectRequest(_Request):
+class DetectRequest(BaseRequest):
     format: Format = Field(default="text", description="html, xml, markdown: tags, marks and code are not read.")
 
 

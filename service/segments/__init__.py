@@ -1,1 +1,1 @@
-"""What a translation must keep: kept spans, tags and marks, and where each of them goes in the translation."""
+"""Find kept spans, tags and marks in a text, and place them in its translation."""

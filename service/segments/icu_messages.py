@@ -1,4 +1,4 @@
-"""ICU messages, {n, plural, one {# dog} other {# dogs}}: their syntax is kept, and each branch is a text of its own."""
+"""Find ICU messages, {n, plural, one {# dog} other {# dogs}}: their syntax is kept, and each branch is a text."""
 
 import re
 from collections.abc import Iterator
@@ -7,38 +7,38 @@ from typing import Any
 
 from pyicumessageformat import Parser
 
-from service.segments.kept_kinds import Reads
+from service.segments.kept_kinds import Role
 from service.text.spans import Span
 
 _ARGUMENT = re.compile(r"\{\s*[\w.-]{1,80}\s*,\s*(?:plural|select|selectordinal)\s*,")
 _PARSER = Parser({"include_indices": True, "maximum_depth": 10})
 _QUOTED = re.compile(r"'[{}#|]")
-"""Braces that a branch has as its text."""
+"""Quoted braces, which are part of a branch's text."""
 _ENDS = tuple(".!?:…。！？")
 _BEGINS = re.compile(r"\s*(?:$|\n|[^\w\s]*[^\W\d_a-zß-öø-ÿа-яё])")
 
 
-def icu_messages(text: str) -> Iterator[tuple[Span, Reads]]:
-    """Yield what is kept of the messages of a text, in order.
+def icu_messages(text: str) -> Iterator[tuple[Span, Role]]:
+    """Yield the kept spans of the ICU messages of a text, in order.
 
-    A message inside a sentence is a word of it, and kept whole, and so is one that cannot be read.
+    A message inside a sentence is one word of it, and kept whole, as is a message that cannot be parsed.
     """
     end = 0
     for match in _ARGUMENT.finditer(text):
         if match.start() < end:
             continue
-        span = Span(match.start(), _closed(text, match.start()))
+        span = Span(match.start(), _end_of_braces(text, match.start()))
         is_alone = _begins_sentence(text, end, span.start) and _BEGINS.match(text, span.end)
         syntax = _syntax(span.of(text)) if is_alone else None
         if syntax is None:
             yield span, "word"
         else:
-            yield from ((Span(span.start + part.start, span.start + part.end), reads) for part, reads in syntax)
+            yield from ((Span(span.start + part.start, span.start + part.end), role) for part, role in syntax)
         end = span.end
 
 
 def _begins_sentence(text: str, end: int, start: int) -> bool:
-    """Whether what begins at `start` does; the message before it ended at `end`."""
+    """Return whether a sentence begins at `start`. The message before it ends at `end`."""
     before = text[end:start].rstrip()
     return before.endswith(_ENDS) or "\n" in text[end + len(before) : start] or (end == 0 and not before)
 
@@ -47,8 +47,8 @@ def has_icu_messages(text: str) -> bool:
     return _ARGUMENT.search(text) is not None
 
 
-def _closed(text: str, start: int) -> int:
-    """Return the end of the braces that begin here; the end of the text, if they do not close."""
+def _end_of_braces(text: str, start: int) -> int:
+    """Return the end of the braces that open at `start`; the end of the text if they do not close."""
     depth = 0
     for match in re.compile(r"[{}]").finditer(text, start):
         depth += 1 if match.group() == "{" else -1
@@ -57,8 +57,8 @@ def _closed(text: str, start: int) -> int:
     return len(text)
 
 
-def _syntax(message: str) -> list[tuple[Span, Reads]] | None:
-    """Return what of a message is no text of a branch; None if that cannot be told."""
+def _syntax(message: str) -> list[tuple[Span, Role]] | None:
+    """Return the syntax of a message, which is everything but the text of its branches; None if it cannot be parsed."""
     tokens: list[dict[str, str]] = []
     try:
         parsed = _PARSER.parse(message, tokens)
@@ -73,18 +73,18 @@ def _syntax(message: str) -> list[tuple[Span, Reads]] | None:
         position = span.end
         is_text = token["type"] == "text" or span.start in plain
         parts.append((span, None if is_text else "number" if token["type"] == "hash" else "break"))
-    syntax: list[tuple[Span, Reads]] = []
-    for reads, group in groupby(parts, key=lambda part: part[1]):
+    syntax: list[tuple[Span, Role]] = []
+    for role, group in groupby(parts, key=lambda part: part[1]):
         spans = [span for span, _ in group]
-        if reads == "number":
+        if role == "number":
             syntax += [(span, "number") for span in spans]
-        elif reads == "break":
+        elif role == "break":
             syntax.append((Span(spans[0].start, spans[-1].end), "break"))
     return syntax
 
 
 def _plain_arguments(parsed: list[Any]) -> Iterator[Span]:
-    """Yield {name} and {d, date, short}: they are words of the branch that they are in."""
+    """Yield arguments such as {name} and {d, date, short}, which are words of their branch."""
     for node in parsed:
         if isinstance(node, dict) and "options" in node:
             for branch in node["options"].values():

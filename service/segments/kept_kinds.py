@@ -1,6 +1,6 @@
-"""The kinds of spans that come out of a translation byte for byte, as far as their letters alone tell them.
+"""Patterns of spans that stay byte for byte in a translation, whatever the model's vocabulary.
 
-What only a vocabulary tells, signs and words that it cannot write, is in unwritable.py.
+Signs and words that a vocabulary cannot write are found in unwritable.py.
 """
 
 import re
@@ -9,49 +9,49 @@ from typing import Literal
 
 from service.text.scripts import JAPANESE, LETTER
 
-Reads = Literal["word", "number", "mark", "break", "shortcut"]
-"""What a span is in its sentence: a word, a number, nothing that the sentence lacks without it (a tag, an emoji), the
-end of a line, or the mark of a letter."""
+Role = Literal["word", "number", "mark", "break", "shortcut"]
+"""The role of a span in its sentence: a word; a number; a mark, without which the sentence is complete (a tag, an
+emoji); the end of a line; or the mark of a shortcut's letter."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Spans of one kind.
+class KeptKind:
+    """A kind of span.
 
     Args:
-        hint: characters of which every such span has one; a text without any is not searched.
+        hint: characters, one of which is in every such span; a text without any of them is not searched.
     """
 
     name: str
     hint: str
     pattern: re.Pattern[str]
-    reads: Reads = "word"
+    role: Role = "word"
 
 
-def _kind(name: str, hint: str, pattern: str, reads: Reads = "word") -> Kind:
-    return Kind(name, hint, re.compile(pattern.replace(r"\w", _SPACED), re.VERBOSE), reads)
+def _kind(name: str, hint: str, pattern: str, role: Role = "word") -> KeptKind:
+    return KeptKind(name, hint, re.compile(pattern.replace(r"\w", _SPACED), re.VERBOSE), role)
 
 
 _SPACED = (
     r"0-9A-Z_a-z\u00aa\u00b2\u00b3\u00b5\u00b9\u00ba\u00bc-\u00be\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u058f"
 )
-"""What \\w is in the classes below: letters of scripts that have spaces between words. Japanese may touch a span."""
+"""The letters that \\w matches below: those of scripts with spaces between words. Japanese may touch a span."""
 
 
 _NOT_IN_WORD = rf"(?<!{LETTER})"
 _END_OF_WORD = rf"(?!{LETTER})"
 OPEN = rf"(?<![^\s(\[\"'«“„‘‚‹|¿¡—–{JAPANESE}\u3001-\u303f\uff00-\uff65])"
-"""Not behind a letter, nor behind most signs."""
+"""The place before a span: not after a letter, nor after most signs."""
 _LAST = r"(?<![.,;:!?'’…*\]])"
-"""Punctuation behind an address is its sentence's."""
+"""Punctuation at the end of an address belongs to its sentence."""
 _IN_ADDRESS = rf"""
     (?:[^\s<>"(){{}}«»“”\u3000-\u303f{JAPANESE}\uff00-\uffef] | \([^\s()<>]*\) | \{{[^\s{{}}]*\}}
       | (?<=[/=_])(?:[{JAPANESE}]+(?=[/=_?&\#])|[\u3005\u30a1-\u30ff\u3400-\u9fff]+(?=\s|$)))"""
-"""A sentence goes on in hiragana, so no address ends in them."""
+"""Characters of an address. It never ends in hiragana, in which the sentence continues."""
 FLAGS = r"[-+0\#]{0,4}(?:\d{0,4}|\*)(?:\.(?:\d{1,4}|\*))?"
 _POSITION = r"(?:\d{1,2}\$|\[\d{1,2}\])?"
 _NO_PERCENTAGE = r"(?:(?<!\d[ \u00a0\u202f])|(?<=%\d[ ])|(?<=%[L\d]\d[ ]))"
-"""Not behind a number: "50 %"; but "%1 %2"."""
+"""The place before a conversion: not after a number, as in "50 %"; but "%1 %2"."""
 _PRINTF = rf"""
     (?:%{_POSITION}{FLAGS}(?:hh?|ll?|z)?[diufgxXsc@]
       |{_NO_PERCENTAGE}%(?:{_POSITION}{FLAGS}[enpqTv]{_END_OF_WORD}|L?\d{{1,2}}(?:%(?![\w%]))?(?![\w$])))"""
@@ -225,4 +225,4 @@ KINDS = (
     ),
     _kind("about", "~", r"(?<![\w~/])~(?=[ ]?\d)", "mark"),  # ~5: as a number it would be read without its unit
 )
-"""Where two begin at the same place, the first is kept."""
+"""If two spans begin at the same place, the kind listed first is kept."""

@@ -1,6 +1,6 @@
-"""Which spans of a text must come out of its translation byte for byte: URLs, {name}, %s, signs that cannot be written.
+"""Find spans that stay byte for byte in a translation: URLs, {name}, %s, signs that the model cannot write.
 
-Slots carry what is found here through the model (placeholders.py), and restoration.py puts it back.
+Slots carry the spans through the model (placeholders.py), and restoration.py puts them back.
 """
 
 import re
@@ -9,50 +9,49 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.segments.icu_messages import icu_messages
-from service.segments.kept_kinds import KINDS, OPEN, Reads
+from service.segments.kept_kinds import KINDS, OPEN, Role
 from service.segments.shortcuts import shortcuts
-from service.segments.unwritable import Writes, unwritable
+from service.segments.unwritable import CanWrite, unwritable
 from service.text.scripts import LETTER, foreign_words
 from service.text.sentences import cells
-from service.text.spans import Span, edited, overlapping
+from service.text.spans import Span, overlapping, replace_spans
 
 WORDS_ALONE = re.compile(
     r"(?:[A-Za-zÀ-ÖØ-öø-ÿ ,;?'’\"\n\t]|[.:](?!\S)|!(?!\w)|\((?=[A-Za-z])|(?<=[A-Za-z])\)"
     r"|(?<![\w:])[0-9]{1,3}(?![\w:]|\W*\d))*"
 )
-"""A text whose letters tell nothing to keep, in any language, and that need not be searched. It may have small
-numbers."""
+"""A text without anything to keep, in any language, which need not be searched. It may have small numbers."""
 _UNIT = re.compile(
     rf"(?:[bcdfghjklmnpqrstvwxz]{{1,3}}|em|rem|min|sec|[kKMGT]i?B|\d{{1,4}})(?!{LETTER}|['’]{LETTER})",
 )
-"""Small letters and digits that make no word, right behind a span: {n}px, {n}th, %dMB."""
+"""Small letters and digits right after a span that are not a word: {n}px, {n}th, %dMB."""
 _JOINT = re.compile(r"[!-/:-@\[-`{-~–—−‐‑×·…→]{1,2}")
-"""What makes one of two spans: {a}/{b}, {host}:{port}; "{a} {b}" is two."""
+"""Characters that join two spans to one: {a}/{b}, {host}:{port}; "{a} {b}" is two."""
 _SIGNS = re.compile(rf"{OPEN}[-+<>~±−$€£#@≤≥]{{1,2}}$")
-"""Right before a span, signs that it is read with: -5 °C, +{n}, $%d; 5-10 °C is a range."""
+"""Signs right before a span that belong to it: -5 °C, +{n}, $%d; 5-10 °C is a range."""
 _DIALOGUE = re.compile(r"(?<![^\n])-")
-"""What begins a line before a name; before a number it is a minus."""
+"""A dash before a name at the start of a line; before a number it is a minus."""
 _AMOUNT = re.compile(r"(?<![\w$])\$(\d\w*(?:[.,]\d\w*)*)")
 _CLOSING = re.compile(r"[<{\[]/|\{\\")
-"""The end of a tag, or a tag of subtitles: no word of a sentence."""
+"""An end tag, or a tag of subtitles, which is not a word of a sentence."""
 _TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
-"""Read from the end of a line to its beginning: forwards each tag might be the first of them."""
+"""Tags at the end of a line, matched from right to left: from left to right each tag could be the first of them."""
 
 _ESCAPED_APOSTROPHE = re.compile(r"(?<=\w)\\'(?=\w)")
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A span, and what it is in its sentence."""
+class KeptSpan:
+    """A span, and its role in its sentence."""
 
     span: Span
-    reads: Reads = "word"
+    role: Role = "word"
     written: str | None = None
-    """What comes out in its place, if not the span itself: a glossary's term."""
+    """The text that replaces it in the translation: a glossary's term; None: the span itself."""
 
 
-def everything(_: str) -> bool:
-    """Tell that a vocabulary has the characters of any text."""
+def can_write_all(_: str) -> bool:
+    """Return True, as a vocabulary does that has all characters."""
     return True
 
 
@@ -60,46 +59,46 @@ def kept_spans(
     text: str,
     keep: Sequence[Span] = (),
     language: str = "",
-    writes: Writes = everything,
-    terms: Sequence[Kept] = (),
-) -> list[Kept]:
-    """Return the spans of a text, in order; none touches another.
+    can_write: CanWrite = can_write_all,
+    terms: Sequence[KeptSpan] = (),
+) -> list[KeptSpan]:
+    """Return the kept spans of a text in order. No two of them touch.
 
     Args:
-        keep: what is kept in any case.
-        terms: what the request names; of two that overlap the first. One that is a part of a longer span yields to it.
-        language: of the text; words in letters of other scripts are kept, if its script is known.
-        writes: whether the vocabulary has the characters of a text.
+        keep: spans that are always kept.
+        terms: terms of the request. Of two that overlap the first is kept; one inside a longer kept span is not.
+        language: the language of the text. Words in letters of other scripts are kept if its script is known.
+        can_write: returns whether the vocabulary has the characters of a text.
     """
     if text.isascii() and not keep and not terms and WORDS_ALONE.fullmatch(text):
         return []
-    taken = _with_free([], [Kept(span) for span in keep])
-    found = _found(text, taken)
-    if named := _with_free([], terms):
-        found = _found(text, _with_free(_with_free(taken, _around(named, found)), named))
-    taken = _with_free(found, (Kept(span, "shortcut") for span in shortcuts(text)))
+    taken = _add_free([], [KeptSpan(span) for span in keep])
+    found = _find(text, taken)
+    if named := _add_free([], terms):
+        found = _find(text, _add_free(_add_free(taken, _spans_around(named, found)), named))
+    taken = _add_free(found, (KeptSpan(span, "shortcut") for span in shortcuts(text)))
     lines = _lines(text, found)
-    strange = [Kept(span) for span in foreign_words(text, language)]
-    strange += (Kept(*one) for one in unwritable(_without(lines, _marks(lines)), writes))
+    strange = [KeptSpan(span) for span in foreign_words(text, language)]
+    strange += (KeptSpan(*one) for one in unwritable(_blank(lines, _marks(lines)), can_write))
     written = [kept.span for kept in found if kept.written is not None]
     taken += (kept for kept in strange if len(set(overlapping(written, kept.span))) == 1)
-    joined = _joined(text, sorted(taken, key=lambda kept: kept.span.pair))
+    joined = _join_spans(text, sorted(taken, key=lambda kept: kept.span.pair))
     tags = _tags_at_end(text) if "#" in text else ()
-    return [replace(kept, reads=_reads(text, kept, kept.span.start in tags)) for kept in joined]
+    return [replace(kept, role=_role(text, kept, kept.span.start in tags)) for kept in joined]
 
 
-def _found(text: str, taken: list[Kept]) -> list[Kept]:
-    """Add what the letters of a text tell to keep to what is taken."""
-    taken = _with_free(taken, (Kept(*one) for one in icu_messages(text)))
-    found = _with_free(taken, _of_kinds(_lines(text, taken)))
-    if len(breaks := _breaks(found)) > len(_breaks(taken)):  # lines begin behind them
-        found = _with_free(taken, breaks)
-        found = _with_free(found, _of_kinds(_lines(text, found)))
+def _find(text: str, taken: list[KeptSpan]) -> list[KeptSpan]:
+    """Add the spans that patterns find."""
+    taken = _add_free(taken, (KeptSpan(*one) for one in icu_messages(text)))
+    found = _add_free(taken, _find_kinds(_lines(text, taken)))
+    if len(breaks := _breaks(found)) > len(_breaks(taken)):  # a new line begins after each of them
+        found = _add_free(taken, breaks)
+        found = _add_free(found, _find_kinds(_lines(text, found)))
     return found
 
 
-def _around(terms: list[Kept], found: Iterable[Kept]) -> Iterator[Kept]:
-    """Yield spans that have terms inside and are longer than these: a name in an address is no name."""
+def _spans_around(terms: list[KeptSpan], found: Iterable[KeptSpan]) -> Iterator[KeptSpan]:
+    """Yield found spans that contain terms and are longer: a name inside an address is not a term."""
     spans = [term.span for term in terms]
     for kept in found:
         inside = spans[slice(*overlapping(spans, kept.span))]
@@ -113,7 +112,7 @@ def _around(terms: list[Kept], found: Iterable[Kept]) -> Iterator[Kept]:
 
 
 def _tags_at_end(text: str) -> set[int]:
-    """Return the positions of tags (#tag) that no word of their line follows."""
+    """Return the starts of tags (#tag) that no word of their line follows."""
     places, end = set[int](), -1
     for line in text.split("\n"):
         end += 1 + len(line)
@@ -123,30 +122,30 @@ def _tags_at_end(text: str) -> set[int]:
 
 
 def apostrophes(text: str) -> Iterator[tuple[Span, str]]:
-    """Yield apostrophes that are written as in program text, Don\\'t, and what they are read as."""
+    """Yield apostrophes that are escaped as in program text (Don\\'t), with their plain form."""
     return ((Span(*match.span()), "'") for match in _ESCAPED_APOSTROPHE.finditer(text))
 
 
-def _breaks(taken: list[Kept]) -> list[Kept]:
-    return [kept for kept in taken if kept.reads == "break"]
+def _breaks(taken: list[KeptSpan]) -> list[KeptSpan]:
+    return [kept for kept in taken if kept.role == "break"]
 
 
-def _lines(text: str, taken: list[Kept]) -> str:
-    """Return the text with ends of lines in the place of breaks: what is found reaches from no line into the next."""
-    return _without(text, [kept.span for kept in _breaks(taken)])
+def _lines(text: str, taken: list[KeptSpan]) -> str:
+    """Return the text with line ends in place of breaks, since no kept span continues on the next line."""
+    return _blank(text, [kept.span for kept in _breaks(taken)])
 
 
-def _without(text: str, spans: Sequence[Span]) -> str:
-    """Return the text, as long as before, with the ends of lines in the place of spans."""
-    return edited(text, [(span, "\n" * (span.end - span.start)) for span in spans])[0] if spans else text
+def _blank(text: str, spans: Sequence[Span]) -> str:
+    """Return the text with line ends in place of spans. Its length stays the same."""
+    return replace_spans(text, [(span, "\n" * (span.end - span.start)) for span in spans])[0] if spans else text
 
 
-def _of_kinds(text: str) -> Iterator[Kept]:
+def _find_kinds(text: str) -> Iterator[KeptSpan]:
     if WORDS_ALONE.fullmatch(text):
         return
     marks = _marks(text)
     found = [
-        (match.start(), order, Kept(Span(*match.span()), kind.reads))
+        (match.start(), order, KeptSpan(Span(*match.span()), kind.role))
         for order, kind in enumerate(KINDS)
         if any(hint in text for hint in kind.hint)
         for match in kind.pattern.finditer(text)
@@ -156,16 +155,16 @@ def _of_kinds(text: str) -> Iterator[Kept]:
     yield from _parameters(text)
 
 
-def _parameters(text: str) -> Iterator[Kept]:
-    """Yield $1 and $2, if the numbers behind such signs count from 1 on: else they are prices."""
+def _parameters(text: str) -> Iterator[KeptSpan]:
+    """Yield $1, $2 and so on if the numbers count from 1; otherwise they are prices."""
     found = [*_AMOUNT.finditer(text)] if "$1" in text else []
     numbers = {match[1] for match in found}
     if len(numbers) > 1 and numbers == {str(number + 1) for number in range(len(numbers))}:
-        yield from (Kept(Span(*match.span())) for match in found)
+        yield from (KeptSpan(Span(*match.span())) for match in found)
 
 
 def _marks(text: str) -> list[Span]:
-    """Return what stands before an entry of a list, "1.2.3 Overview", or of a column: it is outside the sentence."""
+    """Return the marks before an entry of a list ("1.2.3 Overview") or a column, which are outside the sentence."""
     return [Span(cell.start, cell.begins) for cell in cells(text) if cell.start < cell.begins]
 
 
@@ -174,8 +173,8 @@ def _is_inside(span: Span, marks: Sequence[Span]) -> bool:
     return n >= 0 and span.end <= marks[n].end
 
 
-def _with_free(taken: list[Kept], found: Iterable[Kept]) -> list[Kept]:
-    """Add what is found to what is taken, unless they overlap; of two found spans that overlap, the first."""
+def _add_free(taken: list[KeptSpan], found: Iterable[KeptSpan]) -> list[KeptSpan]:
+    """Add found spans to taken ones, unless they overlap. Of two found spans that overlap, the first is added."""
     spans = [kept.span for kept in taken]
     added, end = [], 0
     for kept in sorted(found, key=lambda kept: kept.span.start):
@@ -186,51 +185,51 @@ def _with_free(taken: list[Kept], found: Iterable[Kept]) -> list[Kept]:
     return sorted([*taken, *added], key=lambda kept: kept.span.pair) if added else taken
 
 
-def _joined(text: str, spans: Iterable[Kept]) -> list[Kept]:
-    """Extend spans by the signs before them and the unit behind them, and join those that touch."""
-    joined: list[Kept] = []
+def _join_spans(text: str, spans: Iterable[KeptSpan]) -> list[KeptSpan]:
+    """Extend spans by the signs before them and the unit after them, and join spans that touch."""
+    joined: list[KeptSpan] = []
     for kept in spans:
         span, last = kept.span, joined[-1] if joined else None
         if last is not None and span.end <= last.span.end:
             continue
-        if _is_extended(kept):
-            kept = replace(kept, span=_extended(text, kept, last.span.end if last else 0))
+        if _may_extend(kept):
+            kept = replace(kept, span=_extend(text, kept, last.span.end if last else 0))
         if last is None or not _touch(text, last, kept):
             joined.append(kept)
         else:
-            reads = last.reads if last.reads != "mark" else kept.reads
-            joined[-1] = Kept(Span(last.span.start, kept.span.end), reads)
+            role = last.role if last.role != "mark" else kept.role
+            joined[-1] = KeptSpan(Span(last.span.start, kept.span.end), role)
     return joined
 
 
-def _is_extended(kept: Kept) -> bool:
-    return kept.reads in ("word", "number") and kept.written is None
+def _may_extend(kept: KeptSpan) -> bool:
+    return kept.role in ("word", "number") and kept.written is None
 
 
-def _extended(text: str, kept: Kept, after: int) -> Span:
+def _extend(text: str, kept: KeptSpan, after: int) -> Span:
     start, end = kept.span.pair
     signs = _SIGNS.search(text, max(after, start - 3), start)
     unit = _UNIT.match(text, end)
-    is_dialogue = kept.reads == "word" and signs is not None and _DIALOGUE.match(text, signs.start())
+    is_dialogue = kept.role == "word" and signs is not None and _DIALOGUE.match(text, signs.start())
     return Span(signs.start() if signs and not is_dialogue else start, unit.end() if unit else end)
 
 
-def _touch(text: str, left: Kept, right: Kept) -> bool:
+def _touch(text: str, left: KeptSpan, right: KeptSpan) -> bool:
     if right.span.start < left.span.end:
         return True
-    reads = {left.reads, right.reads}
-    if left.written is not None or right.written is not None or "shortcut" in reads:
+    role = {left.role, right.role}
+    if left.written is not None or right.written is not None or "shortcut" in role:
         return False
     if right.span.start == left.span.end:
-        return "break" not in reads
-    return not reads & {"mark", "break"} and _JOINT.fullmatch(text, left.span.end, right.span.start) is not None
+        return "break" not in role
+    return not role & {"mark", "break"} and _JOINT.fullmatch(text, left.span.end, right.span.start) is not None
 
 
-def _reads(text: str, kept: Kept, is_tag_at_end: bool) -> Reads:
-    """A span that touches a word is no word of the sentence: {0}Files, {i}Je, {/i}, [^1]. Nor is a tag at its end."""
-    if kept.reads not in ("word", "number"):
-        return kept.reads
+def _role(text: str, kept: KeptSpan, is_tag_at_end: bool) -> Role:
+    """Return the role of a span: a mark if it touches a word ({0}Files, {i}Je, [^1]) or is a tag at a line end."""
+    if kept.role not in ("word", "number"):
+        return kept.role
     start, end = kept.span.pair
     around = text[max(0, start - 1) : start] + text[end : end + 1]
     touches_word = re.search(LETTER, around) is not None
-    return "mark" if touches_word or is_tag_at_end or _CLOSING.match(text, start) else kept.reads
+    return "mark" if touches_word or is_tag_at_end or _CLOSING.match(text, start) else kept.role

@@ -1,5 +1,4 @@
-"""Kept spans on their way through a model: each is replaced by a word that the model is known to carry, and put back
-afterwards."""
+"""Replace kept spans by stand-ins for the model: words that it is known to copy. restoration.py puts the spans back."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -8,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from service.segments.kept_kinds import FLAGS, Reads
-from service.segments.kept_spans import Kept
+from service.segments.kept_kinds import FLAGS, Role
+from service.segments.kept_spans import KeptSpan
 from service.text.scripts import LETTER, is_unspaced
-from service.text.spans import Edits, Span, edited, overlapping
+from service.text.spans import Edits, Span, overlapping, replace_spans
 
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
-"""A year or a date, which counts nothing."""
+"""A year or a date, which is not a quantity."""
 _NUMBER = re.compile(
     rf"%(?:\(.*\)|<.*>|\d+\$|\[\d+\])?{FLAGS}[hlz]*(?:[diufgx]|[en](?!\w))"
     r"|[$%#]?\{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}]",
@@ -25,16 +24,16 @@ _LETTER_BEFORE = re.compile(LETTER)
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A span of the original text, and its stand-in with its place in the protected text; "" where there is none."""
+    """A span of the original text, its stand-in ("" for none), and the place of the stand-in in the protected text."""
 
     span: Span
     stand_in: str
     place: Span
     taken_out: Span
-    """All of the original that the stand-in is in place of: of a symbol, the space beside it too."""
+    """The part of the original that the stand-in replaces: a symbol may include the space beside it."""
     written: str
-    """What comes out: the span itself, or a glossary's term for it."""
-    reads: Reads
+    """The text in the translation: the span itself, or a glossary's term for it."""
+    role: Role
 
 
 @dataclass(frozen=True)
@@ -48,19 +47,19 @@ class Protected:
     """The edits from the original to the protected text."""
 
     def between_breaks(self) -> Iterator[Span]:
-        """Yield the pieces of the protected text: an escape such as \\n, or the syntax of an ICU message, ends each."""
+        """Yield the pieces of the protected text. Escapes such as \\n, and the syntax of ICU messages, end a piece."""
         start = 0
         for placeholder in self.placeholders:
-            if placeholder.reads == "break":
+            if placeholder.role == "break":
                 yield Span(start, placeholder.place.start)
                 start = placeholder.place.end
         yield Span(start, len(self.text))
 
-    def parted(self, sentences: Iterable[Span], ends: Collection[int]) -> Iterator[Span]:
-        """Cut sentences of the protected text where one of the original ends right behind a placeholder.
+    def cut_after_placeholders(self, sentences: Iterable[Span], ends: Collection[int]) -> Iterator[Span]:
+        """Yield sentences of the protected text, cut after a placeholder that ends a sentence of the original.
 
         Args:
-            ends: the positions where sentences of the original, and marks before them, end.
+            ends: the positions where sentences of the original, or marks before them, end.
         """
         behind = [
             one.place.end
@@ -72,7 +71,7 @@ class Protected:
             yield from (Span(*pair) for pair in pairwise([span.start, *inside, span.end]))
 
     def has_words(self, span: Span) -> bool:
-        """Whether a part of the protected text has a letter that is in no stand-in."""
+        """Return whether a part of the protected text has a letter outside stand-ins."""
         start = span.start
         for place in self._places[slice(*overlapping(self._places, span))]:
             if any(map(str.isalpha, self.text[start : place.start])):
@@ -81,8 +80,8 @@ class Protected:
         return any(map(str.isalpha, self.text[start : span.end]))
 
     def original_position(self, position: int) -> int:
-        """Map a position between two sentences of the protected text to the original; what is shown as nothing there
-        is behind it."""
+        """Map a position between two sentences of the protected text to the original. It is before a span that is
+        replaced by nothing there."""
         old, new = self.edits.old, self.edits.new
         n = bisect_left(new, position, key=lambda span: span.start)
         if n < len(new) and new[n].start == position:
@@ -122,51 +121,51 @@ class Protected:
 
 
 StandIn = Callable[[int, bool], str]
-"""Returns the word for the placeholder of this number, which may count something; "" to show the model nothing."""
+"""Returns the stand-in for a placeholder by its number and whether it is a quantity; "" for none."""
 
 
 def protect(
     text: str,
-    kept: Sequence[Kept] = (),
+    kept: Sequence[KeptSpan] = (),
     read_as: Iterable[tuple[Span, str]] = (),
     stand_in: StandIn = lambda _number, _is_number: "",
 ) -> Protected:
-    """Replace what is kept by stand-ins, and spans that are only read in another way by what they are read as.
+    """Replace kept spans by stand-ins, and spans with another plain form by that form.
 
-    What is no word of its sentence is shown as nothing, the end of a line as one.
+    The model sees nothing in place of a mark or a shortcut, and a line end in place of a break.
     """
-    replaced: list[tuple[Kept, Span, str]] = []
+    replaced: list[tuple[KeptSpan, Span, str]] = []
     shown: list[tuple[Span, str]] = []
     line_start = 0
     for number, one in enumerate(kept):
-        is_word = one.reads not in ("mark", "break", "shortcut")
+        is_word = one.role not in ("mark", "break", "shortcut")
         word = stand_in(number, _is_number(one, text)) if is_word else ""
         if word:
             taken_out, in_its_place = one.span, _set_apart(text, one.span, word, one.span.start == line_start)
-        elif one.reads == "break":
+        elif one.role == "break":
             taken_out, in_its_place = one.span, "\n"
             line_start = one.span.end
-        elif one.reads == "shortcut":
+        elif one.role == "shortcut":
             taken_out, in_its_place = one.span, ""
         else:
             taken_out = _with_space(text, one.span)
-            if shown and taken_out.start < shown[-1][0].end:  # the space between two goes with the first
+            if shown and taken_out.start < shown[-1][0].end:  # the first of two symbols takes the space between them
                 taken_out = Span(shown[-1][0].end, taken_out.end)
             in_its_place = " " * _is_between_words(text, taken_out)
         shown.append((taken_out, in_its_place))
         replaced.append((one, taken_out, word))
     taken = [span for span, _ in shown]
     shown += [item for item in read_as if len(set(overlapping(taken, item[0]))) == 1]
-    protected, edits = edited(text, sorted(shown, key=lambda item: item[0].pair))
+    protected, edits = replace_spans(text, sorted(shown, key=lambda item: item[0].pair))
     places = dict(zip(edits.old, edits.new, strict=True))
     placeholders = tuple(
         Placeholder(
             one.span,
             word,
-            _trimmed(protected, places[taken_out]) if word else places[taken_out],
+            _trim(protected, places[taken_out]) if word else places[taken_out],
             taken_out,
             one.span.of(text) if one.written is None else one.written,
-            one.reads,
+            one.role,
         )
         for one, taken_out, word in replaced
     )
@@ -174,21 +173,21 @@ def protect(
 
 
 def _set_apart(text: str, span: Span, word: str, starts_line: bool) -> str:
-    """Put spaces beside a stand-in where something touches it that a tokenizer would take together with it."""
+    """Put spaces around a stand-in beside characters that a tokenizer would join with it."""
     before, after = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
     space_before = not (starts_line or before.isspace() or is_unspaced(before))
     return f"{' ' * bool(space_before)}{word}{' ' * (after.isalnum() and not is_unspaced(after))}"
 
 
-def _trimmed(text: str, span: Span) -> Span:
+def _trim(text: str, span: Span) -> Span:
     whole = span.of(text)
     return Span(span.start + len(whole) - len(whole.lstrip()), span.end - len(whole) + len(whole.rstrip()))
 
 
 def _with_space(text: str, span: Span) -> Span:
-    """Extend a span that is shown as nothing by the space before it, or after it at the start of a line.
+    """Extend a span without a stand-in by the space before it, or by the space after it at the start of a line.
 
-    The space before it stays where it is the only one between two words.
+    The space before it stays if it is the only one between two words.
     """
     start, end = span.pair
     if text[start - 1 : start] == " " and not text[end : end + 1].isalnum():
@@ -201,15 +200,15 @@ def _is_between_words(text: str, span: Span) -> bool:
 
 
 def starts_line(text: str, position: int) -> bool:
-    """Whether there is nothing but spaces before a position in its line."""
+    """Return whether only spaces stand before a position in its line."""
     return not text[text.rfind("\n", 0, position) + 1 : position].strip(" ")
 
 
 def is_letter(character: str) -> bool:
-    """Whether it is a letter or digit of a script that puts spaces between words."""
+    """Return whether a character is a letter or digit of a script that puts spaces between words."""
     return _LETTER_BEFORE.match(character) is not None
 
 
-def _is_number(kept: Kept, text: str) -> bool:
+def _is_number(kept: KeptSpan, text: str) -> bool:
     written = kept.span.of(text)
-    return not _YEAR.fullmatch(written) and (kept.reads == "number" or _NUMBER.match(written) is not None)
+    return not _YEAR.fullmatch(written) and (kept.role == "number" or _NUMBER.match(written) is not None)

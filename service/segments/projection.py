@@ -1,7 +1,7 @@
-"""Where parts of a source text went in its translation, by what each translated word attended to.
+"""Find the places of source parts in a translation, by the attention of each translated word.
 
-A part gets the run of translated words with the largest sum, in which a word counts with the share of its attention
-that fell into the part, less a half (Kadane's maximum subarray). Parts form a tree, and so do their places.
+A part gets the run of translated words with the largest sum, in which a word counts with the share of its attention on
+the part, minus one half (Kadane's maximum subarray). Parts form a tree, and so do their places.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -17,21 +17,21 @@ BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("「", "」"))
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the source, which may be empty, and the number of the part that it is in."""
+    """A part of the source, possibly empty, and the number of the part around it."""
 
     span: Span
     parent: int | None
     is_apart: bool = False
-    """Whether an empty part is set apart from the word before it: at the end of a sentence it stays there."""
+    """Whether an empty part is separate from the word before it: then it stays at the end of its sentence."""
 
 
 def project(
     parts: Sequence[Part], source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies
 ) -> list[Span]:
-    """Return the place of each part. Nesting is kept, and parts of the same parent do not overlap.
+    """Return the place of each part in the translation. Nesting is kept, and parts of one parent do not overlap.
 
     Args:
-        parts: each after its parent, parts of the same parent in order.
+        parts: each after its parent; parts of one parent in order.
     """
     projection = _Projection(source, target, aligned_words, copies)
     children: dict[int | None, list[int]] = {}
@@ -53,7 +53,7 @@ class _Projection:
 
     def __init__(self, source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies) -> None:
         trims = [_trim(text, frozenset(copy[side] for copy in copies)) for side, text in enumerate((source, target))]
-        sentences = [one.trimmed(*trims) for one in aligned_words if one.source and one.target]
+        sentences = [one.trim(*trims) for one in aligned_words if one.source and one.target]
         self._source, self._target, self._copies = source, target, copies
         self._sentences = sorted((s for s in sentences if s.source), key=lambda sentence: sentence.source[0].start)
         self._source_words = sorted({word for s in sentences for word in s.source}, key=lambda word: word.pair)
@@ -62,9 +62,9 @@ class _Projection:
         self._rows = [[place[word] for word in sentence.target] for sentence in self._sentences]
 
     def siblings(self, parts: list[Part], within: Span, into: Span) -> list[Span]:
-        """Return the places of the parts of one parent, whose source is `within` and whose place is `into`."""
+        """Return the places of the parts of one parent. `within` is the parent's source, `into` its place."""
         spans = [part.span for part in parts]
-        gap = 1 if len(spans) == 1 else 0  # an image may be behind the space
+        gap = 1 if len(spans) == 1 else 0  # an image may follow the space
         exact = [self._exactly(span, within, into, gap) for span in spans]
         places = {i: place for i, place in enumerate(exact) if place is not None}
         worded = [
@@ -82,7 +82,7 @@ class _Projection:
         return [places[i] for i in range(len(spans))]
 
     def _exactly(self, span: Span, within: Span, into: Span, gap: int) -> Span | None:
-        """Return the place of a part that is all of its parent but for so much space, or that is in a copied span."""
+        """Return the place of a part that covers its parent but for `gap` spaces, or that lies in a copied span."""
         if self._is_all_of(span, within, gap):
             start = into.start + (within.start < span.start and self._target[into.start : into.end].startswith(" "))
             end = into.end - (span.end < within.end and self._target[start : into.end].endswith(" "))
@@ -92,15 +92,15 @@ class _Projection:
         if pair is None:
             return None
         copied, place = pair
-        if place.end - place.start != copied.end - copied.start:  # a part inside it has no place of its own
+        if place.end - place.start != copied.end - copied.start:  # parts of a different copy have no own places
             return place if span.start < span.end and into.start <= place.start and place.end <= into.end else None
         moved = Span(span.start - copied.start + place.start, span.end - copied.start + place.start)
         inside = span.end <= copied.end and (span.start < span.end or copied.start < span.start < copied.end)
         return moved if inside and into.start <= moved.start and moved.end <= into.end else None
 
     def _same_word(self, span: Span, into: Span) -> tuple[Span, Span] | None:
-        """The word that has the span as a part, and the same word in the translation; of several, the one that attends
-        most."""
+        """Return the word that contains the span, and the same word in the translation; of several the one with most
+        attention."""
         first, last = overlapping(self._source_words, span)
         if last - first != 1 or span.start == span.end:
             return None
@@ -122,9 +122,9 @@ class _Projection:
         return first < last
 
     def _attention(self, span: Span, words: range) -> dict[int, float]:
-        """Map target words to how much they attend to a part, in every sentence that has some of the part.
+        """Map target words to their attention on a part, in every sentence with some of the part.
 
-        A part that covers a sentence covers all of its translation.
+        A part that covers a whole sentence gets all of its translation.
         """
         first = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.source[-1].end)
         attention: dict[int, float] = {}
@@ -138,7 +138,7 @@ class _Projection:
         return {word: mass for word, mass in attention.items() if word in words}
 
     def _runs(self, spans: dict[int, Span], within: Span, into: Span, taken: set[int]) -> dict[int, range]:
-        """Find a run of target words for each part, where there is one."""
+        """Find a run of target words for each part that has one."""
         words = self._words_in(into)
         attention = {i: self._attention(span, words) for i, span in spans.items()}
         owners: dict[int, int | None] = dict.fromkeys(taken)
@@ -169,7 +169,7 @@ class _Projection:
         return range(first, max(first, bisect_right(self._target_words, into.end, key=lambda word: word.end)))
 
     def _with_punctuation(self, spans: list[Span], runs: dict[int, range], into: Span) -> dict[int, Span]:
-        """Return runs as spans, each with as much of the punctuation around it as its part has inside."""
+        """Return the spans of the runs, each with as much punctuation around it as its part contains."""
         grown, left = {}, into.start
         for i, run in sorted(runs.items(), key=lambda item: item[1][0]):
             start, end = self._target_words[run[0]].start, self._target_words[run[-1]].end
@@ -185,7 +185,7 @@ class _Projection:
         return grown
 
     def _with_brackets(self, span: Span, within: Span) -> Span:
-        """Extend a span by the missing bracket of a pair, if it is next."""
+        """Extend a span by the other bracket of a pair, if that is the next character."""
         inside, start, end = span.of(self._target), span.start, span.end
         for opening, closing in BRACKETS:
             surplus = inside.count(opening) - inside.count(closing)
@@ -202,13 +202,13 @@ class _Projection:
         return Span(max(start, into.start), min(end, into.end))
 
     def _without_words(self, part: Part, within: Span, into: Span, occupied: list[Span]) -> Span:
-        """Return the place of a part without words: a point, or its punctuation where the translation has the same."""
+        """Return the place of a part without words: a point, or its punctuation if the translation has the same."""
         span = part.span
         point, after = self._point(span.start, within, into, part.is_apart)
         gap = self._gap(bisect_left(self._target_words, point, key=lambda word: word.start), into)
         marks = span.of(self._source).strip()
         found = self._target.find(marks, *gap.pair) if marks else -1
-        i = bisect_left(occupied, point, key=lambda place: place.end)  # the first that ends at the point or later
+        i = bisect_left(occupied, point, key=lambda place: place.end)  # the first place that ends at the point or later
         if found >= 0:
             j = bisect_right(occupied, found, key=lambda place: place.end)
             if j == len(occupied) or occupied[j].start >= found + len(marks):
@@ -218,8 +218,8 @@ class _Projection:
         return Span(point, point)
 
     def _point(self, position: int, within: Span, into: Span, is_apart: bool) -> tuple[int, bool]:
-        """Where a part without length goes, and whether it belongs to the text before it. It goes before the
-        translation of the word that follows, or after the translation of the word that it touches.
+        """Return the place of an empty part, and whether it belongs to the text before it. It goes before the
+        translation of the next word, or after that of the word that it touches.
         """
         if self._is_blank(within.start, position):
             return into.start, False
@@ -254,14 +254,15 @@ class _Projection:
 
 
 def _trim(text: str, whole: frozenset[Span]) -> Callable[[Span], Span | None]:
-    """Return a function that trims the punctuation around a word, unless the word must stay whole."""
+    """Return a function that trims the punctuation of a word, unless the word must stay whole."""
     return lambda word: word if word in whole else core(text, word)
 
 
 def _best_run(masses: dict[int, float], owners: dict[int, int | None], part: int) -> range | None:
-    """The run with the largest sum of masses less a half each, through no other part's word; None if all are negative.
+    """Return the run with the largest sum of masses less a half each, without words of other parts; None if all are
+    negative.
 
-    Of equal runs it is the shortest and first.
+    Of equal runs it is the shortest and the first.
     """
     best, best_sum = None, 0.0
     start, total = 0, 0.0

@@ -1,7 +1,7 @@
-"""Puts placeholders back into a translation, each exactly once.
+"""Put placeholders back into a translation, each exactly once.
 
-One whose slot came out takes the place of the slot's token. For one without, the original goes before the word that is
-aligned to it, or in the place of the word that is its translation.
+A placeholder whose slot is in the translation replaces the token of the slot. Any other one goes before the word that
+is aligned to it, or replaces the word that translates its stand-in.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -18,26 +18,25 @@ from service.segments.placeholders import Placeholder, Protected, is_letter
 from service.segments.shortcuts import place_of, sign_of
 from service.text.aligned_words import AlignedWords, Mass, core, opens
 from service.text.scripts import is_unspaced
-from service.text.sentences import FIRST, Before
-from service.text.spans import Edits, Span, edited, overlapping
+from service.text.sentences import NOTHING_BEFORE, Before
+from service.text.spans import Edits, Span, overlapping, replace_spans
 
 Copies = Sequence[tuple[Span, Span]]
-"""Spans of a source text, in order, that a translation has unchanged, or as a glossary says, and where it has them."""
+"""Spans of a source text, in order, and their places in the translation, unchanged or as a glossary's terms."""
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A translation with the placeholders where their stand-ins were."""
+    """A translation in which placeholders have replaced their stand-ins."""
 
     text: str
     edits: Edits
-    """The edits from the translation as the model wrote it to this one."""
+    """The edits from the model's translation to this text."""
     copies: Copies
-    """Spans of the original text that are in this text as they were, or as a glossary says, in the order of the
-    original, and where."""
+    """Kept spans of the original text in order, and their places in this text."""
     align_words: Callable[[], list[AlignedWords]]
-    """The words of the original text and of this one; a placeholder is aligned to itself alone. Only formats such as
-    HTML need them."""
+    """Returns the aligned words of the original and of this text. A placeholder is aligned only to itself. Only formats
+    such as HTML need them."""
 
 
 @dataclass(frozen=True)
@@ -54,24 +53,24 @@ def restore(
     translated: str,
     slots: Mapping[int, Span],
     aligned_words: Iterable[AlignedWords] = (),
-    before: Before = FIRST,
+    before: Before = NOTHING_BEFORE,
 ) -> Restored:
     """Put every placeholder back.
 
     Args:
-        slots: where in the translation the slots of placeholders are, by their numbers.
-        aligned_words: of the protected text and of its translation, one for each sentence, in order.
-        before: what comes before a piece of a text.
+        slots: the places of slots in the translation, by the number of the placeholder.
+        aligned_words: the words of the protected text and its translation, one entry for each sentence, in order.
+        before: the characters before a piece of a text.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
-    return _Restoration(protected, translated, slots, sentences, before).restored()
+    return _Restoration(protected, translated, slots, sentences, before).restore()
 
 
-def untranslated(protected: Protected) -> Restored:
-    """Return the original, with the glossary's terms in it, as a translation of the protected text."""
+def keep_original(protected: Protected) -> Restored:
+    """Return the original, with the glossary's terms, as a translation of the protected text."""
     original = protected.original
     changes = [(one.span, one.written) for one in protected.placeholders if one.written != one.span.of(original)]
-    text, moves = edited(original, changes)
+    text, moves = replace_spans(original, changes)
     ends = pairwise([0, *(position for span, _ in changes for position in span.pair), len(original)])
     pieces = [Span(*piece) for piece in ends if piece[0] < piece[1]]
     edits = Edits(protected.edits.new, tuple(map(moves.after, protected.edits.old)))
@@ -90,27 +89,27 @@ class _Restoration:
         self._protected, self._translated, self._sentences, self._before_it = protected, translated, sentences, before
         self._slots = slots
         self._written = [
-            one.written if one.reads != "shortcut" else sign_of(one.written) for one in protected.placeholders
+            one.written if one.role != "shortcut" else sign_of(one.written) for one in protected.placeholders
         ]
         self._places = [one.place for one in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
-        # Nothing is put into what looks as if it had to be kept whole.
+        # Nothing is inserted into a span of the translation that looks like a kept one.
         strange = kept_spans(translated) if len(slots) < len(protected.placeholders) else []
         self._taken = sorted([*slots.values(), *(kept.span for kept in strange)], key=lambda span: span.pair)
         shown, written = ([i for i, c in enumerate(one) if c == "\n"] for one in (protected.text, translated))
         self._line_ends = dict(zip(shown, written, strict=True)) if len(shown) == len(written) else {}
-        """No model writes any, so that those of a translation are those of the text."""
+        """The line ends of the translation by those of the text: models write none of their own."""
         self._put_at: set[int] = set()
-        """Points where something was put."""
+        """Positions where a placeholder was inserted."""
 
-    def restored(self) -> Restored:
+    def restore(self) -> Restored:
         edits = [
             self._in_place(self._slots[i], i) if i in self._slots else self._put(i) for i in range(len(self._written))
         ]
-        edits = self._spaced(_apart(sorted(edits, key=lambda edit: edit.span.pair)))
+        edits = self._separate(_trim_overlaps(sorted(edits, key=lambda edit: edit.span.pair)))
         if has_icu_messages(self._protected.original):
-            edits = [self._unquoted(edit) for edit in edits]
-        text, moves = edited(self._translated, [(edit.span, edit.text) for edit in edits])
+            edits = [self._double_quote(edit) for edit in edits]
+        text, moves = replace_spans(self._translated, [(edit.span, edit.text) for edit in edits])
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
             written = self._written[edit.placeholder]
@@ -120,7 +119,7 @@ class _Restoration:
         return Restored(text, moves, copies, partial(self._words, moves, copies))
 
     def _sentence(self, placeholder: Placeholder) -> int | None:
-        """Return the number of the sentence that has the stand-in among its words."""
+        """Return the number of the sentence whose words include the stand-in."""
         n = bisect_right(self._sentences, placeholder.place.start, key=lambda sentence: sentence.source[-1].end)
         if n == len(self._sentences):
             return None
@@ -132,10 +131,10 @@ class _Restoration:
         return np.zeros(0) if n is None else self._sentences[n].on(self._protected.placeholders[i].place)
 
     def _put(self, i: int) -> _Edit:
-        """A placeholder without a slot in the translation.
+        """Place a placeholder whose slot is not in the translation.
 
-        It takes the place of the word that is the translation of its stand-in, or goes before the word that is aligned
-        to it at least a little, or to the end.
+        It replaces the word that translates its stand-in. Otherwise it goes before the word with most attention on it,
+        if that is enough, or to the end.
         """
         if not self._protected.placeholders[i].stand_in:
             return self._symbol(i)
@@ -156,13 +155,13 @@ class _Restoration:
         return self._after(self._taken[first].end if first < after else last, i)
 
     def _symbol(self, i: int) -> _Edit:
-        """The model was not shown it: inside a sentence it goes to the translation of the word that it touches or else
-        of the word before it, as close as it was, and outside to where it was."""
+        """Place a symbol, which the model did not see. Inside a sentence it goes to the translation of the word that it
+        touches, or of the word before it, at the same distance; between sentences it keeps its place."""
         placeholder, n = self._protected.placeholders[i], self._home(i)
         around = self._protected.original
-        if placeholder.reads == "shortcut":
+        if placeholder.role == "shortcut":
             return self._shortcut(i)
-        if placeholder.reads == "break" and placeholder.place.start in self._line_ends:
+        if placeholder.role == "break" and placeholder.place.start in self._line_ends:
             start = self._line_ends[placeholder.place.start]
             return _Edit(Span(start, start + 1), self._written[i], i)
         if n is None:
@@ -180,21 +179,21 @@ class _Restoration:
             return _Edit(Span(point, point), self._written[i], i)
         word = bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end)
         if word < len(sentence.source) and sentence.source[word].start < placeholder.place.start:
-            opened = self._opened(sentence.target[int(sentence.mass[:, word].argmax())])
+            opened = self._after_opening(sentence.target[int(sentence.mass[:, word].argmax())])
             if opened is not None:
-                return self._inserted(opened, i, space_before=False, space_after=False)
+                return self._insert(opened, i, space_before=False, space_after=False)
         point = sentence.target[int(sentence.mass[:, max(0, word - 1)].argmax())].end
         _, after = self._around(point, point)
-        return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
+        return self._insert(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
 
-    def _opened(self, word: Span) -> int | None:
-        """Return the position behind the opening punctuation of a word; None if it opens nothing."""
+    def _after_opening(self, word: Span) -> int | None:
+        """Return the position after the opening punctuation of a word; None if it has none."""
         marks = [*takewhile(opens, word.of(self._translated))]
         return word.start + len(marks) if marks else None
 
     def _shortcut(self, i: int) -> _Edit:
-        """A shortcut's mark goes before a letter of its sentence, best of the translation of its word, or behind the
-        sentence if its letters are on no keyboard."""
+        """Place the mark of a shortcut: before a letter of its sentence, preferably in the translation of its word, or
+        after the sentence if a keyboard has none of its letters."""
         original, span = self._protected.original, self._protected.placeholders[i].span
         position = self._protected.placeholders[i].place.start
         n = bisect_left(self._sentences, position, key=lambda sentence: sentence.source[-1].end)
@@ -215,7 +214,7 @@ class _Restoration:
         return _Edit(Span(point, point), text, i)
 
     def _between(self, position: int) -> int:
-        """Map a position between two sentences to the translation: what is between them is the same in both."""
+        """Map a position between two sentences to the translation: the text between sentences is the same in both."""
         n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end)
         end = self._sentences[n].target[0].start if n < len(self._sentences) else len(self._translated)
         if n == 0:
@@ -228,7 +227,7 @@ class _Restoration:
         return [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
 
     def _in_place(self, slot: Span, i: int) -> _Edit:
-        """Replace a slot, and the spaces beside it where the source has none."""
+        """Replace a slot, and the spaces beside it that the source does not have."""
         start, end = slot.pair
         before, after = self._around(start, end)
         touches_before, touches_after = self._touches(i)
@@ -239,8 +238,8 @@ class _Restoration:
         return _Edit(Span(start, end), " " * is_letter(before) + self._written[i], i)
 
     def _touches(self, i: int) -> tuple[bool, bool]:
-        """Whether something that is no white space stands right before a placeholder, and a letter right behind it;
-        where words have spaces between them."""
+        """Return whether a visible character stands right before a placeholder, and a letter right after it, in scripts
+        with spaces between words."""
         span, original = self._protected.placeholders[i].span, self._protected.original
         before, after = original[max(0, span.start - 1) : span.start], original[span.end : span.end + 1]
         before = before or self._before_it.source
@@ -249,15 +248,15 @@ class _Restoration:
     def _before(self, point: int, i: int) -> _Edit:
         before, _ = self._around(point, point)
         touches = before != "" and not before.isspace() and before not in OPENING
-        return self._inserted(point, i, space_before=touches, space_after=True)
+        return self._insert(point, i, space_before=touches, space_after=True)
 
     def _after(self, point: int, i: int) -> _Edit:
         _, after = self._around(point, point)
         is_first = point == 0 and point not in self._put_at
-        return self._inserted(point, i, space_before=not is_first, space_after=after.isalnum())
+        return self._insert(point, i, space_before=not is_first, space_after=after.isalnum())
 
-    def _inserted(self, point: int, i: int, space_before: bool, space_after: bool) -> _Edit:
-        """Insert a placeholder between spaces, but not beside Japanese; `_spaced` parts two at one point."""
+    def _insert(self, point: int, i: int, space_before: bool, space_after: bool) -> _Edit:
+        """Insert a placeholder between spaces, but not beside Japanese. `_separate` separates two at one position."""
         before, after = self._around(point, point)
         if is_unspaced(before) or (point in self._put_at and is_unspaced(after)):
             space_before = False
@@ -265,8 +264,8 @@ class _Restoration:
         self._put_at.add(point)
         return _Edit(Span(point, point), self._written[i].join(spaces), i)
 
-    def _spaced(self, edits: list[_Edit]) -> list[_Edit]:
-        """Put a space between placeholders that would touch because one was put there: "{a}{b}" is read as one."""
+    def _separate(self, edits: list[_Edit]) -> list[_Edit]:
+        """Separate placeholders that touch only because one was inserted: the model reads "{a}{b}" as one."""
 
         def touch(left: _Edit, right: _Edit) -> bool:
             is_put = left.span.start == left.span.end or right.span.start == right.span.end
@@ -278,13 +277,13 @@ class _Restoration:
         )
         return [*edits[:1], *followers]
 
-    def _unquoted(self, edit: _Edit) -> _Edit:
-        """Double an apostrophe before a brace, which it would quote in an ICU message."""
+    def _double_quote(self, edit: _Edit) -> _Edit:
+        """Double an apostrophe before a brace, since it would quote the brace in an ICU message."""
         before, _ = self._around(edit.span.start, edit.span.end)
         return replace(edit, text=f"'{edit.text}") if before == "'" and edit.text[:1] in ("{", "}", "#") else edit
 
     def _is_shown(self, edit: _Edit) -> bool:
-        """Whether the model was shown a stand-in for the placeholder."""
+        """Return whether the placeholder has a stand-in."""
         return self._protected.placeholders[edit.placeholder].stand_in != ""
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
@@ -292,7 +291,7 @@ class _Restoration:
         return before, self._translated[end : end + 1]
 
     def _words(self, moves: Edits, copies: list[tuple[Span, Span]]) -> list[AlignedWords]:
-        """Align the words of the original and of this text; a placeholder is a word that is aligned to itself alone."""
+        """Align the words of the original and of this text. A placeholder is one word, aligned only to itself."""
         homes = [self._home(i) for i in range(len(copies))]
         copied = sorted((place for _, place in copies), key=lambda place: place.pair)
         words = []
@@ -322,7 +321,7 @@ class _Restoration:
         return words + [AlignedWords([span], [place], np.ones((1, 1))) for span, place in alone]
 
     def _home(self, i: int) -> int | None:
-        """Return the number of the sentence that a placeholder is in."""
+        """Return the number of the sentence around a placeholder."""
         placeholder = self._protected.placeholders[i]
         if placeholder.stand_in:
             return self._sentence_of[i]
@@ -331,7 +330,7 @@ class _Restoration:
         return n if n < len(self._sentences) and self._sentences[n].source[0].start < position else None
 
     def _source_word(self, word: Span) -> Span:
-        """Map a word of the protected text to the original; to all of a placeholder, if its stand-in is in the word."""
+        """Map a word of the protected text to the original; a word with a stand-in to the whole placeholder."""
         first, last = overlapping(self._places, word)
         return self._protected.placeholders[first].span if first < last else self._protected.edits.before(word)
 
@@ -339,11 +338,11 @@ class _Restoration:
 OPENING = "([{«“¿¡"
 
 MIN_ATTENTION = 0.2
-"""Less attention says nothing of where a word belongs."""
+"""Attention below this does not show where a word belongs."""
 
 
-def _apart(edits: list[_Edit]) -> list[_Edit]:
-    """Trim edits that overlap: two placeholders may share the space between them."""
+def _trim_overlaps(edits: list[_Edit]) -> list[_Edit]:
+    """Trim edits that overlap, as two placeholders that share a space do."""
     apart: list[_Edit] = []
     end = 0
     for edit in edits:

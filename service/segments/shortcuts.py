@@ -1,4 +1,4 @@
-"""Marks of keyboard shortcuts: &File, _File and ファイル(&F) are read without the mark, and written with one."""
+"""Find marks of keyboard shortcuts: &File, _File and ファイル(&F). The model reads the text without them."""
 
 import re
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ _MARK = re.compile(
     re.VERBOSE,
 )
 _MAX_WORDS = 8
-"""The limit of words in a label; a longer line is a sentence with a sign in it."""
+"""Maximum number of words in a label; a longer line is a sentence that has such a sign."""
 
 
 def shortcuts(text: str) -> Iterator[Span]:
-    """Yield the marks of lines that have one, in order: a line with two signs is no label."""
+    """Yield the marks of lines with exactly one, in order: a line with two such signs is not a label."""
     if "&" not in text and "_" not in text:
         return
     start = 0
@@ -37,10 +37,10 @@ def sign_of(mark: str) -> str:
 
 
 def place_of(translation: str, letters: list[int], key: str) -> int | None:
-    """Return the place of a mark: before a word that begins with the key, else a letter that is the key, else any.
+    """Return the place of a mark: before a word that begins with the key, else before the key, else before any letter.
 
     Args:
-        letters: numbers of the characters of the translation that may have it.
+        letters: numbers of the characters in the translation that may get the mark.
     """
     same = [i for i in letters if translation[i].casefold() == key.casefold()]
     first = [i for i in same if not translation[max(0, i - 1) : i].isalnum()]

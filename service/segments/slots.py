@@ -1,7 +1,7 @@
-"""Slots: words that a model is known to carry through, in the place of what must come out unchanged.
+"""Slots: words that a model is known to copy, used as stand-ins for kept spans.
 
-A slot's word is one token of the source and becomes one token of the target. So what it stands for goes where that
-token is, however the word is spelled there.
+A slot is one token of the source and one token of the target, so the kept span goes where that token is, whatever its
+spelling there.
 """
 
 from collections import Counter
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from service.text.tokenization import Tokenizer
 
 MAX_SLOTS = 6
-"""The limit of slots in a sentence. What else must come out unchanged goes where alignment says."""
+"""Maximum number of slots in a sentence. Alignment places all other kept spans."""
 
 MAX_TRIES = 3
-"""The limit of slots that are tried for one span: a word may be no single token beside what is around it."""
+"""Maximum number of slots that are tried for one span: beside other characters a word may become several tokens."""
 
 
 class Slot(NamedTuple):
-    """A word, its token, and the token that a model makes of it."""
+    """A word, its source token, and the target token that a model writes for it."""
 
     word: str
     source_id: int
@@ -28,17 +28,17 @@ class Slot(NamedTuple):
 
 
 def slots_of(pairs: Iterable[tuple[int, int]], tokenizer: Tokenizer) -> tuple[Slot, ...]:
-    """Return the slots of a model, the surest first."""
+    """Return the slots of a model, the most reliable first."""
     return tuple(Slot(tokenizer.decode([[source]])[0].strip(), source, target) for source, target in pairs)
 
 
 @dataclass
 class SlotsOfText:
-    """The slot of each kept span of a text, by the number of the span; none where the text around it allows none.
+    """The slots of the kept spans of a text, by the number of the span.
 
     Args:
         slots: the slots of the model.
-        text: the text, whose own words can be no slots.
+        text: the text; its own words cannot be slots.
     """
 
     slots: Sequence[Slot]
@@ -48,7 +48,7 @@ class SlotsOfText:
     _n_given: Counter[bool] = field(default_factory=Counter)
 
     def word(self, span: int, is_number: bool) -> str:
-        """Return the word that stands for a span; "" if the span has no slot."""
+        """Return the slot's word for a span; "" if the span has no slot."""
         if span not in self._chosen:
             self._chosen[span] = self._next(is_number)
         slot = self._chosen[span]
@@ -58,18 +58,18 @@ class SlotsOfText:
         return self._chosen.get(span)
 
     def try_others(self, spans: Mapping[int, bool]) -> None:
-        """Give other slots to these spans, which may be numbers: the model reads theirs otherwise."""
+        """Give other slots to spans (True: a number) whose slots are not read as their own token."""
         for span, is_number in spans.items():
             self._tries[span] = self._tries.get(span, 0) + 1
             self._chosen[span] = self._next(is_number) if self._tries[span] < MAX_TRIES else None
 
     def give_up(self, spans: Iterable[int]) -> None:
-        """Leave these spans without slots."""
+        """Take the slots of these spans away."""
         self._chosen.update(dict.fromkeys(spans))
 
     @cached_property
     def _pools(self) -> dict[bool, list[Slot]]:
-        """The slots for numbers (True), and for all else."""
+        """The usable slots for numbers (True), and for all other spans (False)."""
         text = self.text.casefold()
         usable = [slot for slot in self.slots if slot.word.casefold() not in text]
         names = [slot for slot in usable if not slot.word.isdigit()]

@@ -1,27 +1,27 @@
-"""What a model's vocabulary could write in bytes or as unknown only: words, signs, emoji.
+"""Find words, signs and emoji that a model's vocabulary cannot write, or only in bytes.
 
-A sign beside a number is kept with it and with its unit, as in 20 °C: alone, none says what all do.
+A sign beside a number is kept with the number and its unit, as in 20 °C: the sign alone would mean less.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
-from service.segments.kept_kinds import Reads
+from service.segments.kept_kinds import Role
 from service.text.scripts import LETTER, is_unspaced
 from service.text.spans import Span
 from service.text.tokenization import OPERATORS
 
-Writes = Callable[[str], bool]
-"""Whether a vocabulary has the characters that a text is read as."""
+CanWrite = Callable[[str], bool]
+"""Returns whether a vocabulary has the characters of a text after normalization."""
 
 _EMOJI = re.compile(
     r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
     r"|[©®‼⁉™ℹ\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\u3030\u303D\u3297\u3299\uFFFC"
     r"\U0001F000-\U0001FAFF][\uFE0F\u200D\u2640\u2642\u20E3\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*)+"
 )
-"""Runs of emoji: with what joins, colours and presents them each is several characters. And of what stands for an
-object in the text, such as a field of Word: no unit of a number beside it."""
+"""Runs of emoji, with the characters that join, colour or modify them, and the character that stands for an object in a
+text, such as a field of Word: it must not become the unit of a number."""
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _SPACE = "[ \u00a0\u202f]?"
 _UNIT = rf"(?:[kcdmµ]?m|[kmµ]?g|[cdm]?l|[kMG]?(?:Hz|W|B|V)|min|ms)(?!{LETTER})"
@@ -29,15 +29,15 @@ _PUNCTUATION = r"!-/:-@\[-`{-~"
 _WORD = re.compile(rf"(?:{LETTER}|[\u0300-\u036f\u2070-\u209c])+")  # H₂O is one
 
 
-def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
+def unwritable(text: str, can_write: CanWrite) -> Iterator[tuple[Span, Role]]:
     """Yield words, signs and emoji that have to be kept. Words in letters of other scripts are found in scripts.py."""
     if text.isascii() and OPERATORS.isdisjoint(text):
         return
     for match in _EMOJI.finditer(text):
-        if not all(map(writes, match.group())):
+        if not all(map(can_write, match.group())):
             yield Span(*match.span()), "mark"
     text = _EMOJI.sub(lambda match: "\n" * len(match.group()), text)
-    strange = {character for character in set(text) if _is_candidate(character) and not writes(character)}
+    strange = {character for character in set(text) if _is_candidate(character) and not can_write(character)}
     if not strange:
         return
     signs = [character for character in strange if not _WORD.fullmatch(character)]
@@ -52,14 +52,14 @@ def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
         yield Span(*match.span()), "break" if match.group() in "。｡" else "mark"
     letters = strange.difference(signs)
     for match in _WORD.finditer(text) if letters else ():
-        if not letters.isdisjoint(match.group()) and not writes(match.group()):
+        if not letters.isdisjoint(match.group()) and not can_write(match.group()):
             yield _with_number(text, Span(*match.span()))
 
 
 def _with_numbers(signs: str) -> re.Pattern[str]:
-    """Match signs with the numbers beside them and with their unit.
+    """Return a pattern of signs with the numbers beside them and their unit.
 
-    Of an operator all of it, -> or !=, but no :> or =); with the variable before it, as in x > 5, which a model drops.
+    An operator matches whole, as -> or !=, but not in :> or =). In x > 5 it includes the variable, which models drop.
     """
     operator, other = _any_of(OPERATORS.intersection(signs)), _any_of({*signs} - OPERATORS)
     sign = (
@@ -79,8 +79,8 @@ def _any_of(characters: Iterable[str]) -> str:
 
 
 def _is_candidate(character: str) -> bool:
-    """Letters, accents and signs may have to be kept; quotation marks and dashes are left to the model, which knows
-    others of them, and so are letters of scripts without case, of which a word has many."""
+    """Return whether a character may have to be kept: a letter, an accent or a sign. Quotation marks and dashes are
+    left to the model, which knows similar ones, and so are letters of scripts without case."""
     category = unicodedata.category(character)
     if character.isascii():
         return character in OPERATORS
@@ -89,8 +89,8 @@ def _is_candidate(character: str) -> bool:
     return _WORD.fullmatch(character) is not None or category[0] in "PS" or category in ("Nl", "No")
 
 
-def _with_number(text: str, word: Span) -> tuple[Span, Reads]:
-    """20 µg, but of "2 Kraków" the word alone."""
+def _with_number(text: str, word: Span) -> tuple[Span, Role]:
+    """Return a word with the number before it, as in 20 µg, but only the word of "2 Kraków"."""
     number = re.search(rf"(?<!{LETTER})(?<![.,]){_NUMBER}{_SPACE}$", text[max(0, word.start - 30) : word.start])
     if number is not None and word.end - word.start <= 3:
         return Span(word.start - len(number.group()), word.end), "number"

@@ -24,7 +24,7 @@ from service.http.glossaries import glossary_routes
 from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.origins import Origins
-from service.http.problems import Problem, not_routed, openapi_of
+from service.http.problems import Problem, openapi_of, raise_not_routed
 from service.http.root_path import RootPath
 from service.http.routes import Reload, model_routes, operations_routes
 from service.http.stores import Stores
@@ -83,7 +83,7 @@ def create_app(
         openapi_tags=[{"name": dialect.name, "description": dialect.about} for dialect in dialects],
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
-        exception_handlers={HTTPException: not_routed},
+        exception_handlers={HTTPException: raise_not_routed},
         # The application's own routes: it matches each request twice against those of an included router.
         routes=[route for router in (*native, *of_dialects) for route in router.routes],
     )

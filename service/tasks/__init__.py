@@ -1,1 +1,1 @@
-"""What the models do for their users: texts in, answers out."""
+"""The tasks that models do for users: texts in, answers out."""

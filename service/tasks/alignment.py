@@ -37,7 +37,7 @@ _WORDS = pre_tokenizers.Split(
 
 @dataclass(frozen=True)
 class AlignedSentence:
-    """Tokens of a sentence and of its translation, with spans in the whole texts, and the weights between them."""
+    """The tokens of a sentence and of its translation, with spans in the whole texts, and the weights between them."""
 
     source: list[Token]
     target: list[Token]
@@ -51,7 +51,7 @@ class AlignedSentence:
         )
 
 
-def aligning(cross: Weights, choice: AlignmentChoice) -> Weights:
+def alignment_weights(cross: Weights, choice: AlignmentChoice) -> Weights:
     """Return the alignment weights (T, S): the mean of the layers and heads that the manifest chooses.
 
     Args:
@@ -79,8 +79,8 @@ def split_words(text: str) -> list[Token]:
 
 
 @dataclass(frozen=True)
-class View:
-    """A text of the model and the user's text: they differ where the model reads a placeholder."""
+class TextView:
+    """A text as the model and as the user have it. They differ where the model reads a placeholder."""
 
     text: str
     shown: str
@@ -98,7 +98,7 @@ class View:
         return ShownToken.model_construct(token=span.of(self.shown), span=span.pair)
 
 
-def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Alignment:
+def align(sentences: list[AlignedSentence], source: TextView, target: TextView) -> Alignment:
     """Return the token and word links of a text that was translated sentence by sentence."""
     by_tokens, by_words = [], []
     for sentence in sentences:
@@ -106,11 +106,11 @@ def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Ali
         weights = word_weights(sentence, source_words, target_words)
         by_tokens.append((sentence.source, sentence.target, _token_links(sentence)))
         by_words.append((source_words, target_words, _word_links(weights)))
-    words = _joined(by_words, source.word, target.word)
-    return Alignment.model_construct(**dict(_joined(by_tokens, source.token, target.token)), words=words)
+    words = _join_links(by_words, source.word, target.word)
+    return Alignment.model_construct(**dict(_join_links(by_tokens, source.token, target.token)), words=words)
 
 
-def _joined(
+def _join_links(
     sentences: list[tuple[list[Token], list[Token], list[tuple[int, int]]]],
     show_source: Callable[[Token], ShownToken],
     show_target: Callable[[Token], ShownToken],
@@ -133,13 +133,13 @@ def _links(sources: list[ShownToken], targets: list[ShownToken], links: list[tup
     )
 
 
-def composed(first: Alignment, second: Alignment) -> Alignment:
+def compose(first: Alignment, second: Alignment) -> Alignment:
     """Return the alignment from the source of the first translation to the target of the second, its translation."""
-    words = _composed(first.words, second.words)
-    return Alignment.model_construct(**dict(_composed(first, second)), words=words)
+    words = _compose_links(first.words, second.words)
+    return Alignment.model_construct(**dict(_compose_links(first, second)), words=words)
 
 
-def _composed(first: Links, second: Links) -> Links:
+def _compose_links(first: Links, second: Links) -> Links:
     """Join links that meet in the text in between, which both sides may split into different tokens."""
     sources: dict[int, list[int]] = {}
     for s, middle in _numbers(first):

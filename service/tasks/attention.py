@@ -17,7 +17,7 @@ from service.base.errors import InvalidFields, LimitExceeded
 from service.engine.scheduler import Sequence
 from service.schemas.answers import AttentionMatrix, ShownToken, SourceAttention, encoded
 from service.schemas.requests import AttentionSelection
-from service.tasks.alignment import aligning
+from service.tasks.alignment import alignment_weights
 from service.text.tokens import Token
 
 ROWS: dict[AttentionKind, Literal["source", "target"]] = {"encoder": "source", "decoder": "target", "cross": "target"}
@@ -29,17 +29,17 @@ COLUMNS: dict[AttentionKind, Literal["source", "prefix"]] = {
 
 
 @dataclass
-class Seen:
-    """The request for one pass, and the selected part of its result."""
+class AttentionPass:
+    """One forward pass: its request, and the requested part of its result."""
 
     read_ids: list[int]
-    """Tokens that the decoder reads, beginning with <s>; empty without a decoder."""
+    """The tokens that the decoder reads, beginning with <s>; empty without a decoder."""
     selection: "Selection | None" = None
     alignment: AlignmentChoice | None = None
     matrices: Matrices = field(default_factory=dict)
     """By kind: (selected layers, selected heads or their mean, rows, columns)."""
     weights: NDArray[np.float32] | None = None
-    """(T, S): the attention that alignment is read from, as the manifest chooses."""
+    """(T, S): the attention that gives the alignment, as the manifest chooses."""
 
     @property
     def kinds(self) -> AttentionKinds:
@@ -49,12 +49,12 @@ class Seen:
     def keep(self, found: Matrices) -> None:
         """Copy the requested part of a pass's matrices."""
         if self.selection is not None:
-            self.matrices = {kind: self.selection.of_kind(kind, found[kind]) for kind in self.selection.kinds}
+            self.matrices = {kind: self.selection.select(kind, found[kind]) for kind in self.selection.kinds}
         if self.alignment is not None:
-            self.weights = aligning(found["cross"], self.alignment)
+            self.weights = alignment_weights(found["cross"], self.alignment)
 
 
-def read_attention(attend: Attend, sequences: list[Sequence[Seen]]) -> None:
+def read_attention(attend: Attend, sequences: list[Sequence[AttentionPass]]) -> None:
     """Run a batch of an attention engine."""
     sources = [sequence.source_ids for sequence in sequences]
     targets = [sequence.output.read_ids for sequence in sequences]
@@ -63,12 +63,12 @@ def read_attention(attend: Attend, sequences: list[Sequence[Seen]]) -> None:
         sequence.output.keep(found)
 
 
-def attention_probe(manifest: Manifest) -> Sequence[Seen]:
+def attention_probe(manifest: Manifest) -> Sequence[AttentionPass]:
     """Return the shortest sequence that the model can read."""
     tokens, selection = manifest.special_tokens, Selection(("encoder",), {"encoder": [0]}, "mean", "json")
     if manifest.task != "translation":
-        return Sequence([tokens.unk], Seen([], selection))
-    return Sequence([tokens.eos], Seen([tokens.bos], selection))
+        return Sequence([tokens.unk], AttentionPass([], selection))
+    return Sequence([tokens.eos], AttentionPass([tokens.bos], selection))
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ class Selection:
         n_heads = 1 if self.heads == "mean" else len(self.heads)
         return sum(n_heads * len(self.layers[kind]) * sizes[ROWS[kind]] * sizes[COLUMNS[kind]] for kind in self.kinds)
 
-    def of_kind(self, kind: AttentionKind, found: NDArray[np.float32]) -> NDArray[np.float32]:
+    def select(self, kind: AttentionKind, found: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a copy of the selected layers and heads of (layers, heads, rows, columns)."""
         chosen = found[self.layers[kind]]
         return chosen.mean(axis=1, keepdims=True) if self.heads == "mean" else chosen[:, self.heads]
 
-    def of_sentence(self, matrices: Matrices, first_source: int, first_target: int) -> list[AttentionMatrix]:
+    def matrices_of_sentence(self, matrices: Matrices, first_source: int, first_target: int) -> list[AttentionMatrix]:
         """Return the selected matrices of one sentence.
 
         Args:
@@ -139,15 +139,13 @@ class Selection:
         return selected
 
 
-def of_windows(tokens: list[ShownToken], windows: list[Sequence[Seen]], selection: Selection) -> SourceAttention:
-    """Return the attention in all windows of a text.
-
-    Args:
-        tokens: tokens of all windows together.
-    """
+def join_windows(
+    tokens: list[ShownToken], windows: list[Sequence[AttentionPass]], selection: Selection
+) -> SourceAttention:
+    """Return the attention in all windows of a text, whose tokens together are `tokens`."""
     matrices, first = [], 0
     for window in windows:
-        matrices += selection.of_sentence(window.output.matrices, first, 0)
+        matrices += selection.matrices_of_sentence(window.output.matrices, first, 0)
         first += len(window.source_ids)
     return SourceAttention.model_construct(source=tokens, matrices=matrices)
 
@@ -163,7 +161,7 @@ def _chosen(field: str, asked: Literal["all", "last"] | list[int], count: int, w
     return list(dict.fromkeys(asked))
 
 
-def refuse_beyond(limit: int, n_weights: int) -> None:
+def refuse_too_many_weights(limit: int, n_weights: int) -> None:
     """Raise LimitExceeded if the matrices have more numbers than one answer may have."""
     if n_weights > limit:
         raise LimitExceeded(
@@ -172,7 +170,7 @@ def refuse_beyond(limit: int, n_weights: int) -> None:
         )
 
 
-def refuse_beyond_shown(limit: int, n_tokens: int) -> None:
+def refuse_too_many_tokens(limit: int, n_tokens: int) -> None:
     """Raise LimitExceeded if there are more tokens than one answer may align."""
     if n_tokens > limit:
         raise LimitExceeded(f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts")

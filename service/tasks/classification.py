@@ -16,11 +16,11 @@ from service.base.errors import EmptyText, LimitExceeded
 from service.engine.scheduler import Sequence
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
-from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond
+from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.pooling import WindowLogits, pooled, probabilities
+from service.tasks.pooling import WindowLogits, pool_windows, probabilities
 from service.tasks.windows import shown_in_windows, windows
-from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
+from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
 from service.workers.pool import Pool
 
@@ -31,8 +31,8 @@ class _Window:
 
     reading: Sequence[WindowLogits]
     own: range
-    """Places of the tokens that are not special ones."""
-    seen: Sequence[Seen] | None
+    """The positions of all tokens but the special ones."""
+    attention_pass: Sequence[AttentionPass] | None
     without: list[Sequence[WindowLogits]] = field(default_factory=list)
     """The window without each of its own tokens; empty unless evidence is requested."""
 
@@ -42,7 +42,7 @@ class _Window:
 
 
 @dataclass(frozen=True)
-class _Text:
+class _WindowedText:
     text: str
     windows: list[_Window]
 
@@ -60,7 +60,7 @@ class Classifier:
     provider: Literal["cpu", "cuda"]
     tokenizer: Tokenizer
     pool: Pool[WindowLogits]
-    attention_pool: Pool[Seen]
+    attention_pool: Pool[AttentionPass]
     max_attention_weights: int
     max_evidence_tokens: int
 
@@ -78,7 +78,7 @@ class Classifier:
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            texts = await beside_each(
+            texts = await run_on_each(
                 request.text, lambda text: self._text(text, selection), n_characters, context.left_s
             )
         windows = [window for text in texts for window in text.windows]
@@ -88,27 +88,28 @@ class Classifier:
                 window.without.extend(_without_each(window.reading.source_ids, window.own))
         timing.ran(await self.pool.run([reading for window in windows for reading in window.readings], deadline))
         if selection is not None:
-            timing.attended(await self.attention_pool.run([w.seen for w in windows if w.seen], deadline))
+            passes = [window.attention_pass for window in windows if window.attention_pass]
+            timing.attended(await self.attention_pool.run(passes, deadline))
         with timing.tokenizing():
-            return await beside_each(
+            return await run_on_each(
                 texts,
                 lambda text: self._prediction(text, request.evidence, selection),
                 n_characters,
                 context.left_s,
             )
 
-    def _text(self, text: str, selection: Selection | None) -> _Text:
+    def _text(self, text: str, selection: Selection | None) -> _WindowedText:
         [token_ids] = self.tokenizer.encode([text])
         if len(token_ids) <= sum(self.tokenizer.n_around):
             raise EmptyText("A text has no tokens to classify")
         n_before, n_after = self.tokenizer.n_around
-        return _Text(
+        return _WindowedText(
             text,
             [
                 _Window(
                     Sequence(ids, WindowLogits()),
                     range(n_before, len(ids) - n_after),
-                    Sequence(ids, Seen([], selection)) if selection is not None else None,
+                    Sequence(ids, AttentionPass([], selection)) if selection is not None else None,
                 )
                 for ids in windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
             ],
@@ -123,9 +124,10 @@ class Classifier:
                 f"the limit is {self.max_evidence_tokens:,}: send shorter texts"
             )
         if selection is not None:
-            refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 0) for length in lengths))
+            n_weights = sum(selection.n_weights(length, 0) for length in lengths)
+            refuse_too_many_weights(self.max_attention_weights, n_weights)
 
-    def _prediction(self, text: _Text, evidence: bool, selection: Selection | None) -> Prediction:
+    def _prediction(self, text: _WindowedText, evidence: bool, selection: Selection | None) -> Prediction:
         readings = [window.reading for window in text.windows]
         activation = self.manifest.label_activation
         assert activation is not None, "a classifier's manifest has one"
@@ -144,7 +146,8 @@ class Classifier:
         if selection is not None:
             limit = self.manifest.limits.max_source_tokens
             shown = [ShownToken.of(token) for token in shown_in_windows(tokens, limit, n_before, n_after)]
-            prediction.attention = of_windows(shown, [window.seen for window in text.windows if window.seen], selection)
+            passes = [window.attention_pass for window in text.windows if window.attention_pass]
+            prediction.attention = join_windows(shown, passes, selection)
         return prediction
 
     def _evidence(self, tokens: list[Token], windows: list[_Window]) -> Evidence:
@@ -174,11 +177,13 @@ class Classifier:
         read = [reading for reading in readings if reading.source_ids]
         if not read:
             return np.zeros(len(self.manifest.labels))
-        n_special = sum(self.tokenizer.n_around) if pooling == "first" else 0  # not part of the mean then
+        n_special = (
+            sum(self.tokenizer.n_around) if pooling == "first" else 0
+        )  # then special tokens are not part of the mean
         lengths = [max(1, len(reading.source_ids) - n_special) for reading in read]
-        return pooled([reading.output for reading in read], lengths, pooling)
+        return pool_windows([reading.output for reading in read], lengths, pooling)
 
 
 def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[WindowLogits]]:
-    """Return, for each place, the tokens without the one there."""
+    """Return, for each position, the tokens without the one there."""
     return [Sequence([*ids[:i], *ids[i + 1 :]], WindowLogits(), low_priority=True) for i in places]

@@ -1,4 +1,4 @@
-"""Finished sentences become texts again, and answers: what was kept is put back, and tags go around their words."""
+"""Compose texts and answers of finished sentences: kept spans are put back, and tags are placed around their words."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ import numpy as np
 from service.base.contract import FinishReason
 from service.markup.passages import Document
 from service.schemas.answers import Alternative, Attention, Segment, Translation
-from service.segments.restoration import Restored, restore, untranslated
+from service.segments.restoration import Restored, keep_original, restore
 from service.tasks.alignment import (
     AlignedSentence,
-    View,
+    TextView,
     after_prefix,
-    aligned,
+    align,
     split_words,
     word_weights,
     words_of,
@@ -26,8 +26,8 @@ from service.tasks.attention import Selection, prefix_of
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.sentences import FIRST, Before, join, with_wide_marks
-from service.text.spans import NO_EDITS, Edits, Span, chained, overlapping
+from service.text.sentences import NOTHING_BEFORE, Before, join_sentences, with_wide_marks
+from service.text.spans import NO_EDITS, Edits, Span, chain_edits, overlapping
 from service.text.tokenization import Tokenizer
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
@@ -40,23 +40,23 @@ class Rendering:
 
     paragraph: Paragraph
     written: str
-    """The paragraph's sentences as the model wrote them, and what is between them."""
+    """The model's translations of the sentences, with the text between them."""
     targets: list[Span]
-    """The places of the sentences in `written`."""
+    """The spans of the sentences in `written`."""
     sentences: list[AlignedSentence]
-    """The sentences that were attended to."""
+    """The sentences with an attention pass."""
     restored: Restored
-    """The translation with what was kept."""
+    """The translation with its placeholders put back."""
 
 
 def renderings(
-    manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before = FIRST, rank: int = 0
+    manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before = NOTHING_BEFORE, rank: int = 0
 ) -> Iterator[Rendering]:
     """Yield the translation of each paragraph.
 
     Args:
-        before: what comes before the text, where it is a piece of a plain one.
-        rank: which hypothesis of each sentence, from the best one on.
+        before: the characters before the text, if it is a piece of a plain text.
+        rank: the rank of the hypothesis of each sentence; 0 is the best.
     """
     for paragraph in manuscript.paragraphs:
         protected, sentences = paragraph.protected, paragraph.sentences
@@ -66,19 +66,19 @@ def renderings(
             with_wide_marks(target, span.of(protected.text), direction.target_subtag)
             for span, target in zip(spans, decoded, strict=True)
         ]
-        written, targets = join(
+        written, targets = join_sentences(
             protected.text, spans, translated, direction.source_subtag, direction.target_subtag, before
         )
         attended = []
-        if rank == 0 and any(sentence.seen is not None for sentence in sentences):
+        if rank == 0 and any(sentence.attention_pass is not None for sentence in sentences):
             attended = _aligned_sentences(paragraph, targets, tokenizer, direction.source_prefix)
         words: list[AlignedWords] = []
         if rank > 0:
             words = _words_in_order(paragraph, written, targets)
-        elif paragraph.needs_alignment:  # only then do all sentences that were attended to have weights
+        elif paragraph.needs_alignment:  # only then does every attention pass have weights
             words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
         if not sentences:
-            restored = untranslated(protected)
+            restored = keep_original(protected)
         elif protected.edits.old:
             restored = restore(protected, written, _slot_places(paragraph, targets, tokenizer, rank), words, before)
         else:
@@ -88,27 +88,27 @@ def renderings(
             before = Before(protected.text[-1:], written[-1:])
 
 
-def rendered(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
-    """Return the translation of a piece of a text, and what comes before the next piece."""
+def render(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
+    """Return the translation of a piece of a text, and the characters before the next piece."""
     found = [*renderings(manuscript, tokenizer, direction, before)]
     text = manuscript.document.render(one.restored for one in found)
     if not manuscript.document.is_plain:
-        return text, FIRST
+        return text, NOTHING_BEFORE
     return text, Before(found[-1].paragraph.protected.text[-1:], found[-1].written[-1:])
 
 
-def translated(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction) -> Document:
-    """Return the translation of a text, to be translated again: its sentences and its kept spans are known."""
+def translated_document(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction) -> Document:
+    """Return the translation of a text, to be translated again; its sentences and kept spans are known."""
     passages = []
     for one in renderings(manuscript, tokenizer, direction):
         named, restored = one.paragraph.named, one.restored
         keep = [there for here, there in restored.copies if len(set(overlapping(named, here))) == 2]
         sentences = [restored.edits.after(target) for target in one.targets]
-        passages.append(one.paragraph.passage.translated(restored, keep, sentences))
-    return manuscript.document.translated(passages)
+        passages.append(one.paragraph.passage.with_translation(restored, keep, sentences))
+    return manuscript.document.with_passages(passages)
 
 
-def composed(
+def compose_answer(
     manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, selection: Selection | None, alignment: bool
 ) -> Translation:
     """Return the answer to one text, all sentences of which are finished.
@@ -138,7 +138,7 @@ def _show_parts(
     selection: Selection | None,
     alignment: bool,
 ) -> None:
-    """Add to the translation of a plain text where its sentences are, and its attention and alignment."""
+    """Add the places of sentences, the attention and the alignment to the translation of a plain text."""
     pairs: list[tuple[Span, Span]] = []
     attended: list[AlignedSentence] = []
     n_source = n_target = 0
@@ -149,11 +149,11 @@ def _show_parts(
         n_source, n_target = n_source + len(one.paragraph.protected.text), n_target + len(one.written)
     protected = [(one.paragraph.protected, one.paragraph.passage) for one in found]
     source, source_marks = _view(
-        [(one.text, Edits(one.edits.new, one.edits.old), passage.text, *passage.shown()) for one, passage in protected]
+        [(one.text, Edits(one.edits.new, one.edits.old), own.text, *own.with_marks()) for one, own in protected]
     )
     target, target_marks = _view(
         [
-            (one.written, one.restored.edits, one.restored.text, *one.paragraph.passage.shown(one.restored))
+            (one.written, one.restored.edits, one.restored.text, *one.paragraph.passage.with_marks(one.restored))
             for one in found
         ]
     )
@@ -168,24 +168,24 @@ def _show_parts(
     if selection is not None:
         translation.attention = _attention(sentences, attended, source, target, selection)
     if alignment:
-        translation.alignment = aligned(attended, source, target)
+        translation.alignment = align(attended, source, target)
 
 
-def _view(pieces: list[tuple[str, Edits, str, str, Edits]]) -> tuple[View, SequenceOf[Span]]:
-    """Return a text as the model and as the user has it, and the places of its marks.
+def _view(pieces: list[tuple[str, Edits, str, str, Edits]]) -> tuple[TextView, SequenceOf[Span]]:
+    """Return a text as the model and the user have it, and the places of its marks.
 
     Args:
-        pieces: for each piece the model's text, the edits that put kept spans into it, the text with them, the text
-            with its marks too, and the edits that put the marks in.
+        pieces: for each piece the model's text, the edits that put kept spans back, the result, the result with its
+            marks, and the edits that insert the marks.
     """
-    kept = chained((edits, len(text), len(bare)) for text, edits, bare, _, _ in pieces)
-    marks = chained((edits, len(bare), len(shown)) for _, _, bare, shown, edits in pieces)
+    kept = chain_edits((edits, len(text), len(bare)) for text, edits, bare, _, _ in pieces)
+    marks = chain_edits((edits, len(bare), len(shown)) for _, _, bare, shown, edits in pieces)
     text, shown = "".join(piece[0] for piece in pieces), "".join(piece[3] for piece in pieces)
-    return View(text, shown, lambda span: marks.after(kept.after(span))), marks.new
+    return TextView(text, shown, lambda span: marks.after(kept.after(span))), marks.new
 
 
 def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Span:
-    """Extend a sentence over the marks that touch it, unless more than white space is on their other side."""
+    """Extend a sentence over the marks that touch it, unless visible text follows on their other side."""
     start, end = sentence.pair
     first = bisect_right(marks, start, key=lambda mark: mark.end) - 1
     while first >= 0 and marks[first].end == start:
@@ -202,7 +202,7 @@ def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Sp
 def _alternatives(
     manuscript: Manuscript, best: Alternative, tokenizer: Tokenizer, direction: Direction
 ) -> list[Alternative] | None:
-    """Return the texts of the second best hypotheses of all sentences, and so on, each text once."""
+    """Return the texts of the second best hypotheses of all sentences, of the third best, and so on, each text once."""
     by_text = {best.text: best}
     n_best = max([len(sentence.sequence.output.best()) for sentence in manuscript.sentences])
     for rank in range(1, n_best):
@@ -219,27 +219,27 @@ def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative
     return Alternative(
         text=text,
         score=sum([hypothesis.log_prob for hypothesis in hypotheses]) / max(1, target_tokens),
-        finish_reason=worst(reasons),
+        finish_reason=worst_reason(reasons),
         target_tokens=target_tokens,
     )
 
 
-def worst(reasons: SequenceOf[FinishReason]) -> FinishReason:
-    """The worst reason why sentences, or the translations that one was made of, ended; `eos` where there are none."""
+def worst_reason(reasons: SequenceOf[FinishReason]) -> FinishReason:
+    """Return the worst of several finish reasons; `eos` if there are none."""
     return max(reasons, key=WORST_LAST.index, default="eos")
 
 
 def _aligned_sentences(
     paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, prefix: SequenceOf[int]
 ) -> list[AlignedSentence]:
-    """Return the tokens of the sentences that were attended to, with their places in the paragraph."""
+    """Return the tokens and places of the sentences that have an attention pass."""
     sentences = []
     for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
-        if sentence.seen is None:
+        if sentence.attention_pass is None:
             continue
         source = tokenizer.source_tokens(sentence.span.of(paragraph.protected.text), prefix)
         target = tokenizer.target_tokens(sentence.hypothesis().token_ids)
-        weights = sentence.seen.output.weights
+        weights = sentence.attention_pass.output.weights
         sentences.append(
             AlignedSentence(
                 [token.moved(sentence.span.start) for token in source],
@@ -251,14 +251,14 @@ def _aligned_sentences(
 
 
 def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:
-    """Return the words of a sentence, by which tags and placeholders find their places."""
+    """Return the aligned words of a sentence, by which tags and placeholders are placed."""
     source, target = words_of(sentence.source, text), words_of(sentence.target, translated)
     weights = word_weights(sentence, source, target)
     return AlignedWords([word.span for word in source], [word.span for word in target], weights)
 
 
 def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:
-    """Align words in their order, for a translation whose attention is not known."""
+    """Align words in order, for a translation without attention."""
     sentences = []
     for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
         source, target = (
@@ -273,7 +273,7 @@ def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) 
 
 
 def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
-    """Map the number of each placeholder whose stand-in came out to its place in the translation."""
+    """Map the number of each placeholder whose stand-in is in the translation to its place there."""
     places = {}
     for sentence, target in zip(paragraph.sentences, targets, strict=True):
         token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
@@ -284,7 +284,7 @@ def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer
     spans = [sentence.span for sentence in paragraph.sentences]
     for number, one in enumerate(paragraph.protected.placeholders):
         first, last = overlapping(spans, one.place)
-        if one.stand_in and first == last:  # what is between two sentences is the same in both texts
+        if one.stand_in and first == last:  # the text between sentences is the same in both texts
             moved = targets[first - 1].end - spans[first - 1].end if first else 0
             places[number] = Span(one.place.start + moved, one.place.end + moved)
     return places
@@ -293,14 +293,14 @@ def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer
 def _attention(
     sentences: list[Sentence],
     aligned_sentences: list[AlignedSentence],
-    source: View,
-    target: View,
+    source: TextView,
+    target: TextView,
     selection: Selection,
 ) -> Attention:
     matrices, first_source, first_target = [], 0, 0
     for sentence, tokens in zip(sentences, aligned_sentences, strict=True):
-        assert sentence.seen is not None
-        matrices += selection.of_sentence(sentence.seen.output.matrices, first_source, first_target)
+        assert sentence.attention_pass is not None
+        matrices += selection.matrices_of_sentence(sentence.attention_pass.output.matrices, first_source, first_target)
         first_source += len(tokens.source)
         first_target += len(tokens.target)
     return Attention.model_construct(

@@ -1,4 +1,4 @@
-"""What every step that serves one request shares, in however many models and parts."""
+"""The state shared by all steps that serve one request."""
 
 import math
 import time
@@ -14,7 +14,7 @@ class Context:
 
     Attributes:
         deadline: on the clock of time.monotonic, as the deadlines of engines are.
-        admission: through which all engines count this request as one; None where one engine does all the work.
+        admission: counts the request once for all engines; None where one engine does all the work.
     """
 
     timing: Timing = field(default_factory=Timing)

@@ -1,8 +1,8 @@
 """Embeddings of texts, or of each of their tokens.
 
-They have an engine of their own, which runs only the encoder, so that translations and labels do not wait for them. A
-translator reads sentences, as in training; other models read whole texts. If a text is read in several parts, sentences
-or windows, its embedding is the mean of theirs, weighted by their numbers of pooled tokens.
+They have their own engine, which runs only the encoder, so that translations and labels do not wait for them. A
+translator reads sentences, as in training; other models read whole texts. The embedding of a text that is read in
+several parts, sentences or windows, is the mean of theirs, weighted by their numbers of pooled tokens.
 
 Legend: S tokens of a window, E width of the encoder, D width of an embedding.
 """
@@ -19,26 +19,26 @@ from service.base.errors import EmptyText, InvalidFields, LimitExceeded, SourceR
 from service.engine.scheduler import Sequence
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
-from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond
+from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.token_pooling import Embedded, Vectors
+from service.tasks.token_pooling import Vectors, WindowEmbedding
 from service.tasks.windows import shown_in_windows, windows
-from service.text.languages import Side, Wanted, subtag
+from service.text.languages import Side, WantedLanguage, subtag
 from service.text.sentences import sentence_spans
 from service.text.spans import Span
-from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
+from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
 from service.workers.pool import Pool
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Options:
     """The options of a request, with the model's defaults filled in.
 
     Attributes:
-        pooling: kinds of pooling, whose vectors are joined; empty: one vector for each token.
+        pooling: the kinds of pooling whose vectors are joined; empty: one vector for each token.
         projected: whether the pooled vector goes through the model's dense layers.
-        n_prompt: number of tokens of the prompt.
+        n_prompt: the number of tokens of the prompt.
     """
 
     pooling: tuple[TokenPooling, ...]
@@ -52,12 +52,12 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A sentence, or a whole text if the model reads texts, and its windows.
+    """A sentence, or a whole text if the model reads texts, with its windows.
 
     Attributes:
-        start: its first character in the text; negative if a prompt comes before the text.
-        prefix: tokens in front of it.
-        n_before, n_after: numbers of tokens at its ends that every window repeats at its own ends.
+        start: its position in the text; negative if a prompt comes before the text.
+        prefix: the tokens before it.
+        n_before, n_after: the numbers of tokens at its ends that every window repeats.
     """
 
     start: int
@@ -65,8 +65,8 @@ class _Stretch:
     prefix: tuple[int, ...]
     n_before: int
     n_after: int
-    windows: list[Sequence[Embedded]]
-    seen: list[Sequence[Seen]]
+    windows: list[Sequence[WindowEmbedding]]
+    passes: list[Sequence[AttentionPass]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +82,9 @@ class Embedder:
     manifest: Manifest
     provider: Literal["cpu", "cuda"]
     tokenizer: Tokenizer
-    pool: Pool[Embedded]
+    pool: Pool[WindowEmbedding]
     max_numbers: int
-    attention_pool: Pool[Seen] | None = None
+    attention_pool: Pool[AttentionPass] | None = None
     max_attention_weights: int = 0
 
     @cached_property
@@ -94,7 +94,7 @@ class Embedder:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in the embedding of a text with the model's own pooling."""
+        """The number of dimensions of a text's embedding with the model's own pooling."""
         own = self.manifest.embedding
         return own.dimensions if own is not None else self.manifest.dimensions.d_states
 
@@ -111,29 +111,29 @@ class Embedder:
         """
         deadline, timing = context.deadline, context.timing
         refuse_white_space(request.text, "embed")
-        asked = self._asked(request)
+        options = self._options(request)
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            texts = await beside_each(
-                request.text, lambda text: self._stretches(text, request.source, asked), n_characters, context.left_s
+            texts = await run_on_each(
+                request.text, lambda text: self._stretches(text, request.source, options), n_characters, context.left_s
             )
         read = [window for text in texts for stretch in text for window in stretch.windows]
-        seen = [window for text in texts for stretch in text for window in stretch.seen]
+        passes = [window for text in texts for stretch in text for window in stretch.passes]
         n_tokens = sum(len(window.source_ids) for window in read)
-        self._refuse_too_many(len(texts) if asked.pooling else n_tokens, asked)
-        if asked.selection is not None:
-            numbers = sum(asked.selection.n_weights(len(window.source_ids), 0) for window in seen)
-            refuse_beyond(self.max_attention_weights, numbers)
+        self._refuse_too_many(len(texts) if options.pooling else n_tokens, options)
+        if options.selection is not None:
+            numbers = sum(options.selection.n_weights(len(window.source_ids), 0) for window in passes)
+            refuse_too_many_weights(self.max_attention_weights, numbers)
         timing.ran(await self.pool.run(read, deadline))
-        if self.attention_pool is not None and seen:
-            timing.attended(await self.attention_pool.run(seen, deadline))
+        if self.attention_pool is not None and passes:
+            timing.attended(await self.attention_pool.run(passes, deadline))
         with timing.tokenizing():
-            shaped = await beside_each(
-                texts, lambda text: self._shaped(text, asked, request.encoding), n_characters, context.left_s
+            embeddings = await run_on_each(
+                texts, lambda text: self._answer(text, options, request.encoding), n_characters, context.left_s
             )
-            return shaped, asked.dimensions, n_tokens
+            return embeddings, options.dimensions, n_tokens
 
-    def _asked(self, request: EmbedRequest) -> _Asked:
+    def _options(self, request: EmbedRequest) -> _Options:
         own = self.manifest.embedding
         prompt = self._prompt(request.prompt)
         n_prompt = len(self.tokenizer.encode([prompt])[0]) - sum(self.tokenizer.n_around) if prompt else 0
@@ -147,12 +147,12 @@ class Embedder:
                 raise UnsupportedOption(f"`attention` of {self.manifest.name} is available at {route}")
             selection = Selection.of(request.attention, self.manifest)
         if own is not None and request.pooling is None:
-            by_default = Embedded.by_default(self.manifest)
+            by_default = WindowEmbedding.by_default(self.manifest)
             kinds, projected, dimensions = by_default.pooling, by_default.projected, self.dimensions
         else:
             kinds = () if request.pooling == "none" else ("mean",)
             projected, dimensions = False, self.manifest.dimensions.d_states
-        return _Asked(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
+        return _Options(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
 
     def _prompt(self, name: str | None) -> str:
         """Return the text of a prompt; without a name, that of the model's default prompt.
@@ -170,89 +170,90 @@ class Embedder:
             raise InvalidFields([(("prompt",), message)])
         return prompts[name]
 
-    def _stretches(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
+    def _stretches(self, text: str, source: str | None, options: _Options) -> list[_Stretch]:
         is_translator = self.manifest.task == "translation"
-        stretches = self._sentences(text, source, asked) if is_translator else self._whole(text, asked)
+        stretches = self._sentences(text, source, options) if is_translator else self._whole(text, options)
         if not stretches:
             raise EmptyText(f"A text has no tokens to embed: {text[:20]!r}")
         return stretches
 
-    def _sentences(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
+    def _sentences(self, text: str, source: str | None, options: _Options) -> list[_Stretch]:
         """Return the sentences of a text for a translator."""
         language, prefix = self._source(source)
         limit, nothing = self.manifest.limits.max_source_tokens, [*prefix, self.manifest.special_tokens.eos]
         spans = sentence_spans(text, language) or [Span(0, len(text))]  # if the text has only punctuation
         return [
-            self._stretch(span.start, span.of(text), token_ids, asked, prefix=prefix)
+            self._stretch(span.start, span.of(text), token_ids, options, prefix=prefix)
             for span, token_ids in self.tokenizer.encode_spans(text, spans, limit, prefix)
             if token_ids != nothing
         ]
 
-    def _whole(self, text: str, asked: _Asked) -> list[_Stretch]:
+    def _whole(self, text: str, options: _Options) -> list[_Stretch]:
         """Return a text with its prompt as one stretch; none if the text has no tokens."""
         n_before, n_after = self.tokenizer.n_around
-        [token_ids] = self.tokenizer.encode([asked.prompt + text])
-        if (
-            len(token_ids) <= n_before + asked.n_prompt + n_after
-        ):  # the only token of the text may be merged with the last of the prompt
+        [token_ids] = self.tokenizer.encode([options.prompt + text])
+        if len(token_ids) <= n_before + options.n_prompt + n_after:  # the prompt's last token may include the text
             [of_text] = self.tokenizer.encode([text])
             if len(of_text) <= n_before + n_after:
                 return []
-        n_before = min(n_before + asked.n_prompt, len(token_ids) - n_after - 1)
-        return [self._stretch(-len(asked.prompt), asked.prompt + text, token_ids, asked, n_before, n_after)]
+        n_before = min(n_before + options.n_prompt, len(token_ids) - n_after - 1)
+        return [self._stretch(-len(options.prompt), options.prompt + text, token_ids, options, n_before, n_after)]
 
     def _stretch(
         self,
         start: int,
         text: str,
         token_ids: list[int],
-        asked: _Asked,
+        options: _Options,
         n_before: int = 0,
         n_after: int = 0,
         prefix: tuple[int, ...] = (),
     ) -> _Stretch:
         parts = windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
         own = self.manifest.embedding
-        n_left_out = self.tokenizer.n_around[0] + asked.n_prompt if asked.prompt and own and not own.pool_prompt else 0
-        read = [Sequence(ids, Embedded(asked.pooling, min(n_left_out, len(ids) - 1), asked.projected)) for ids in parts]
-        seen = [Sequence(ids, Seen([], asked.selection)) for ids in parts] if asked.selection is not None else []
-        return _Stretch(start, text, prefix, n_before, n_after, read, seen)
+        n_prompt = self.tokenizer.n_around[0] + options.n_prompt
+        n_left_out = n_prompt if options.prompt and own and not own.pool_prompt else 0
+        pooling, projected, selection = options.pooling, options.projected, options.selection
+        read = [Sequence(ids, WindowEmbedding(pooling, min(n_left_out, len(ids) - 1), projected)) for ids in parts]
+        passes = [Sequence(ids, AttentionPass([], selection)) for ids in parts] if selection is not None else []
+        return _Stretch(start, text, prefix, n_before, n_after, read, passes)
 
     def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:
-        """Return the source language of a translator, and the tokens that tell it the language.
+        """Return the source language of a translator, and the tokens that name it.
 
         Raises:
-            SourceRequired: the tokens depend on the language, and the request does not name it.
+            SourceRequired: the tokens depend on the language, and the request does not name one.
         """
-        names = next(filter(None, map(self.languages.named, Wanted.of_sources(code))))
+        names = next(filter(None, map(self.languages.named, WantedLanguage.of_sources(code))))
         prefix, *others = {self.languages.by_name[name].source_prefix for name in names}
         if others:
             raise SourceRequired(f"`source` is required: {self.manifest.name} reads {len(names)} languages")
         return subtag(code or names[0]), prefix
 
-    def _refuse_too_many(self, n_vectors: int, asked: _Asked) -> None:
-        numbers = n_vectors * asked.dimensions
+    def _refuse_too_many(self, n_vectors: int, options: _Options) -> None:
+        numbers = n_vectors * options.dimensions
         if numbers > self.max_numbers:
-            way_out = "send fewer texts" if asked.pooling else "send shorter texts, or set `pooling` to mean"
+            way_out = "send fewer texts" if options.pooling else "send shorter texts, or set `pooling` to mean"
             raise LimitExceeded(
-                f"{n_vectors:,} embeddings of {asked.dimensions} dimensions have {numbers:,} numbers; "
+                f"{n_vectors:,} embeddings of {options.dimensions} dimensions have {numbers:,} numbers; "
                 f"the limit is {self.max_numbers:,}: {way_out}"
             )
 
-    def _shaped(self, text: list[_Stretch], asked: _Asked, encoding: Encoding) -> TextEmbedding | TokenEmbeddings:
+    def _answer(self, text: list[_Stretch], options: _Options, encoding: Encoding) -> TextEmbedding | TokenEmbeddings:
         found = [window.output for stretch in text for window in stretch.windows]
         lengths = [len(window.source_ids) for stretch in text for window in stretch.windows]
         tokens, attention = [], None
-        if not asked.pooling or asked.selection is not None:
+        if not options.pooling or options.selection is not None:
             tokens = [ShownToken.of(token) for stretch in text for token in self._tokens(stretch)]
-        if asked.selection is not None:
-            attention = of_windows(tokens, [window for stretch in text for window in stretch.seen], asked.selection)
-        if not asked.pooling:
-            rows = _numbers(np.concatenate([one.vectors for one in found]), asked.normalize, encoding)
+        if options.selection is not None:
+            attention = join_windows(tokens, [one for stretch in text for one in stretch.passes], options.selection)
+        if not options.pooling:
+            rows = _encode_vectors(np.concatenate([one.vectors for one in found]), options.normalize, encoding)
             return TokenEmbeddings.model_construct(tokens=tokens, embeddings=rows, attention=attention)
         n_pooled = [length - one.n_left_out for one, length in zip(found, lengths, strict=True)]
         mean = np.average([one.vectors for one in found], axis=0, weights=n_pooled)
-        return TextEmbedding.model_construct(embedding=_numbers(mean, asked.normalize, encoding), attention=attention)
+        row = _encode_vectors(mean, options.normalize, encoding)
+        return TextEmbedding.model_construct(embedding=row, attention=attention)
 
     def _tokens(self, stretch: _Stretch) -> Iterator[Token]:
         """Yield the tokens that the model reads, with their places in the client's text."""
@@ -261,7 +262,7 @@ class Embedder:
         return shown_in_windows(tokens, limit, stretch.n_before, stretch.n_after)
 
 
-def _numbers(vectors: Vectors, normalize: bool, encoding: Encoding) -> Any:
+def _encode_vectors(vectors: Vectors, normalize: bool, encoding: Encoding) -> Any:
     """Encode vectors (..., D), scaled to length 1 if requested. A zero vector stays zero."""
     if normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)

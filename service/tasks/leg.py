@@ -1,6 +1,6 @@
-"""A leg: the texts of a request go through one model in one direction. A translation through a third language has two.
+"""A leg: the way of texts through one model in one direction. A translation through a third language has two.
 
-Each text is read into a manuscript, the sentences of all go through the engine, and composition.py makes texts of them.
+Each text is read into a manuscript, the engine translates all sentences, and composition.py composes the texts.
 """
 
 import asyncio
@@ -19,34 +19,34 @@ from service.glossaries.terms import Terms, TermTable
 from service.markup.passages import Document
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
-from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
-from service.tasks.composition import composed, rendered, translated
+from service.tasks.attention import AttentionPass, Selection, refuse_too_many_tokens, refuse_too_many_weights
+from service.tasks.composition import compose_answer, render, translated_document
 from service.tasks.context import Context
-from service.tasks.reading import Manuscript, NewSearch, Reader, Sentence, read
-from service.tasks.rewinding import is_better, joined, rewound
+from service.tasks.reading import Manuscript, NewSearch, Reader, Sentence, read_document
+from service.tasks.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation import Translator
 from service.text.languages import Direction
-from service.text.sentences import FIRST
-from service.text.tokenization import beside_each
+from service.text.sentences import NOTHING_BEFORE
+from service.text.tokenization import run_on_each
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Hear = Callable[[int, str], None]
-"""Takes the number of a text and the next piece of its translation; "" ends the translation."""
+OnPiece = Callable[[int, str], None]
+"""Receives the number of a text and the next piece of its translation; "" ends the translation."""
 
 FIRST_PIECES, MAX_PIECES = 2, 32
-"""How many pieces of a stream are translated side by side. The first are soon there, as little is translated beside
-them; each piece that is there doubles the number, until they fill a batch. Other requests have room beside that."""
+"""Numbers of pieces of a stream that are translated at the same time. The first pieces are soon ready, as little else
+is translated then; each ready piece doubles the number until they fill a batch. Requests of others fit beside them."""
 
 
 class Leg:
     """The way of a request's texts through one translator.
 
     Args:
-        stored: terms beside those of the request.
+        stored_terms: terms of a stored glossary, beside those of the request.
 
     Raises:
-        InvalidFields, UnsupportedOption: the model or the format does not have what the request asks for.
+        InvalidFields, UnsupportedOption: the model or the format does not support the request.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Leg:
         direction: Direction,
         request: TranslateRequest,
         context: Context,
-        stored: TermTable | None = None,
+        stored_terms: TermTable | None = None,
     ) -> None:
         self.manuscripts: list[Manuscript] = []
         self._translator = translator
         self._direction = direction
         self._request = request
         self._context = context
-        self._stored = stored
+        self._stored_terms = stored_terms
         self._new_search = _new_search(request, direction, translator.manifest)
         self._pool = translator.greedy if self._new_search().beam_size == 1 else translator.beam
         self._selection = Selection.of(request.attention, translator.manifest) if request.attention else None
@@ -72,18 +72,18 @@ class Leg:
         """Make manuscripts of the texts.
 
         Args:
-            documents: the texts to read in place of the request's.
+            documents: texts to read instead of the request's.
 
         Raises:
-            LimitExceeded: the texts have too much of something.
-            DeadlinePassed: it took too long.
+            LimitExceeded: the texts exceed a limit.
+            DeadlinePassed: reading took too long.
         """
         request, translator = self._request, self._translator
         terms = None
-        if documents is None and (request.keep or request.glossary or self._stored):
+        if documents is None and (request.keep or request.glossary or self._stored_terms):
             patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
             words = [one for one in request.keep if isinstance(one, str)]
-            terms = Terms(words, patterns, request.glossary, self._stored)
+            terms = Terms(words, patterns, request.glossary, self._stored_terms)
         reader = Reader(
             translator.tokenizer,
             translator.slots,
@@ -97,38 +97,38 @@ class Leg:
 
         def manuscript(text: str | Document) -> Manuscript:
             nonlocal n_sentences
-            written = reader.manuscript(read(text, request, terms) if isinstance(text, str) else text)
+            written = reader.manuscript(read_document(text, request, terms) if isinstance(text, str) else text)
             n_sentences += len(written.sentences)
-            self._pool.refuse_beyond_limit(n_sentences)  # before the other texts are read
+            self._pool.refuse_beyond_limit(n_sentences)  # fails before the other texts are read
             return written
 
         texts: Iterable[str | Document] = documents or request.text
         self.manuscripts = await self._beside_each(texts, manuscript)
         lengths = [len(sentence.sequence.source_ids) for one in self.manuscripts for sentence in one.sentences]
         if request.alignment:
-            refuse_beyond_shown(translator.max_shown_tokens, sum(lengths))
-        if self._selection is not None:  # the least that it can be: translations have a token or more
+            refuse_too_many_tokens(translator.max_shown_tokens, sum(lengths))
+        if self._selection is not None:  # a lower bound: every translation has a token or more
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
-            refuse_beyond(translator.max_attention_weights, n_weights)
+            refuse_too_many_weights(translator.max_attention_weights, n_weights)
 
-    async def run(self, hear: Hear | None = None) -> None:
-        """Translate all of them.
+    async def run(self, on_piece: OnPiece | None = None) -> None:
+        """Translate all texts.
 
         Args:
-            hear: gets each piece of a text as soon as it and those before it are done.
+            on_piece: receives each piece of a text as soon as it and all pieces before it are done.
 
         Raises:
-            RequestError: what the engines raise.
+            RequestError: an engine failed or is not available.
         """
-        if hear is None:
+        if on_piece is None:
             await self._run(self.manuscripts)
         else:
-            await self._run_in_pieces(hear)
+            await self._run_in_pieces(on_piece)
 
-    async def composed(self) -> list[Translation]:
-        """One translation for each text, in order. Raises DeadlinePassed."""
+    async def compose(self) -> list[Translation]:
+        """Return one translation for each text, in order. Raises DeadlinePassed."""
         compose = partial(
-            composed,
+            compose_answer,
             tokenizer=self._translator.tokenizer,
             direction=self._direction,
             selection=self._selection,
@@ -136,15 +136,15 @@ class Leg:
         )
         return await self._beside_each(self.manuscripts, compose)
 
-    async def translated(self) -> list[Document]:
-        """The translations as texts for another leg. Raises DeadlinePassed."""
-        translate = partial(translated, tokenizer=self._translator.tokenizer, direction=self._direction)
+    async def translated_documents(self) -> list[Document]:
+        """Return the translations as documents for another leg. Raises DeadlinePassed."""
+        translate = partial(translated_document, tokenizer=self._translator.tokenizer, direction=self._direction)
         return await self._beside_each(self.manuscripts, translate)
 
     async def _beside_each(self, items: Iterable[Item], work: Callable[[Item], Result]) -> list[Result]:
         context = self._context
         with context.timing.tokenizing():
-            return await beside_each(items, work, self._n_characters, context.deadline - time.monotonic())
+            return await run_on_each(items, work, self._n_characters, context.deadline - time.monotonic())
 
     async def _run(self, manuscripts: list[Manuscript]) -> None:
         sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]
@@ -161,10 +161,10 @@ class Leg:
         context = self._context
         context.timing.ran(await self._pool.run(sequences, context.deadline, context.admission))
 
-    async def _run_in_pieces(self, hear: Hear) -> None:
+    async def _run_in_pieces(self, on_piece: OnPiece) -> None:
         pieces = ((i, piece) for i, manuscript in enumerate(self.manuscripts) for piece in manuscript.pieces())
         running: deque[tuple[int, Manuscript, asyncio.Task[None]]] = deque()
-        last, before, n_pieces, tokenizer = 0, FIRST, FIRST_PIECES, self._translator.tokenizer
+        last, before, n_pieces, tokenizer = 0, NOTHING_BEFORE, FIRST_PIECES, self._translator.tokenizer
         try:
             while True:
                 for i, piece in islice(pieces, n_pieces - len(running)):
@@ -176,36 +176,36 @@ class Leg:
                 running.popleft()
                 n_pieces = min(2 * n_pieces, MAX_PIECES)
                 if i != last:
-                    hear(last, "")
-                    last, before = i, FIRST
-                rendering = partial(rendered, tokenizer=tokenizer, direction=self._direction, before=before)
+                    on_piece(last, "")
+                    last, before = i, NOTHING_BEFORE
+                rendering = partial(render, tokenizer=tokenizer, direction=self._direction, before=before)
                 ((text, before),) = await self._beside_each([piece], rendering)
                 if text:
-                    hear(i, text)
+                    on_piece(i, text)
         finally:
             for _, _, task in running:
                 task.cancel()
-        hear(last, "")
+        on_piece(last, "")
 
     async def _rewind(self, lacking: list[Sentence]) -> None:
-        """Search again for sentences in which slots are missing, as long as that finds more of them."""
+        """Search again for sentences that lack slots, as long as that finds more of them."""
         while lacking:
             tried: list[tuple[Sentence, Sequence[Search]]] = []
             for sentence in lacking:
-                search = rewound(sentence.hypothesis(), sentence.sequence.output)
+                search = rewind(sentence.hypothesis(), sentence.sequence.output)
                 if search is not None:
                     again = Sequence(sentence.sequence.source_ids, search, n_rows=search.beam_size)
                     tried.append((sentence, again))
             await self._search([again for _, again in tried])
             lacking = []
             for sentence, again in tried:
-                later = joined(sentence.hypothesis(), again.output)
+                later = join_hypotheses(sentence.hypothesis(), again.output)
                 if is_better(later, sentence.hypothesis(), again.output.once_tokens):
                     sentence.rewound = later
                     lacking += [sentence] if not sentence.has_all_slots else []
 
-    def _attention_passes(self, manuscripts: list[Manuscript]) -> list[Sequence[Seen]]:
-        """Passes that tell what the decoder attended to in the best translation of each sentence that needs it."""
+    def _attention_passes(self, manuscripts: list[Manuscript]) -> list[Sequence[AttentionPass]]:
+        """Return the attention passes over the best translation of each sentence that needs one."""
         manifest, selection = self._translator.manifest, self._selection
         n_weights, passes = 0, []
         for paragraph in (paragraph for manuscript in manuscripts for paragraph in manuscript.paragraphs):
@@ -214,20 +214,20 @@ class Leg:
             for sentence in paragraph.sentences if selection or choice else []:
                 source_ids, target_ids = sentence.sequence.source_ids, sentence.hypothesis().token_ids
                 n_weights += selection.n_weights(len(source_ids), len(target_ids)) if selection else 0
-                seen = Seen([manifest.special_tokens.bos, *target_ids[:-1]], selection, choice)
-                sentence.seen = Sequence(source_ids, seen, n_target=len(target_ids))
-                passes.append(sentence.seen)
+                wanted = AttentionPass([manifest.special_tokens.bos, *target_ids[:-1]], selection, choice)
+                sentence.attention_pass = Sequence(source_ids, wanted, n_target=len(target_ids))
+                passes.append(sentence.attention_pass)
         if selection is not None:
-            refuse_beyond(self._translator.max_attention_weights, n_weights)
+            refuse_too_many_weights(self._translator.max_attention_weights, n_weights)
         return passes
 
 
 def _new_search(request: TranslateRequest, direction: Direction, manifest: Manifest) -> NewSearch:
-    """Return how every sentence of a request is searched.
+    """Return a function that makes the search of a sentence.
 
     Raises:
-        InvalidFields: max_target_tokens is outside of the model's limits, or alternatives is not below the beam's.
-        UnsupportedOption: the format does not have what the request asks for.
+        InvalidFields: max_target_tokens is outside the model's limits, or alternatives is not below the beam size.
+        UnsupportedOption: the format does not support an option of the request.
     """
     if request.format != "text" and (request.attention or request.alignment or request.alternatives):
         raise UnsupportedOption(f"`attention`, `alignment` and `alternatives` need `format` text, not {request.format}")

@@ -1,7 +1,7 @@
-"""Translation through a third language: one model's translation is the text of another.
+"""Translation through a third language: the second model translates the translation of the first.
 
-It goes on as it was read, not as it is written: its sentences are those of the source, its tags and what is kept of it
-are where the first model's alignment has put them.
+The intermediate text keeps what was read of the source: its sentences, and its tags and kept spans at the places that
+the first model's alignment gave them.
 """
 
 from bisect import bisect_left
@@ -11,31 +11,31 @@ from service.glossaries.terms import TermTable
 from service.schemas.answers import Segment, Translation
 from service.schemas.requests import TranslateRequest
 from service.tasks import alignment
-from service.tasks.composition import worst
+from service.tasks.composition import worst_reason
 from service.tasks.context import Context
-from service.tasks.leg import Hear, Leg
+from service.tasks.leg import Leg, OnPiece
 from service.tasks.translation import Translator
 from service.text.languages import Direction
 
 Route = list[tuple[Translator, Direction]]
-"""One leg or two."""
+"""The translator and the direction of each leg."""
 
 
 async def translate(
     route: Route,
     request: TranslateRequest,
     context: Context,
-    hear: Hear | None = None,
-    stored: TermTable | None = None,
+    on_piece: OnPiece | None = None,
+    stored_terms: TermTable | None = None,
 ) -> list[Translation]:
-    """One translation for each text, in order. One deadline holds for both legs.
+    """Return one translation for each text, in order. One deadline holds for both legs.
 
     Args:
-        hear: gets each piece of a translation as soon as it and those before it are done.
-        stored: terms beside those of the request.
+        on_piece: receives each piece of a translation as soon as it and all pieces before it are done.
+        stored_terms: terms of a stored glossary, beside those of the request.
 
     Raises:
-        RequestError: what the legs raise.
+        RequestError: a leg failed.
     """
     *earlier, (translator, direction) = route
     if earlier and request.attention:
@@ -43,36 +43,36 @@ async def translate(
         raise UnsupportedOption(
             f"`attention` needs one model; this translation takes two ({names}, through {direction.source})"
         )
-    last = Leg(translator, direction, request, context, stored)
+    last = Leg(translator, direction, request, context, stored_terms)
     first = None
     if earlier:
         plainly = request.model_copy(update={"alternatives": 0, "max_target_tokens": None})
-        first = Leg(*earlier[0], plainly, context, stored)
+        first = Leg(*earlier[0], plainly, context, stored_terms)
         await first.read()
         await first.run()
-    await last.read(await first.translated() if first else None)
-    await last.run(hear)
-    translations = await last.composed()
+    await last.read(await first.translated_documents() if first else None)
+    await last.run(on_piece)
+    translations = await last.compose()
     if first is None:
         return translations
-    return [_as_one(*both) for both in zip(await first.composed(), translations, strict=True)]
+    return [_merge(*both) for both in zip(await first.compose(), translations, strict=True)]
 
 
-def _as_one(first: Translation, second: Translation) -> Translation:
-    """The translation of a translation, as one of the first one's text."""
+def _merge(first: Translation, second: Translation) -> Translation:
+    """Merge the translations of two legs into one of the original text."""
     for one in (second, *(second.alternatives or [])):
         one.score += first.score
         one.target_tokens += first.target_tokens
-        one.finish_reason = worst([first.finish_reason, one.finish_reason])
+        one.finish_reason = worst_reason([first.finish_reason, one.finish_reason])
     second.source_tokens += first.source_tokens
     second.segments = _segments(first.segments or [], second.segments or []) or None
     if first.alignment and second.alignment:
-        second.alignment = alignment.composed(first.alignment, second.alignment)
+        second.alignment = alignment.compose(first.alignment, second.alignment)
     return second
 
 
 def _segments(first: list[Segment], second: list[Segment]) -> list[Segment]:
-    """Each segment of the first, with all that became of it: the second may have cut it where it was too long, or read
+    """Return the segments of the first leg with their targets in the second, which may have cut a long segment, or read
     two as one."""
     ends = [segment.source[1] for segment in second]
     segments: list[Segment] = []

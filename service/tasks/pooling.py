@@ -1,9 +1,9 @@
 """Pools the logits of a classifier over tokens and windows.
 
-The graph's own pooling over tokens is not used, as the last bits of its sums depend on padding, so on other requests.
+The graph's own pooling over tokens is not used: the last bits of its sums depend on padding, and so on other requests.
 
-A text that is too long is read in windows that do not overlap. Their logits are combined as the model pools tokens:
-the mean weighted by token counts for mean pooling, the maximum for max pooling. Both equal the pooling over all
+A text that is too long is read in windows that do not overlap. Their logits are combined as the model pools tokens: by
+the mean weighted with token counts for mean pooling, by the maximum for max pooling. Both equal the pooling over all
 per-token logits of the text. If the first token of a window decides, the same weighted mean is used.
 """
 
@@ -28,7 +28,7 @@ class WindowLogits:
 
 
 def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
-    """Raise FloatingPointError if the model's weights, or their rounding, made infinity or NaN of this input."""
+    """Raise FloatingPointError if the model's output has infinity or NaN."""
     if not np.isfinite(numbers).all():
         raise FloatingPointError("the model's output is not finite")
 
@@ -42,8 +42,8 @@ def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[W
         sequence.output.logits = exact.max(axis=0) if pooling == "max" else exact.mean(axis=0)
 
 
-def pooled(readings: list[WindowLogits], lengths: list[int], pooling: Pooling) -> NDArray[np.float64]:
-    """Return the logits (C) of a text from those of its windows and their token counts."""
+def pool_windows(readings: list[WindowLogits], lengths: list[int], pooling: Pooling) -> NDArray[np.float64]:
+    """Return the logits (C) of a text from the logits and token counts of its windows."""
     logits = np.stack([reading.logits for reading in readings if reading.logits is not None])
     return logits.max(axis=0) if pooling == "max" else np.average(logits, axis=0, weights=lengths)
 

@@ -1,4 +1,4 @@
-"""Texts on their way into a model: what is kept is out of the way, and sentences are cut and tokenized."""
+"""Read texts for a model: kept spans are replaced, and sentences are cut and tokenized."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
@@ -15,32 +15,32 @@ from service.segments.icu_messages import has_icu_messages
 from service.segments.kept_spans import apostrophes, kept_spans
 from service.segments.placeholders import Protected, protect
 from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
-from service.tasks.attention import Seen
+from service.tasks.attention import AttentionPass
 from service.text.languages import Direction
-from service.text.sentences import ends_of, sentence_spans, stripped
-from service.text.spans import NO_EDITS, Span, joined, overlapping
+from service.text.sentences import ends_of, sentence_spans, strip_span
+from service.text.spans import NO_EDITS, Span, merge_spans, overlapping
 from service.text.tokenization import Tokenizer
 
 NewSearch = Callable[[], Search]
 MAX_INLINE = 500
-"""The limit of tags, placeholders and symbols in a passage of a document: each is compared with the words around it."""
+"""Maximum number of tags, placeholders and symbols in a passage: each is compared with the words around it."""
 
 
-def read(text: str, request: TranslateRequest, terms: Terms | None = None) -> Document:
-    """Read a text of the request as its format.
+def read_document(text: str, request: TranslateRequest, terms: Terms | None = None) -> Document:
+    """Read a text of the request in its format.
 
     Raises:
         LimitExceeded: patterns of the terms match too often.
     """
     if request.format != "text":
-        return parse(text, request.format, request.tags)
+        return parse_markup(text, request.format, request.tags)
     if not plain.HINT.search(text):
         return Document([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
-    return plain.parse(text, (term.span for term in terms.found(text)) if terms else ())
+    return plain.parse(text, (term.span for term in terms.find(text)) if terms else ())
 
 
-def parse(text: str, form: Format, rules: TagRules | None = None) -> Document:
-    """Read a text of any format that has tags or marks."""
+def parse_markup(text: str, form: Format, rules: TagRules | None = None) -> Document:
+    """Read a text in a format with tags or marks."""
     if form == "xml":
         return xml.parse(text, rules or NO_RULES)
     return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES)
@@ -48,19 +48,19 @@ def parse(text: str, form: Format, rules: TagRules | None = None) -> Document:
 
 @dataclass
 class Sentence:
-    """A sentence of a paragraph, or a part of one that is short enough for the model, on its way through the model."""
+    """A sentence of a paragraph, or a part of a sentence that is too long for the model."""
 
     span: Span
-    """Its place in the protected text of its paragraph."""
+    """The span in the protected text of the paragraph."""
     sequence: Sequence[Search]
     slots: list[tuple[int, Slot]] = field(default_factory=list)
-    """The slots that stand for placeholders, each with the number of its placeholder in the paragraph."""
+    """The slots in the sentence, each with the number of its placeholder in the paragraph."""
     rewound: Hypothesis | None = None
-    """The hypothesis that replaces the best one, where that one lacked some of the slots."""
-    seen: Sequence[Seen] | None = None
+    """The hypothesis that replaces the best one if that lacks some of the slots."""
+    attention_pass: Sequence[AttentionPass] | None = None
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
-        """The best hypothesis; for another rank the next ones, or the last of them."""
+        """Return the hypothesis with this rank, or the last one; 0 is the best."""
         if rank == 0 and self.rewound is not None:
             return self.rewound
         hypotheses = self.sequence.output.best()
@@ -80,11 +80,11 @@ class Paragraph:
     protected: Protected
     sentences: list[Sentence]
     named: list[Span] = field(default_factory=list)
-    """Spans of the passage's text that the request, or the format, keeps."""
+    """Spans of the passage that the request or the format keeps."""
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether it has tags, or a placeholder that has no slot in the translation of its sentence."""
+        """Return whether the paragraph has tags, or a placeholder without a slot in the translation of its sentence."""
         placeholders = self.protected.placeholders
         if self.passage.elements or not placeholders:
             return bool(self.passage.elements)
@@ -96,7 +96,7 @@ class Paragraph:
         )
 
     def pieces(self) -> Iterator["Paragraph"]:
-        """Cut the paragraph of a plain text into pieces, in order, that are translated and sent one by one."""
+        """Cut a paragraph of plain text into pieces, in order, that are translated and sent one by one."""
         protected, sentences = self.protected, self.sentences
         start = first = original_start = 0
         for n in (*self._last_of_pieces(), len(sentences) - 1):
@@ -116,19 +116,19 @@ class Paragraph:
             start, first, original_start = end, n + 1, original_end
 
     def _last_of_pieces(self) -> list[int]:
-        """The numbers of the sentences behind which nothing goes on: no kept span, mark or message."""
+        """Return the numbers of the sentences that end a piece: no kept span, mark or message continues after them."""
         protected = self.protected
         if has_icu_messages(protected.original):
             return []
         places = [one.place for one in protected.placeholders]
-        shortcuts = {one.place.start for one in protected.placeholders if one.reads == "shortcut"}
+        shortcuts = {one.place.start for one in protected.placeholders if one.role == "shortcut"}
         outermost = [element.span for element in self.passage.elements if element.parent is None]
         numbers = []
         for n, sentence in enumerate(self.sentences[:-1]):
             end = sentence.span.end
             position = protected.original_position(end)
             first, last = overlapping(places, Span(end, end))
-            ends_line = protected.original[position : position + 1] in ("\n", "\r")  # which parts even what touches it
+            ends_line = protected.original[position : position + 1] in ("\n", "\r")  # separates texts that touch it
             element = bisect_left(outermost, position + ends_line, key=lambda span: span.end)
             touches = element < len(outermost) and outermost[element].start <= position
             if first == last and end not in shortcuts and not touches:
@@ -148,7 +148,7 @@ class Manuscript:
         return [sentence for paragraph in self.paragraphs for sentence in paragraph.sentences]
 
     def pieces(self) -> Iterator["Manuscript"]:
-        """The same text in pieces, in order, of one paragraph each."""
+        """Yield the text in pieces, in order, of one paragraph each."""
         parts: list[str | Passage] = []
         remaining = iter(self.paragraphs)
         for part in self.document.parts:
@@ -162,12 +162,12 @@ class Manuscript:
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes manuscripts of the texts of one request for one model.
+    """Makes manuscripts of the texts of one request, for one model.
 
     Args:
-        limit: the number of tokens that a sentence has at most.
+        limit: the maximum number of tokens in a sentence.
         new_search: makes the search of each sentence.
-        terms: what the request keeps or has translated its own way, if anything.
+        terms: the terms that the request keeps or translates in its own way, if any.
     """
 
     tokenizer: Tokenizer
@@ -179,7 +179,7 @@ class Reader:
     terms: Terms | None = None
 
     def manuscript(self, text: Document) -> Manuscript:
-        """Raises LimitExceeded: a passage has too much that is kept, or one character is too many tokens."""
+        """Read a text. Raises LimitExceeded: a passage has too many kept spans, or a character too many tokens."""
         paragraphs = []
         for passage in text.passages:
             paragraphs.append(self._paragraph(passage))
@@ -195,10 +195,10 @@ class Reader:
         return Manuscript(text, paragraphs)
 
     def _paragraph(self, passage: Passage) -> Paragraph:
-        """Read a passage, with other slots as often as the model would read some otherwise than as their tokens."""
+        """Read a passage. Repeat with other slots as long as some slots are not read as their own token."""
         text = passage.text
-        terms = self.terms.found(text) if self.terms else []
-        kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.writes, terms)
+        terms = self.terms.find(text) if self.terms else []
+        kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.can_write, terms)
         if not kept and "\\'" not in text:
             protected = Protected(text, text, (), NO_EDITS)
             return Paragraph(passage, protected, self._sentences(protected, passage))
@@ -212,7 +212,7 @@ class Reader:
                 return paragraph
 
     def _misread(self, paragraph: Paragraph, slots: SlotsOfText) -> bool:
-        """Give the sentences their slots, and tell whether some placeholders need other slots, or none."""
+        """Give the sentences their slots. Return whether some placeholders need other slots, or none."""
         placeholders = paragraph.protected.placeholders
         places = [one.place for one in placeholders]
         misread: dict[int, bool] = {}
@@ -231,7 +231,7 @@ class Reader:
                     sentence.slots.append((number, slot))
                 else:
                     misread[number] = slot.word.isdigit()
-            if len(inside) > MAX_SLOTS:  # what is behind them would only come to stand in their place
+            if len(inside) > MAX_SLOTS:  # later slots would only take the places of these
                 too_many += range(inside[MAX_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
             sentence.sequence.output.once_tokens = tuple(slot.target_id for _, slot in sentence.slots)
         slots.try_others(misread)
@@ -241,14 +241,14 @@ class Reader:
     def _sentences(self, protected: Protected, passage: Passage, ends: Collection[int] = ()) -> list[Sentence]:
         text = protected.text
         if passage.sentences is not None:
-            spans = joined(map(protected.edits.after, passage.sentences))
+            spans = merge_spans(map(protected.edits.after, passage.sentences))
         elif self.split_sentences:
             spans = sentence_spans(text, self.direction.source_subtag)
-            spans = [*protected.parted(spans, ends)] if ends else spans
+            spans = [*protected.cut_after_placeholders(spans, ends)] if ends else spans
         else:
             spans = [*protected.between_breaks()]
-        found = [span for span in (stripped(text, span) for span in spans) if span is not None]
-        # The rest is the same in every language.
+        found = [span for span in (strip_span(text, span) for span in spans) if span is not None]
+        # A span without letters is the same in every language.
         if protected.placeholders:
             found = [span for span in found if protected.has_words(span)]
         else:

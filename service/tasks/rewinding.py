@@ -1,4 +1,4 @@
-"""What to do about a slot that did not come out: go back to where it nearly did, write it there, and search on."""
+"""Search again if a translation lacks a slot: return to where the slot was nearest, write it, and search on."""
 
 import math
 from dataclasses import replace
@@ -6,15 +6,15 @@ from dataclasses import replace
 from service.engine.beam_search import Hypothesis, Search, TokenScores
 
 MAX_LENGTH_RATIO, SPARE_TOKENS = 1.5, 8
-"""A translation that has a slot is at most so many times as long as the one without it, and so many tokens longer: what
-is longer was made up."""
+"""Maximum length of a translation with the slot: this many times the length without it, plus this many tokens. Models
+invent text in longer ones."""
 
 
-def rewound(hypothesis: Hypothesis, search: Search) -> Search | None:
-    """Return a search for a hypothesis with one more of the tokens that `search` writes once; this one lacks some.
+def rewind(hypothesis: Hypothesis, search: Search) -> Search | None:
+    """Return a search for a hypothesis with one more of the tokens in `search.once`, of which this one lacks some.
 
-    It begins as this hypothesis does, up to the step where a missing token was nearest to the one that was chosen. None
-    if none of them was near anywhere but at the last token that may be written.
+    The search begins with the tokens of this hypothesis before the step where a missing token was nearest to the chosen
+    one, and that token. None if no missing token was near, but at the last step.
     """
     nearest = min(
         (
@@ -31,8 +31,8 @@ def rewound(hypothesis: Hypothesis, search: Search) -> Search | None:
     return replace(search, prefix=(*hypothesis.token_ids[:step], token), n_best=1, finished=[])
 
 
-def joined(former: Hypothesis, search: Search) -> Hypothesis:
-    """Return the best hypothesis of a search that `rewound` made of `former`, with the scores of its prefix."""
+def join_hypotheses(former: Hypothesis, search: Search) -> Hypothesis:
+    """Return the best hypothesis of a search that `rewind` made of `former`, with the scores of its prefix."""
     found, step = search.best()[0], len(search.prefix) - 1
     token, before = search.prefix[-1], former.token_scores[step]
     written = TokenScores(
@@ -47,8 +47,8 @@ def joined(former: Hypothesis, search: Search) -> Hypothesis:
 
 
 def is_better(later: Hypothesis, former: Hypothesis, once: tuple[int, ...]) -> bool:
-    """Whether a hypothesis has more of these tokens than another one, ended as it did, and is no longer than these
-    tokens explain."""
+    """Return whether a hypothesis has more of these tokens than another one, has the same finish reason, and is no
+    longer than these tokens explain."""
     more = sum(token in later.token_ids for token in once) > sum(token in former.token_ids for token in once)
     as_long = len(later.token_ids) <= MAX_LENGTH_RATIO * len(former.token_ids) + SPARE_TOKENS
     return more and as_long and later.finish_reason == former.finish_reason

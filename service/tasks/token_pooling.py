@@ -1,4 +1,4 @@
-"""Pools the states of a window's tokens to its embedding, in float64: no bit depends on other requests in the pass.
+"""Pool the states of a window's tokens in float64, so that no bit depends on other requests in the pass.
 
 Source: Reimers and Gurevych 2019, "Sentence-BERT".
 
@@ -19,12 +19,12 @@ Vectors = NDArray[np.float64]
 
 
 @dataclass
-class Embedded:
-    """The request for one window, and its result: one vector (D), or the state of each token (S, E).
+class WindowEmbedding:
+    """One window: its request, and its result: one vector (D), or the state of each token (S, E).
 
     Attributes:
-        pooling: kinds of pooling, whose vectors are joined; empty: the state of each token.
-        n_left_out: number of tokens at the beginning that are not pooled.
+        pooling: the kinds of pooling whose vectors are joined; empty: the state of each token.
+        n_left_out: the number of tokens at the beginning that are not pooled.
         projected: whether the pooled vector goes through the dense layers.
     """
 
@@ -34,13 +34,13 @@ class Embedded:
     vectors: Vectors = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def by_default(cls, manifest: Manifest) -> "Embedded":
+    def by_default(cls, manifest: Manifest) -> "WindowEmbedding":
         """Return the model's own pooling, or the mean if it has none."""
         own = manifest.embedding
         return cls(own.pooling, projected=manifest.has_dense) if own is not None else cls(("mean",))
 
 
-def read_states(embed: Embed, project: Project | None, sequences: list[Sequence[Embedded]]) -> None:
+def read_states(embed: Embed, project: Project | None, sequences: list[Sequence[WindowEmbedding]]) -> None:
     """Run a batch of an embedding engine.
 
     Args:
@@ -49,21 +49,18 @@ def read_states(embed: Embed, project: Project | None, sequences: list[Sequence[
     found = embed([sequence.source_ids for sequence in sequences])
     for sequence, states in zip(sequences, found, strict=True):
         refuse_not_finite(states)
-        asked, vectors = (
-            sequence.output,
-            states.astype(np.float64),
-        )  # a copy, so that one text does not keep the whole batch in memory
-        asked.vectors = pooled(vectors, asked.pooling, asked.n_left_out) if asked.pooling else vectors
+        window, vectors = sequence.output, states.astype(np.float64)  # a copy: a view would keep the batch in memory
+        window.vectors = pool_states(vectors, window.pooling, window.n_left_out) if window.pooling else vectors
     through_layers = [sequence.output for sequence in sequences if sequence.output.projected]
     if through_layers:
         assert project is not None, "a manifest with dense layers has their graph"
-        projected = project(np.stack([asked.vectors for asked in through_layers]).astype(np.float32))
+        projected = project(np.stack([window.vectors for window in through_layers]).astype(np.float32))
         refuse_not_finite(projected)
-        for asked, row in zip(through_layers, projected, strict=True):
-            asked.vectors = row.astype(np.float64)
+        for window, row in zip(through_layers, projected, strict=True):
+            window.vectors = row.astype(np.float64)
 
 
-def pooled(states: Vectors, pooling: tuple[TokenPooling, ...], n_left_out: int) -> Vectors:
+def pool_states(states: Vectors, pooling: tuple[TokenPooling, ...], n_left_out: int) -> Vectors:
     """Pool states (S, E) into one vector (D), which joins all kinds of pooling in their order."""
     rows = states[n_left_out:]
     places = np.arange(n_left_out + 1, len(states) + 1)[:, np.newaxis]

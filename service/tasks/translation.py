@@ -1,4 +1,4 @@
-"""A translation model, as requests see it; leg.py takes texts through it."""
+"""A translation model; leg.py takes texts through it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,19 +7,19 @@ from typing import Literal
 from service.base.artifact import Manifest
 from service.engine.beam_search import Search
 from service.segments.slots import Slot
-from service.tasks.attention import Seen
-from service.text.languages import Languages
+from service.tasks.attention import AttentionPass
+from service.text.languages import TranslatorLanguages
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
 
 
 @dataclass(frozen=True, eq=False)
 class Translator:
-    """One model, its engines, and what answers may have at most.
+    """One model with its engines and the limits of answers.
 
     Args:
-        max_attention_weights: most numbers in the attention matrices of one answer.
-        max_shown_tokens: most source tokens that one answer aligns.
+        max_attention_weights: maximum of numbers in the attention matrices of one answer.
+        max_shown_tokens: maximum of source tokens that one answer aligns.
     """
 
     manifest: Manifest
@@ -27,11 +27,11 @@ class Translator:
     tokenizer: Tokenizer
     greedy: Pool[Search]
     beam: Pool[Search]
-    attention_pool: Pool[Seen]
+    attention_pool: Pool[AttentionPass]
     max_attention_weights: int
     max_shown_tokens: int
     slots: tuple[Slot, ...] = ()
 
     @cached_property
-    def languages(self) -> Languages:
-        return Languages(self.manifest.sources, self.manifest.targets)
+    def languages(self) -> TranslatorLanguages:
+        return TranslatorLanguages(self.manifest.sources, self.manifest.targets)

@@ -1,4 +1,4 @@
-"""Splits texts that are too long for a model into windows without overlap, each with the special tokens of a text."""
+"""Split texts that are too long for a model into windows without overlap, each with the special tokens of a text."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,7 +13,7 @@ def windows(tokens: list[Item], max_tokens: int, n_before: int = 0, n_after: int
     """Return as few windows of at most `max_tokens` as possible, of nearly equal length.
 
     Args:
-        n_before, n_after: numbers of tokens at the ends of the text that every window repeats at its own ends.
+        n_before, n_after: the numbers of tokens at the ends of the text that every window repeats.
     """
     end = len(tokens) - n_after
     before, text, after = tokens[:n_before], tokens[n_before:end], tokens[end:]
@@ -23,7 +23,7 @@ def windows(tokens: list[Item], max_tokens: int, n_before: int = 0, n_after: int
 
 
 def shown_in_windows(tokens: list[Token], max_tokens: int, n_before: int, n_after: int) -> Iterator[Token]:
-    """Yield the tokens of all windows, repeated ones placed where their window begins or ends in the text."""
+    """Yield the tokens of all windows. Repeated tokens get the place where their window begins or ends in the text."""
     for window in windows(tokens, max_tokens, n_before, n_after):
         end = len(window) - n_after
         text = window[n_before:end]

@@ -1,1 +1,1 @@
-"""Splits texts into sentences and tokens, and joins them again; languages and scripts."""
+"""Split texts into sentences and tokens, and join them again; languages and scripts."""

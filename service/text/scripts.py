@@ -1,4 +1,4 @@
-"""Scripts of texts, scripts without spaces, and words in letters that a language does not use."""
+"""Find scripts of texts, scripts without spaces, and words in letters that a language does not use."""
 
 import re
 import unicodedata
@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 from service.text.spans import Span
 
 LETTER = r"[^\W\u0590-\U0010ffff]"
-"""A pattern of a letter or digit up to U+058F: of Latin, Greek, Cyrillic and Armenian script, whose words have spaces
-between them. Beside such a letter a number is a part of a word, beside a kanji it is not."""
+"""A letter or digit up to U+058F: of Latin, Greek, Cyrillic and Armenian script, whose words have spaces between them.
+Beside such a letter a number is part of a word, beside a kanji it is not."""
 
 JAPANESE = r"\u3005\u3040-\u30ff\u3400-\u9fff"
 """Kana and kanji, in a class of characters."""
@@ -27,7 +27,7 @@ _LETTERS = {
         r"\ufe70-\ufefc\U00010000-\U0001d7ff\U0001e000-\U0001efff"
     ),
 }
-"""Patterns of letters by script. Latin is not here, as all models read it."""
+"""Letters by script. Latin is missing, as all models read it."""
 _SCRIPT = {"en": "Latin", "de": "Latin", "fr": "Latin", "ru": "Cyrillic", "ja": "Japanese"}
 
 _OF_NAMES = {
@@ -63,8 +63,8 @@ _OF_NAMES = {
 
 
 def scripts_of(letters: Iterable[str]) -> set[str]:
-    """Return the known scripts (ISO 15924) of letters. Ideographs alone mean Japanese, and that one of simplified and
-    traditional Chinese which has more of them, or both if they have equally many."""
+    """Return the known scripts (ISO 15924) of letters. Ideographs alone mean Japanese, and simplified or traditional
+    Chinese, whichever has more of them, or both if they have equally many."""
     found = {_script(letter) for letter in letters}
     if "CJK" in found:
         ideographs = [letter for letter in letters if _script(letter) == "CJK"]
@@ -90,7 +90,7 @@ def _in_other_letters(own: str) -> re.Pattern[str]:
 
 
 def foreign_words(text: str, source: str) -> list[Span]:
-    """Return words in letters that a language does not use, which a model would change; none if these are unknown.
+    """Return words in letters that a language does not use, as a model would change them; none if it is unknown.
 
     The letters may be those of the target language: "спасибо" in an English text means this word.
     """
@@ -100,5 +100,5 @@ def foreign_words(text: str, source: str) -> list[Span]:
 
 
 def is_unspaced(characters: str) -> bool:
-    """Whether any of the characters belongs to a script that has no spaces between words."""
+    """Return whether any of the characters belongs to a script without spaces between words."""
     return _UNSPACED.search(characters) is not None

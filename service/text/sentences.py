@@ -1,7 +1,7 @@
-"""Texts as sentences, and their translations as texts again: white space between sentences is the user's own.
+"""Split texts into sentences, and join their translations. White space between sentences stays unchanged.
 
-A line break always ends a sentence, because the translation of a sentence has none; so does the end of a column. The
-mark before an entry of a list is no part of a sentence. Offsets count characters (Unicode code points).
+A line break always ends a sentence, because a translated sentence has none; so does the end of a column. The mark
+before an entry of a list is not part of a sentence. Offsets count characters (Unicode code points).
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import sentencex
 
-from service.text.abbreviations import BEGINS_SENTENCE, rejoined
+from service.text.abbreviations import BEGINS_SENTENCE, join_parts
 from service.text.scripts import LETTER, is_unspaced
 from service.text.spans import Span
 
@@ -19,24 +19,24 @@ CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
 WORD_END = re.compile(r"\s+")
 
 CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))|(?<=[^\W\d_]\s)(?=>\s[^\W\d_a-zß-öø-ÿа-яё])")
-"""Where one column ends and the next begins: at a tab, before a line between spaces, and in Settings > Network."""
+"""The start of a column: after a tab, before a line between spaces, and before the arrow in Settings > Network."""
 GAP = re.compile(r"(?<=\S)\s{2,}(?=\S)")
-"""White space that may stand between two columns; or behind a sentence, or by mistake."""
+"""White space that may separate two columns, follow a sentence, or be a mistake."""
 WIDE_GAP = 3
-"""So many spaces stand between columns, whatever the lines around have."""
+"""Number of spaces that separate columns, whatever the lines around have."""
 
 _MARK_LETTER = r"[^\W\d_\u3400-\U0010ffff]"
-"""No kanji: (株) is a company."""
+"""A letter of a mark. Kanji are excluded: (株) is a company."""
 _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
 _COUNTED = (
     "Uhr|Euro|Dollar|Franken|EUR|USD|CHF|Prozent|Grad|Milli(?:on|arde)n|Mio|Mrd|(?:Kilo)?Meter|Kilo|Liter"
     "|[KMGT]B|[KMG]Hz"
 )
-"""Words of which a number before them says how many: it begins no heading."""
+"""Units, counted by the number before them: such a number does not begin a heading."""
 _TIMING = r"(?:\d{2,4}:)?\d\d:\d\d[.,]\d{3}"
 MARK = re.compile(
     rf"""
-    \s*{_TIMING}[ \t]+-->[ \t]+{_TIMING}(?!\S).*  # of subtitles, the whole line
+    \s*{_TIMING}[ \t]+-->[ \t]+{_TIMING}(?!\S).*  # the timing of a subtitle, to the end of the line
     | \s*
       (?: (?:[-–—*+•·‣◦▪>|]+ | \#{{1,6}} | \(?(?:\d{{1,3}}|{_MARK_LETTER}|[ivx]{{2,4}})\))(?:\s+|$)
         | \(?\d{{1,3}}\)(?=[^\W\d_])
@@ -46,24 +46,24 @@ MARK = re.compile(
         | [\#№§][ ]?\d{{1,3}}\.?\s+(?={_CAPITAL}(?!{_CAPITAL})) )+""",  # "§ 1 Scope", but not "§ 1 BGB"  # noqa: RUF001
     re.VERBOSE,
 )
-"""What stands before an entry of a list, a heading or a quoted line."""
+"""The mark before an entry of a list, a heading or a quoted line."""
 
 LETTER_MARK = re.compile(r"\s*([^\W\d_]|[ivxlc]{2,8}|[IVXLC]{2,8})\.\s+(?=\S)")
-"""A mark if the line before or after has the letter or Roman numeral before or after: "A. Einstein" alone is a name."""
+"""A letter or Roman numeral: a mark if the line before or after has the next one. "A. Einstein" alone is a name."""
 _TENS, _ONES = " X XX XXX XL L LX LXX LXXX XC", " I II III IV V VI VII VIII IX"
 _NUMERALS = frozenset(pairwise(tens + ones for tens in _TENS.split(" ") for ones in _ONES.split(" ")))
-"""Each Roman numeral and the next."""
+"""Pairs of each Roman numeral and the next."""
 
 NOTE_MARK = re.compile(r"[*†‡¹²³⁰⁴-⁹]++(?:\s+|$)")
-"""Of a footnote: behind a full stop it belongs to the sentence before."""
+"""The mark of a footnote. After a full stop it belongs to the sentence before it."""
 
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
-"""White space of more than one byte: the library panics where it is between a capital letter and a full stop."""
+"""White space of more than one byte. sentencex panics if it stands between a capital letter and a full stop."""
 
 QUOTATION_MARKS = str.maketrans("『』", "「」")
-"""The library ends sentences inside the former, and not inside the latter."""
+"""sentencex ends sentences inside the former marks, but not inside the latter."""
 WIDE_END = re.compile(rf"(?<=[。！？])(?={LETTER})")
-"""Where a sentence ends without space, and the library does not see it."""
+"""The end of a sentence without a space, which sentencex misses."""
 
 _HEART_OR_TINT = (
     r"\u2764\U0001f493-\U0001f49f\U0001f5a4\U0001f90d\U0001f90e\U0001f9e1\U0001fa75-\U0001fa77"
@@ -77,38 +77,38 @@ EMOJI_END = re.compile(
     rf"(?<=\s)[{_HEART_OR_TINT}]*+[{_FEELING}][{_FEELING}{_HEART_OR_TINT}]*+\s+"
     rf"(?={_CAPITAL}(?!{_CAPITAL}))"
 )
-"""Faces and hands may end a sentence. A heart may be its verb; others may stand before the name of what they show."""
+"""An emoji that may end a sentence: a face or a hand. A heart may be a verb; others may stand before their name."""
 
 WINDOW = 2_000
-"""Sentences are looked for in so many characters at a time. Among quotation marks the time grows with the square of the
-characters and more, and nothing else runs meanwhile: 50,000 took ten seconds."""
+"""Number of characters that are split at a time. Among quotation marks the time grows at least with the square of the
+characters, and the event loop waits: 50,000 took ten seconds."""
 
 
 UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "yue", "zh"})
-"""Languages that write no space between sentences."""
+"""Languages without spaces between sentences."""
 _WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("ja", "yue", "zh")}
-"""Marks that end a sentence, in languages that write no space behind them."""
+"""Wide marks at the end of a sentence, in languages without spaces after them."""
 
 _ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001
 _LAST_MARKS = re.compile(r"(?<![.!?])(?:\.|[!?]+)(?=[\"'”’)\]」』）]*$)")  # noqa: RUF001
 
 
 def sentence_spans(text: str, language: str) -> list[Span]:
-    """The sentences of a text in order, without the white space around them."""
+    """Return the spans of the sentences of a text in order, without white space around them."""
     spans = []
     for cell in cells(text):
         start = cell.begins
         for length in _lengths(text[start : cell.end], language):
-            spans.append(stripped(text, Span(start, start + length)))
+            spans.append(strip_span(text, Span(start, start + length)))
             start += length
     return [span for span in spans if span is not None]
 
 
 class Cell(NamedTuple):
-    """A column of a line, or all of it.
+    """A column of a line, or a whole line.
 
     Attributes:
-        begins: where what it says does, behind the marks of a list.
+        begins: the start of its text, after the marks of a list.
     """
 
     start: int
@@ -117,7 +117,7 @@ class Cell(NamedTuple):
 
 
 def cells(text: str) -> Iterator[Cell]:
-    """In order, without gaps."""
+    """Yield the cells of a text, in order and without gaps."""
     lines, start = text.splitlines(keepends=True), 0
     marked = _lines_with_letters(lines) if len(lines) > 1 else set()
     gaps = _gaps(lines) if GAP.search(text) else None
@@ -125,7 +125,7 @@ def cells(text: str) -> Iterator[Cell]:
         position = 0
         ends = [match.end() for match in CELLS.finditer(line)]
         for end in [*(sorted(gaps[i].union(ends)) if gaps else ends), len(line)]:
-            if end <= position:  # inside white space before a mark
+            if end <= position:  # the end is inside the white space before a mark
                 continue
             mark = MARK.match(line, position) or (LETTER_MARK.match(line, position) if i in marked else None)
             begins = mark.end() if mark else position
@@ -136,7 +136,7 @@ def cells(text: str) -> Iterator[Cell]:
 
 
 def ends_of(text: str, language: str) -> set[int]:
-    """Where the sentences of a text end, and the marks before them."""
+    """Return the ends of the sentences of a text, and of the marks before them."""
     spans = sentence_spans(text, language)
     before = (Span(last.end, span.start) for last, span in pairwise([Span(0, 0), *spans]))
     marks = (gap.start + len(gap.of(text).rstrip()) for gap in before)
@@ -144,7 +144,7 @@ def ends_of(text: str, language: str) -> set[int]:
 
 
 def _gaps(lines: Sequence[str]) -> list[set[int]]:
-    """Where a column of each line begins behind spaces: many, or two if one of a line beside it begins there, too."""
+    """Return the starts of columns in each line: after many spaces, or two if a line beside it has a start there."""
     columns = [{match.end(): len(match.group()) for match in GAP.finditer(line)} for line in lines]
     return [
         {end for end, width in here.items() if width >= WIDE_GAP or end in before or end in behind}
@@ -153,7 +153,7 @@ def _gaps(lines: Sequence[str]) -> list[set[int]]:
 
 
 def _lines_with_letters(lines: Sequence[str]) -> set[int]:
-    """Numbers of the lines that begin with "a." or "I.", next to one with "b." or "II.", and so on."""
+    """Return the numbers of the lines that begin with "a." or "I." next to one with "b." or "II.", and so on."""
     letters = [(i, LETTER_MARK.match(line)) for i, line in enumerate(lines) if not line.isspace()]
     marked = set()
     for (i, this), (j, following) in pairwise(letters):
@@ -169,7 +169,7 @@ def _are_in_order(mark: str, following: str) -> bool:
 
 
 def _lengths(line: str, language: str) -> Iterator[int]:
-    """The lengths of the sentences of a line, white space around them included."""
+    """Yield the lengths of the sentences of a line, with the white space around them."""
     line, start = WIDE_SPACE.sub(" ", line).translate(QUOTATION_MARKS), 0
     while start < len(line):
         window = line[start : start + WINDOW]
@@ -177,9 +177,9 @@ def _lengths(line: str, language: str) -> Iterator[int]:
         if not window.isascii():
             parts = [part for parts in parts for part in _parted_by_emoji(parts, language)]
         parts = _with_note_marks(parts)
-        lengths = rejoined(parts, language) if len(parts) > 1 else [*map(len, parts)]
+        lengths = join_parts(parts, language) if len(parts) > 1 else [*map(len, parts)]
         if start + WINDOW < len(line):
-            lengths.pop()  # the last sentence may go on behind the window
+            lengths.pop()  # the last sentence may continue after the window
             lengths = lengths or [_up_to_a_word(window)]
         yield from lengths
         start += sum(lengths)
@@ -196,7 +196,7 @@ def _with_note_marks(parts: list[str]) -> list[str]:
 
 
 def _parted_by_emoji(part: str, language: str) -> Iterator[str]:
-    """Behind an emoji that ends a sentence there are two words or more, and before it, unless the words tell it."""
+    """Yield a part, cut after emoji that end a sentence: two words follow, and two precede or the next begins one."""
     start, begins = 0, BEGINS_SENTENCE.get(language)
     for match in EMOJI_END.finditer(part):
         is_start = begins.match(part, match.end()) if begins else _has_words(part[start : match.start()])
@@ -211,12 +211,12 @@ def _has_words(part: str) -> bool:
 
 
 def _up_to_a_word(window: str) -> int:
-    """Where to cut a sentence that is longer than any model reads."""
+    """Return the place to cut a sentence that is longer than any model reads."""
     return max((match.end() for match in WORD_END.finditer(window)), default=len(window))
 
 
-def stripped(text: str, span: Span) -> Span | None:
-    """Without the white space at both ends; None if there is nothing else."""
+def strip_span(text: str, span: Span) -> Span | None:
+    """Trim the white space at both ends of a span; None if nothing else is left."""
     piece = span.of(text)
     start = span.start + len(piece) - len(piece.lstrip())
     end = span.end - (len(piece) - len(piece.rstrip()))
@@ -224,8 +224,8 @@ def stripped(text: str, span: Span) -> Span | None:
 
 
 def halves(text: str, span: Span) -> tuple[Span, Span] | None:
-    """A sentence that is too long, in two at the clause end nearest to its middle, or else at a word's end, or else
-    between two characters. None for a single character."""
+    """Cut a sentence that is too long in two: at the clause end nearest to its middle, otherwise at the end of a word,
+    or between two characters. None for a single character."""
     quarter = (span.end - span.start) // 4
     middle = (span.start + span.end) // 2
     for boundary in (CLAUSE_END, WORD_END):
@@ -234,14 +234,14 @@ def halves(text: str, span: Span) -> tuple[Span, Span] | None:
         if ends:
             middle = min(ends, key=lambda end: abs(end - middle))
             break
-    left, right = stripped(text, Span(span.start, middle)), stripped(text, Span(middle, span.end))
+    left, right = strip_span(text, Span(span.start, middle)), strip_span(text, Span(middle, span.end))
     return (left, right) if left and right else None
 
 
 def with_wide_marks(target: str, source: str, language: str) -> str:
-    """A translated sentence whose last marks are wide, if its language has them so and its source ends with such marks.
+    """Return a translated sentence with wide end marks, if its language uses them and its source ends with such marks.
 
-    Its length stays the same. An ellipsis stays as it is, and so does a sentence in Latin letters.
+    Its length stays the same. An ellipsis stays unchanged, and so does a sentence in Latin letters.
     """
     if language not in _WIDE or not is_unspaced(target) or not _ENDED.search(source):
         return target
@@ -249,32 +249,32 @@ def with_wide_marks(target: str, source: str, language: str) -> str:
 
 
 class Before(NamedTuple):
-    """What comes before a piece of a text.
+    """The characters before a piece of a text.
 
     Attributes:
-        source: the text's last character.
-        target: that of its translation.
+        source: the last character of the text before the piece.
+        target: the last character of the translation before the piece.
     """
 
     source: str
     target: str
 
 
-FIRST = Before("", "")
+NOTHING_BEFORE = Before("", "")
 
 
-def join(
+def join_sentences(
     text: str,
     sources: Sequence[Span],
     targets: Iterable[str],
     source_language: str,
     target_language: str,
-    before: Before = FIRST,
+    before: Before = NOTHING_BEFORE,
 ) -> tuple[str, list[Span]]:
-    """The text with each source span replaced by its target, and where the targets stand in the result.
+    """Return the text with each source span replaced by its target, and the spans of the targets in the result.
 
-    If only the target language writes spaces between sentences, they are put in. If only the source language does, they
-    are left out, and two sentences that nothing would part get a mark between them.
+    If only the target language writes spaces between sentences, they are inserted. If only the source language does,
+    they are removed, and a mark is inserted between two sentences that would touch without one.
     """
     space = " " if source_language in UNSPACED and target_language not in UNSPACED else ""
     wide = _WIDE.get(target_language, {}) if source_language not in UNSPACED else {}

@@ -1,4 +1,4 @@
-"""Spans of a text, and where they are when some of its parts are replaced."""
+"""Spans of a text, and their places after some of its parts are replaced."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -24,13 +24,13 @@ class Span:
 
 
 def overlapping(spans: Sequence[Span], span: Span) -> tuple[int, int]:
-    """The first, and the one after the last, of spans in order that have characters in another span."""
+    """Return the numbers of the first span that overlaps another one, and of the first after it; spans are in order."""
     first = bisect_right(spans, span.start, key=lambda other: other.end)
     return first, max(first, bisect_left(spans, span.end, key=lambda other: other.start))
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
-    """Spans in order, those that have characters in common as one."""
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
+    """Merge spans that overlap. The spans are in order."""
     found: list[Span] = []
     for span in spans:
         if found and span.start < found[-1].end:
@@ -42,28 +42,28 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 @dataclass(frozen=True)
 class Edits:
-    """Which spans of a text were replaced, in order, and where what they were replaced by is in the new text."""
+    """The spans of a text that were replaced, in order, and the spans of their replacements in the new text."""
 
     old: tuple[Span, ...]
     new: tuple[Span, ...]
 
     def after(self, span: Span) -> Span:
-        """Where a span of the old text is in the new one; a part of a replaced span becomes all of its replacement."""
-        return _moved(span, self.old, self.new)
+        """Return the place of an old span in the new text. Part of a replaced span becomes all of its replacement."""
+        return _map_span(span, self.old, self.new)
 
     def before(self, span: Span) -> Span:
-        """Where a span of the new text was in the old one."""
-        return _moved(span, self.new, self.old)
+        """Return the place of a new span in the old text."""
+        return _map_span(span, self.new, self.old)
 
 
 NO_EDITS = Edits((), ())
 
 
-def chained(parts: Iterable[tuple[Edits, int, int]]) -> Edits:
-    """The edits of the parts of a text as those of all of it.
+def chain_edits(parts: Iterable[tuple[Edits, int, int]]) -> Edits:
+    """Chain the edits of the parts of a text to edits of the whole text.
 
     Args:
-        parts: of each its edits, and its length before and after them.
+        parts: for each part its edits, and its length before and after them.
     """
     old: list[Span] = []
     new: list[Span] = []
@@ -75,8 +75,8 @@ def chained(parts: Iterable[tuple[Edits, int, int]]) -> Edits:
     return Edits(tuple(old), tuple(new))
 
 
-def edited(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Edits]:
-    """A text with spans replaced, which are in order and do not overlap."""
+def replace_spans(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Edits]:
+    """Return a text with some spans replaced, and the edits. The spans are in order and do not overlap."""
     pieces, old, new, position, length = [], [], [], 0, 0
     for span, replacement in replacements:
         length += span.start - position
@@ -87,7 +87,7 @@ def edited(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Ed
     return "".join([*pieces, text[position:]]), Edits(tuple(old), tuple(new))
 
 
-def _moved(span: Span, here: Sequence[Span], there: Sequence[Span]) -> Span:
+def _map_span(span: Span, here: Sequence[Span], there: Sequence[Span]) -> Span:
     before = bisect_right(here, span.start, key=lambda edit: edit.end)
     if before < len(here) and here[before].start <= span.start:
         start = there[before].start

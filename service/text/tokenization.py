@@ -1,4 +1,4 @@
-"""Text to token ids and back."""
+"""Convert text to token ids and back."""
 
 import asyncio
 import json
@@ -16,34 +16,34 @@ import tokenizers
 from service.base.errors import ArtifactRefused, DeadlinePassed, EmptyText, LimitExceeded
 from service.text.sentences import halves
 from service.text.spans import Span
-from service.text.tokens import REPLACEMENT, Token, located, piece_reader, placed
+from service.text.tokens import REPLACEMENT, Token, locate_pieces, piece_reader, place_token
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _THREADS = ThreadPoolExecutor(thread_name_prefix="texts")
-"""Threads for texts alone: nothing that stops the loops may wait for texts."""
+"""Threads only for texts: stopping the workers must not wait for texts."""
 
 WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
-"""Characters that models may write, because training texts had been read in the wrong encoding."""
+"""Characters that models may write because training texts were decoded wrongly."""
 
 OTHER_SPACE = re.compile(r"[^\S ]")
 """White space other than a space, such as a no-break space: models read it as a space."""
 
 OPERATORS = frozenset("<>|^\\")
-"""Signs of ASCII that a vocabulary may have in bytes only."""
+"""ASCII signs that a vocabulary may have only as bytes."""
 
 MAX_CHARACTERS_WITHOUT_THREAD = 500
-"""So many characters take 65 us to split and tokenize, as long as handing them to a thread and back."""
+"""This many characters take 65 us to split and tokenize, as long as the way to a thread and back."""
 
 
 class Vocabulary(NamedTuple):
-    """The ids of pieces, where a model numbers them otherwise than its tokenizer does.
+    """The ids of pieces, for a model that numbers them differently from its tokenizer.
 
     Attributes:
         source: ids of the pieces of a source.
         target: ids of the pieces of a target.
-        unk: of a piece that has none.
+        unk: the id for unknown pieces.
     """
 
     source: dict[str, int]
@@ -52,28 +52,28 @@ class Vocabulary(NamedTuple):
 
     @classmethod
     def of(cls, content: bytes, unk: int) -> "Vocabulary":
-        """Of a vocabulary.json; without a target of its own, both sides have one vocabulary."""
+        """Parse a vocabulary.json. Without a vocabulary for targets, both sides share one."""
         read = json.loads(content)
         return cls(read["source"], read.get("target", read["source"]), unk)
 
 
 class Tokenizer:
-    """One artifact's tokenizer; may be used from many threads at once.
+    """The tokenizer of one artifact. Several threads may use it at the same time.
 
     Args:
-        content: of the file, if it has been read.
-        vocabulary: where the model has other ids than the tokenizer gives.
-        special: ids that are no part of a text, beside those that the tokenizer itself calls special.
-        reads_white_space: whether tabs, line breaks and no-break spaces reach it, or are spaces to it.
+        content: the content of the file, if it has been read.
+        vocabulary: the ids of the model, if they differ from the tokenizer's.
+        special: ids that are not part of a text, beside the tokenizer's own special tokens.
+        reads_white_space: whether the tokenizer gets tabs, line breaks and no-break spaces, or spaces instead.
 
     Attributes:
-        pieces: UTF-8 of each token of a target, or the name of a special one.
-        n_around: how many special tokens it puts before and after a text.
-        writes: whether a text can be written in more than bytes: what it is read as, or that in small letters.
-        name: of a token of a prefix, as the vocabulary has it.
+        pieces: the UTF-8 of each target token, or the name of a special token.
+        n_around: the numbers of special tokens before and after a text.
+        can_write: returns whether more than bytes of the vocabulary can write a text, normalized or in small letters.
+        name: returns the name of a prefix token in the vocabulary.
 
     Raises:
-        ArtifactRefused: it is no tokenizer of a kind that is served here.
+        ArtifactRefused: the file is not a tokenizer of a supported kind.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Tokenizer:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content or path.read_bytes())
         except Exception as error:  # the library raises bare Exception
             raise ArtifactRefused(f"{path}: is not a tokenizer: {error}") from error
-        # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch, but
-        # keeps where a tokenizer cut texts off and filled them up when it was saved.
+        # "</s>" in a user's text is four characters, not a command. The file does not store this switch, but does store
+        # the tokenizer's truncation and padding.
         self._tokenizer.encode_special_tokens = True
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -107,22 +107,22 @@ class Tokenizer:
         is_byte_level = self._piece_of("Ġ") == b" "
         merged = (piece for piece in written if len(piece) > 1 or not is_byte_level)
         self._characters = frozenset("".join(piece.decode(errors="ignore") for piece in merged))
-        """Those that the vocabulary has in more than single bytes."""
-        self.writes = lru_cache(maxsize=10_000)(self._writes)
+        """The characters that the vocabulary has in more than single bytes."""
+        self.can_write = lru_cache(maxsize=10_000)(self._can_write)
         self.name = lru_cache(maxsize=1_000)(self._name)
 
     def encode(self, texts: list[str], prefix: Sequence[int] = ()) -> list[list[int]]:
-        """Token ids of each text, after a prefix, with the special tokens that the model wants around."""
-        texts = [self._given(text) for text in texts]
-        # What is fast gives ids alone, and no pieces.
+        """Return the token ids of each text, with a prefix and the special tokens around it."""
+        texts = [self._with_plain_spaces(text) for text in texts]
+        # The fast method returns ids without pieces.
         encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
         return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
 
-    def _given(self, text: str) -> str:
+    def _with_plain_spaces(self, text: str) -> str:
         return text if self._reads_white_space else OTHER_SPACE.sub(" ", text)
 
     def _ids(self, encoding: tokenizers.Encoding) -> list[int]:
-        """What the tokenizer does not know is one piece with its own text, which the vocabulary may have."""
+        """Return the model's ids. Text unknown to the tokenizer is one piece, which the vocabulary may have."""
         if self._vocabulary is None:
             ids: list[int] = encoding.ids
             return ids
@@ -134,7 +134,7 @@ class Tokenizer:
         own = self._vocabulary.target if self._vocabulary else self._tokenizer.get_vocab(with_added_tokens=True)
         return {i: token if i in added or i in special else self._piece_of(token) for token, i in own.items()}
 
-    def _writes(self, text: str) -> bool:
+    def _can_write(self, text: str) -> bool:
         normalizer = self._tokenizer.normalizer
         signs = "".join(character for character in text if _is_sign(character))
         read = normalizer.normalize_str(text).strip() if normalizer else text
@@ -146,10 +146,10 @@ class Tokenizer:
     def encode_spans(
         self, text: str, spans: list[Span], limit: int, prefix: Sequence[int] = ()
     ) -> list[tuple[Span, list[int]]]:
-        """Token ids of parts of a text, those of more than `limit` tokens halved until they are not.
+        """Return the token ids of parts of a text. Parts of more than `limit` tokens are halved repeatedly.
 
         Raises:
-            LimitExceeded: a single character is more than that.
+            LimitExceeded: a single character has more tokens.
         """
         pieces = []
         for span, token_ids in zip(spans, self.encode([span.of(text) for span in spans], prefix), strict=True):
@@ -162,20 +162,20 @@ class Tokenizer:
         return pieces
 
     def decode(self, token_ids: list[list[int]]) -> list[str]:
-        """Text of each sequence, without special tokens, and without bytes that are no UTF-8."""
+        """Return the text of each sequence, without special tokens and invalid UTF-8."""
         if self._vocabulary is None:
             texts = self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
         else:
-            texts = [located([self.pieces[i] for i in ids])[0].rstrip() for ids in token_ids]
+            texts = [locate_pieces([self.pieces[i] for i in ids])[0].rstrip() for ids in token_ids]
         return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
     def source_tokens(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
-        """Each token of a source text, with the characters that it covers, whatever the tokenizer reads them as.
+        """Return the tokens of a source text, each with the characters that it covers before normalization.
 
         Args:
-            prefix: tokens before it, which cover nothing.
+            prefix: tokens before the text, which cover nothing.
         """
-        encoding = self._tokenizer.encode(self._given(text))
+        encoding = self._tokenizer.encode(self._with_plain_spaces(text))
         offsets, of_special = encoding.offsets, encoding.special_tokens_mask
         starts = [*(start for start, _ in offsets[1:]), len(text)]
         tokens = [Token(self.name(i), 0, 0) for i in prefix]
@@ -187,7 +187,7 @@ class Tokenizer:
                 continue
             while end < following and unicodedata.combining(text[end]):  # an accent that is read with its letter
                 end += 1
-            tokens.append(placed(self._piece_of(token), Span(start, end), text))
+            tokens.append(place_token(self._piece_of(token), Span(start, end), text))
         return tokens
 
     def _name(self, token_id: int) -> str:
@@ -196,32 +196,32 @@ class Tokenizer:
         return next(piece for piece, i in self._vocabulary.source.items() if i == token_id)
 
     def target_tokens(self, token_ids: list[int]) -> list[Token]:
-        """Each token with the characters that it covers of the text that it is decoded to."""
-        return located([self.pieces[token_id] for token_id in token_ids])[1]
+        """Return the tokens of a target, each with the characters that it covers in the decoded text."""
+        return locate_pieces([self.pieces[token_id] for token_id in token_ids])[1]
 
 
 def _is_sign(character: str) -> bool:
-    """Whether it must come out as itself, whatever it is read as: "m2" is not m², but a wide "=" is one."""
+    """Return whether a character must be written as itself, not normalized: m² is not "m2", but a wide "=" is "="."""
     is_wide = unicodedata.decomposition(character).startswith(("<wide>", "<narrow>"))
     return unicodedata.category(character)[0] in "NS" and not is_wide
 
 
 def refuse_white_space(texts: list[str], verb: str) -> None:
-    """Raises EmptyText: a text is white space only."""
+    """Raise EmptyText if a text has only white space."""
     for i, text in enumerate(texts):
         if text.isspace():
             which = "The text is" if len(texts) == 1 else f"Text {i} of {len(texts)} is"
             raise EmptyText(f"{which} white space only; there is nothing to {verb}")
 
 
-async def beside_each(
+async def run_on_each(
     items: Iterable[Item], work: Callable[[Item], Result], n_characters: int, timeout_s: float
 ) -> list[Result]:
-    """Work on each item: beside the event loop, in a thread, if there are many characters (the tokenizer releases
-    Python's lock). What is left when nobody waits any more is not worked on.
+    """Return the result of work on each item. Many characters are worked on in a thread, beside the event loop (the
+    tokenizer releases Python's lock). The thread stops early if the request was cancelled.
 
     Raises:
-        DeadlinePassed: it took longer than `timeout_s`.
+        DeadlinePassed: the work took longer than `timeout_s`.
     """
     if n_characters <= MAX_CHARACTERS_WITHOUT_THREAD:
         return [work(item) for item in items]

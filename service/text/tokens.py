@@ -1,7 +1,7 @@
-"""Tokens as parts of a text: which characters each of them covers.
+"""Find the characters of a text that each token covers.
 
-A token is a piece of UTF-8; of a byte-level tokenizer it may end in the middle of a character. The pieces of a text,
-one after the other, are a space and the text. Offsets count characters (Unicode code points).
+A token is a piece of UTF-8; in a byte-level tokenizer it may end in the middle of a character. The pieces of a text,
+joined, are a space and the text. Offsets count characters (Unicode code points).
 """
 
 import re
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from service.text.spans import Span
 
 SPACE = "▁"
-"""A space at the start of a token, as users see it."""
+"""The sign that users see for a space at the start of a token."""
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Token(NamedTuple):
-    """A token and text[start:end], which it covers without the space before it.
+    """A token and its span, text[start:end], without the space before it.
 
-    A token that is part of a character covers the whole of it; one that is nothing in the text covers text[n:n].
+    A token that is part of a character covers the whole character; a token without characters covers text[n:n].
     """
 
     token: str
@@ -31,20 +31,20 @@ class Token(NamedTuple):
         return Span(self.start, self.end)
 
     def moved(self, offset: int) -> "Token":
-        """The same token in a text that has so many more characters before it."""
+        """Return the token in a text that has `offset` more characters before it."""
         return self._replace(start=self.start + offset, end=self.end + offset)
 
 
-def located(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
-    """The text that pieces are together, without bytes that are no UTF-8, and each of them in it.
+def locate_pieces(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
+    """Return the text of joined pieces, without invalid UTF-8, and the token of each piece.
 
     Args:
-        pieces: UTF-8 of each token; the name of a special token, which is nothing in the text.
+        pieces: the UTF-8 of each token, or the name of a special token, which has no characters.
     """
     text, ends = _characters(b"".join(piece for piece in pieces if isinstance(piece, bytes)))
     character_at = [i for i, (start, end) in enumerate(pairwise([0, *ends])) for _ in range(start, end)]
     before = [*accumulate((character != REPLACEMENT for character in text), initial=0)]
-    """How many characters the text without replacements has before each of this one."""
+    """For each character, the number of characters before it in the text without replacements."""
     spaces = 1 if text.startswith(" ") else 0
     tokens = []
     sizes = (len(piece) if isinstance(piece, bytes) else 0 for piece in pieces)
@@ -53,22 +53,22 @@ def located(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
             start = end = character_at[first] if first < len(character_at) else len(text)
         else:
             start, end = character_at[first], character_at[after - 1] + 1
-        token, start, end = placed(piece, Span(start, end), text)
+        token, start, end = place_token(piece, Span(start, end), text)
         tokens.append(Token(token, max(0, before[start] - spaces), max(0, before[end] - spaces)))
     return text.replace(REPLACEMENT, "")[spaces:], tokens
 
 
-def placed(piece: bytes | str, span: Span, text: str) -> Token:
-    """A token that stands for a span of a text, without the space before it."""
+def place_token(piece: bytes | str, span: Span, text: str) -> Token:
+    """Return a token for a span of a text, without the space before it."""
     covered = span.of(text)
-    if isinstance(piece, bytes) and piece.isspace() and not covered.isspace():  # put before the text
-        return Token(_shown(piece), span.start, span.start)
+    if isinstance(piece, bytes) and piece.isspace() and not covered.isspace():  # the space before the text
+        return Token(_visible(piece), span.start, span.start)
     n_spaces = len(covered) - len(covered.lstrip()) if not covered.isspace() else 0
-    return Token(_shown(piece), span.start + n_spaces, span.end)
+    return Token(_visible(piece), span.start + n_spaces, span.end)
 
 
 def _characters(data: bytes) -> tuple[str, list[int]]:
-    """The text of UTF-8, with a replacement for each part that is not, and where in the bytes its characters end."""
+    """Decode UTF-8 with a replacement for each invalid part. Return the text, and where its characters end in bytes."""
     text, ends, position = "", [0], 0
     while position < len(data):
         try:
@@ -85,7 +85,7 @@ def _characters(data: bytes) -> tuple[str, list[int]]:
     return text, ends[1:]
 
 
-def _shown(piece: bytes | str) -> str:
+def _visible(piece: bytes | str) -> str:
     if isinstance(piece, str):
         return piece
     space = SPACE if piece.startswith(b" ") else ""
@@ -97,8 +97,8 @@ def _shown(piece: bytes | str) -> str:
 
 
 def _byte_of() -> dict[str, int]:
-    """Byte-level BPE writes bytes as visible characters: visible ones as themselves, the rest as others
-    (Radford et al. 2019; the order is that of GPT-2's published encoder)."""
+    """Return the byte of each visible character in byte-level BPE: visible bytes stand for themselves, others have
+    other characters (Radford et al. 2019; the order is that of GPT-2's published encoder)."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(0x100) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
@@ -115,7 +115,7 @@ _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
 def _of_metaspace(token: str) -> bytes:
-    """SentencePiece's way (Kudo and Richardson 2018): a space is a visible character, and a byte has a name."""
+    """Decode a token of SentencePiece (Kudo and Richardson 2018): a space is a visible sign, and a byte has a name."""
     byte = _BYTE.fullmatch(token)
     return bytes([int(byte[1], 16)]) if byte else token.replace(SPACE, " ").encode()
 
@@ -125,10 +125,10 @@ def _of_word_pieces(token: str) -> bytes:
 
 
 def piece_reader(decode: Callable[[list[str]], str]) -> Callable[[str], bytes]:
-    """How to read UTF-8 of a token as the vocabulary writes it, told from how a tokenizer decodes tokens.
+    """Return a function from a token in the vocabulary to its UTF-8, chosen by how the tokenizer decodes tokens.
 
     Raises:
-        ValueError: it writes tokens in none of the known ways.
+        ValueError: the tokenizer writes tokens in no known way.
     """
     if decode(["a", "Ġa"]) == "a a":
         return _of_bytes

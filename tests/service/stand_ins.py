@@ -6,7 +6,7 @@ from itertools import cycle
 from unicodedata import category
 
 from service.segments import placeholders, restoration
-from service.segments.kept_spans import Kept, kept_spans
+from service.segments.kept_spans import KeptSpan, kept_spans
 from service.segments.placeholders import Protected
 from service.segments.restoration import Restored
 from service.text.aligned_words import AlignedWords
@@ -18,17 +18,17 @@ NUMBERS = ("37", "48", "53")
 _NAMED = re.compile(r"<?(?:mailto:)?[\w.%+-]+@|[$%#]?\{|[$:!@][A-Za-z_]|%(?:\w+%|[sc@])|__")
 
 
-def writes(text: str) -> bool:
+def can_write(text: str) -> bool:
     """What a vocabulary writes that has all letters, and no signs."""
     return all(c.isascii() or (category(c)[0] != "S" and category(c) != "Me") for c in text)
 
 
-def protect(text: str, keep: Sequence[Span] = (), terms: Sequence[Kept] = ()) -> Protected:
+def protect(text: str, keep: Sequence[Span] = (), terms: Sequence[KeptSpan] = ()) -> Protected:
     """With words that the text does not have: names for what is in braces and the like, places for others."""
     names, places, numbers = (
         cycle([word for word in words if word not in text] or ["Xxx"]) for words in (NAMES, PLACES, NUMBERS)
     )
-    found = kept_spans(text, keep, writes=writes, terms=terms)
+    found = kept_spans(text, keep, can_write=can_write, terms=terms)
 
     def stand_in(number: int, is_number: bool) -> str:
         is_name = _NAMED.match(found[number].span.of(text))

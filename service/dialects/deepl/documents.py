@@ -13,8 +13,8 @@ from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, native_languages
 from service.http.bodies import form_or_json
 from service.http.dialect import Backend
-from service.http.files import FILE_ANSWER, as_file, name_of
-from service.http.json_route import validated
+from service.http.files import FILE_ANSWER, file_response, name_of
+from service.http.json_route import validate
 from service.jobs.job import Job
 from service.models.directions import Directions
 from service.schemas.requests import TranslateRequest
@@ -96,14 +96,14 @@ def add_documents(router: APIRouter, uploads: APIRouter, backend: Backend) -> No
     @router.post("/v2/document/{document_id}/result", response_class=Response, responses=FILE_ANSWER)
     async def document_result(request: DeepLDocumentKey, _: Request, document_id: str) -> Response:
         """Return the translated file."""
-        return as_file(*await documents.result(document_id, request.document_key))
+        return file_response(*await documents.result(document_id, request.document_key))
 
 
 def to_native(form: DeepLDocument, directions: Directions) -> TranslateRequest:
     """Return the options of the translation as a native request, whose text stands for those of the document."""
     source, target = native_languages(form, directions)
     options = {"text": "-", "source": source, "target": target, "glossary_id": glossary_id_of(form)}
-    return validated(TranslateRequest, options)
+    return validate(TranslateRequest, options)
 
 
 def _refuse_other_format(form: DeepLDocument, name: str) -> None:

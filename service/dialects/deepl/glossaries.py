@@ -22,7 +22,7 @@ from service.dialects.deepl.glossary_bodies import (
     DeepLPairs,
 )
 from service.dialects.deepl.languages import code_of, served_source, served_target
-from service.glossaries.entries import as_tsv, of_csv, of_tsv
+from service.glossaries.entries import format_tsv, parse_csv, parse_tsv
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.glossaries import by_pair
 from service.models.directions import Directions
@@ -40,7 +40,7 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
 
     async def entries_of(glossary_id: str, source: str, target: str) -> str:
         pair = _pair_of(await _in_thread(glossaries.get, glossary_id), source, target)
-        return as_tsv(await _in_thread(glossaries.entries, glossary_id, *pair))
+        return format_tsv(await _in_thread(glossaries.entries, glossary_id, *pair))
 
     @router.get("/v2/glossary-language-pairs")
     async def list_pairs(_: Request) -> DeepLPairs:
@@ -141,7 +141,7 @@ def _to_native(dictionaries: Sequence[DeepLDictionary], directions: Directions) 
     return by_pair(
         (
             (served_source(one.source_lang, directions), served_target(one.target_lang, directions)),
-            (of_csv if one.entries_format == "csv" else of_tsv)(one.entries),
+            (parse_csv if one.entries_format == "csv" else parse_tsv)(one.entries),
         )
         for one in dictionaries
     )

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from service.base.errors import InvalidFields, UnprocessableRequest
 from service.models.directions import Directions, some
-from service.text.languages import MANY, Wanted, canonical, english_name
+from service.text.languages import MANY, WantedLanguage, canonical, english_name
 
 BRITISH, AMERICAN = ("EN-GB", "English (British)"), ("EN-US", "English (American)")
 EUROPEAN, BRAZILIAN = ("PT-PT", "Portuguese (European)"), ("PT-BR", "Portuguese (Brazilian)")
@@ -67,7 +67,7 @@ def served_target(code: str, directions: Directions) -> str:
 
 
 def _named_by(code: str, names: Collection[str]) -> str | None:
-    return next((one.form for one in Wanted.closest_first(code) if one.form in names), None)
+    return next((one.form for one in WantedLanguage.closest_first(code) if one.form in names), None)
 
 
 def _variety(code: str, names: Iterable[str]) -> str | None:

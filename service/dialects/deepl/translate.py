@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from service.base.errors import UnprocessableRequest
 from service.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.dialects.deepl.languages import code_of, served_source, served_target
-from service.http.json_route import validated
+from service.http.json_route import validate
 from service.markup.xml import is_well_formed
 from service.models.directions import AUTO, Directions
 from service.models.models import Models
@@ -82,7 +82,7 @@ def to_native(request: DeepLTexts, source: str, target: str) -> TranslateRequest
             "inline": request.non_splitting_tags,
             "detect": request.outline_detection is not False,
         }
-    return validated(TranslateRequest, options)
+    return validate(TranslateRequest, options)
 
 
 def from_native(request: DeepLTexts, translations: Iterable[Translation], target: str) -> DeepLTranslations:

@@ -11,7 +11,7 @@ from service.dialects.libretranslate.translate import add_translate
 from service.http.access import Credentials
 from service.http.bodies import fields_of
 from service.http.dialect import Backend, Dialect, ErrorBody
-from service.http.json_route import Body, validated
+from service.http.json_route import Body, validate
 from service.models.directions import AUTO
 from service.text.languages import english_name
 
@@ -103,7 +103,7 @@ def routers(backend: Backend) -> list[APIRouter]:
         models.refuse_unready()
         return Health()
 
-    @free.post("/libretranslate/suggest", responses=LIBRETRANSLATE.documented(403))
+    @free.post("/libretranslate/suggest", responses=LIBRETRANSLATE.document_errors(403))
     async def suggest(_: Request) -> Health:
         """Refuse suggestions, as LibreTranslate does where they are disabled."""
         raise Disabled("Suggestions are disabled on this server.")
@@ -118,7 +118,7 @@ async def _key(request: Request) -> bytes | None:
 
 
 async def _read_body(model: type[Body], request: Request) -> Body:
-    return validated(model, await _fields_of(request))
+    return validate(model, await _fields_of(request))
 
 
 async def _fields_of(request: Request) -> dict[str, Any]:

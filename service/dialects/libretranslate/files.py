@@ -12,8 +12,8 @@ from service.dialects.libretranslate.translate import native_source, refuse_lang
 from service.documents.kinds import KINDS
 from service.http.bodies import fields_of
 from service.http.dialect import Backend
-from service.http.files import FILE_ANSWER, as_file, name_of, translated_name
-from service.http.json_route import validated
+from service.http.files import FILE_ANSWER, file_response, name_of, translated_name
+from service.http.json_route import validate
 from service.schemas.requests import TranslateRequest
 
 ENDINGS = [ending for kind in KINDS for ending in kind.endings]
@@ -36,7 +36,7 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
             data = await file.read()
         finally:
             await http.close()
-        native = validated(TranslateRequest, {"text": "-", "source": source, "target": target})
+        native = validate(TranslateRequest, {"text": "-", "source": source, "target": target})
         try:
             job, key = await documents.submit(name_of(file.filename), data, native, settings.document_timeout_s)
         except UnsupportedFileType:
@@ -45,7 +45,7 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
             refuse_languages(source, target, backend.models)
             raise
         try:
-            await documents.finished(job, key)
+            await documents.wait_until_finished(job, key)
             job, _ = await documents.result(job.id, key)
         except BaseException:
             with suppress(UnknownDocument):
@@ -61,7 +61,7 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
     )
     async def download_file(_: Request, document_id: str, key: str, file_name: str) -> Response:  # noqa: ARG001
         """Return a translated file."""
-        return as_file(*await documents.result(document_id, key))
+        return file_response(*await documents.result(document_id, key))
 
 
 def _wanted(fields: dict[str, object]) -> tuple[UploadFile, str, str]:

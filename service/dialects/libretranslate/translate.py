@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from service.base.errors import BadRequest, UnprocessableRequest
 from service.base.settings import Settings
-from service.http.json_route import validated
+from service.http.json_route import validate
 from service.models.directions import AUTO
 from service.models.models import Models
 from service.schemas.answers import DetectedLanguage, TranslateResponse
@@ -62,7 +62,7 @@ def add_translate(router: APIRouter, models: Models, settings: Settings) -> None
         """Detect the language of a text."""
         if not request.q:
             raise BadRequest("Invalid request: missing q parameter")
-        answer = await models.detect(validated(DetectRequest, {"text": request.q}), http.state.context)
+        answer = await models.detect(validate(DetectRequest, {"text": request.q}), http.state.context)
         return [_detected(one) for one in answer.detections[0].languages] or [_detected(None)]
 
 
@@ -89,7 +89,7 @@ def to_native(request: LibreTranslateRequest, models: Models, settings: Settings
         options = {"alternatives": n_alternatives, "beam_size": max(n_alternatives + 1, *beam_sizes)}
     languages = {"source": native_source(str(request.source)), "target": request.target}
     given = [text or EMPTY for text in texts]
-    return validated(TranslateRequest, {"text": given, "format": text_format} | languages | options)
+    return validate(TranslateRequest, {"text": given, "format": text_format} | languages | options)
 
 
 def from_native(request: LibreTranslateRequest, answer: TranslateResponse) -> LibreTranslation:

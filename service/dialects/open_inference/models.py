@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from service.base.errors import UnprocessableRequest
 from service.dialects.open_inference.tensors import TEXT
-from service.http.json_route import validated
+from service.http.json_route import validate
 from service.models.catalog import Model
 from service.models.models import Models
 from service.schemas.answers import ClassifyResponse, EmbedResponse, TranslateResponse
@@ -97,7 +97,7 @@ def to_native(kind: type[Native], model: Model, texts: list[str], parameters: Ma
         if type(timeout) is not int or not 0 <= timeout < 2**63:
             raise UnprocessableRequest(f"`parameters.timeout` must be a number of microseconds, not {timeout!r}")
         options["timeout_s"] = timeout / 1e6
-    return validated(kind, {**options, "text": texts, "model": name})
+    return validate(kind, {**options, "text": texts, "model": name})
 
 
 def from_native(answer: TranslateResponse | ClassifyResponse | EmbedResponse, model: Model) -> dict[str, Values]:

@@ -28,4 +28,4 @@ def test_a_file_is_written_as_it_was_read(text: str, mark: bytes) -> None:
 )
 def test_what_is_no_text_is_refused_with_the_place(data: bytes, part: str) -> None:
     with pytest.raises(InvalidDocument, match=part):
-        plain.read(data)
+        plain.read_file(data)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from service.documents.wrapping import balanced, visible, wrapped
+from service.documents.wrapping import balance_tags, visible_text, wrap
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from service.documents.wrapping import balanced, visible, wrapped
     ],
 )
 def test_lines_are_cut_in_proportion(html: str, lengths: list[int], lines: list[str]) -> None:
-    assert wrapped(html, lengths) == lines
+    assert wrap(html, lengths) == lines
 
 
 @given(
@@ -30,7 +30,7 @@ def test_lines_are_cut_in_proportion(html: str, lengths: list[int], lines: list[
     st.lists(st.integers(1, 9), min_size=1, max_size=5),
 )
 def test_no_word_and_no_tag_is_lost(html: str, lengths: list[int]) -> None:
-    lines = wrapped(html, lengths)
+    lines = wrap(html, lengths)
     assert len(lines) == len(lengths)
     assert "".join(lines).replace(" ", "") == html.replace(" ", "")
 
@@ -47,21 +47,21 @@ ELEMENTS = st.recursive(
 
 @given(ELEMENTS, st.lists(st.integers(1, 9), min_size=1, max_size=4))
 def test_each_piece_of_what_is_well_formed_is_well_formed(html: str, lengths: list[int]) -> None:
-    lines = wrapped(html, lengths)
-    pieces = balanced(lines)
-    assert [*map(visible, pieces)] == [*map(visible, lines)]
+    lines = wrap(html, lengths)
+    pieces = balance_tags(lines)
+    assert [*map(visible_text, pieces)] == [*map(visible_text, lines)]
     for piece in pieces:
         etree.fromstring(f"<p>{piece}</p>")
 
 
 def test_an_element_goes_on_in_the_next_piece() -> None:
-    assert balanced(["a <i>b", "c</i> d", "e"]) == ["a <i>b</i>", "<i>c</i> d", "e"]
-    assert balanced(["<i>a</i> <i>", "b</i>"]) == ["<i>a</i> ", "<i>b</i>"]
-    assert balanced(["<b>a <i>b", "c</b> d", "e</i>"]) == ["<b>a <i>b</i></b>", "<b><i>c</b> d</i>", "<i>e</i>"]
-    assert balanced(["<b>a <i>", "<u></u></i></b>c"]) == ["<b>a </b>", "c"]
+    assert balance_tags(["a <i>b", "c</i> d", "e"]) == ["a <i>b</i>", "<i>c</i> d", "e"]
+    assert balance_tags(["<i>a</i> <i>", "b</i>"]) == ["<i>a</i> ", "<i>b</i>"]
+    assert balance_tags(["<b>a <i>b", "c</b> d", "e</i>"]) == ["<b>a <i>b</i></b>", "<b><i>c</b> d</i>", "<i>e</i>"]
+    assert balance_tags(["<b>a <i>", "<u></u></i></b>c"]) == ["<b>a </b>", "c"]
 
 
 def test_tags_in_tags_take_no_longer_than_others() -> None:
     n = 50_000
-    assert balanced(["<i>" * n + "<b>" * n, "</i>" * n + "x" + "</b>" * n])[0] == ""
-    assert balanced(["<i>" * n + "</b>" * n + "</i>" * n]) == ["<i>" * n + "</b>" * n + "</i>" * n]
+    assert balance_tags(["<i>" * n + "<b>" * n, "</i>" * n + "x" + "</b>" * n])[0] == ""
+    assert balance_tags(["<i>" * n + "</b>" * n + "</i>" * n]) == ["<i>" * n + "</b>" * n + "</i>" * n]

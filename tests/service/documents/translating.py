@@ -13,7 +13,7 @@ from tests.service.stand_ins import protect, restore
 
 def translated(contents: Contents, backwards: bool = False) -> bytes:
     """The document in that language."""
-    return contents.written([in_capitals(text, contents.format, backwards) for text in contents.texts])
+    return contents.write([in_capitals(text, contents.format, backwards) for text in contents.texts])
 
 
 def in_capitals(text: str, kind: str, backwards: bool = False) -> str:

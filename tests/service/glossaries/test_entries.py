@@ -4,15 +4,15 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidGlossary
 from service.glossaries import entries
-from service.glossaries.entries import MAX_ENTRIES, MAX_TERM_CHARACTERS, as_tsv, checked, of_csv, of_tsv
+from service.glossaries.entries import MAX_ENTRIES, MAX_TERM_CHARACTERS, check_entries, format_tsv, parse_csv, parse_tsv
 
 TERMS = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5)
 
 
 @given(st.dictionaries(TERMS, TERMS, min_size=1))
 def test_what_is_written_as_tsv_is_read_again(given: dict[str, str]) -> None:
-    assert of_tsv(as_tsv(given)) == given
-    assert checked(given.items()) == given
+    assert parse_tsv(format_tsv(given)) == given
+    assert check_entries(given.items()) == given
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_what_is_written_as_tsv_is_read_again(given: dict[str, str]) -> None:
     ],
 )
 def test_tsv(text: str, expected: dict[str, str]) -> None:
-    assert of_tsv(text) == expected
+    assert parse_tsv(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -35,24 +35,24 @@ def test_tsv(text: str, expected: dict[str, str]) -> None:
     ],
 )
 def test_csv(text: str, expected: dict[str, str]) -> None:
-    assert of_csv(text) == expected
+    assert parse_csv(text) == expected
 
 
 @pytest.mark.parametrize(
     ("read", "text", "part"),
     [
-        (of_tsv, "", "empty"),
-        (of_tsv, " \n", "empty"),
-        (of_tsv, "a\tb\nc", "line 2 .* 2 columns .* 1$"),
-        (of_tsv, "a\tb\tc", "line 1 .* 2 columns .* 3$"),
-        (of_tsv, "a\tb\n\n \tc", "line 3: the term .*empty"),
-        (of_tsv, "a\t ", "line 1: the translation .*empty"),
-        (of_tsv, "a\tb\na\tc", "line 2 .* 'a'$"),
-        (of_tsv, "a\0\tb", "line 1: the term .*character"),
-        (of_tsv, f"a\t{'b' * (MAX_TERM_CHARACTERS + 1)}", "line 1: the translation .* 201 .* 200$"),
-        (of_csv, "a,b,c", "line 1 .* 2 columns .* 3$"),
-        (of_csv, 'a,b\n"c,d', "line 2 .* CSV: unexpected end of data"),
-        (of_csv, '"a\nb",c', "line 2: the term .*line end"),
+        (parse_tsv, "", "empty"),
+        (parse_tsv, " \n", "empty"),
+        (parse_tsv, "a\tb\nc", "line 2 .* 2 columns .* 1$"),
+        (parse_tsv, "a\tb\tc", "line 1 .* 2 columns .* 3$"),
+        (parse_tsv, "a\tb\n\n \tc", "line 3: the term .*empty"),
+        (parse_tsv, "a\t ", "line 1: the translation .*empty"),
+        (parse_tsv, "a\tb\na\tc", "line 2 .* 'a'$"),
+        (parse_tsv, "a\0\tb", "line 1: the term .*character"),
+        (parse_tsv, f"a\t{'b' * (MAX_TERM_CHARACTERS + 1)}", "line 1: the translation .* 201 .* 200$"),
+        (parse_csv, "a,b,c", "line 1 .* 2 columns .* 3$"),
+        (parse_csv, 'a,b\n"c,d', "line 2 .* CSV: unexpected end of data"),
+        (parse_csv, '"a\nb",c', "line 2: the term .*line end"),
     ],
 )
 def test_what_is_no_entry_is_refused_with_its_line(read: object, text: str, part: str) -> None:
@@ -63,6 +63,6 @@ def test_what_is_no_entry_is_refused_with_its_line(read: object, text: str, part
 def test_a_dictionary_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_ENTRIES == 10_000
     monkeypatch.setattr(entries, "MAX_ENTRIES", 2)
-    assert len(of_tsv("a\tb\nc\td")) == 2
+    assert len(parse_tsv("a\tb\nc\td")) == 2
     with pytest.raises(InvalidGlossary, match="at most 2 "):
-        of_tsv("a\tb\nc\td\ne\tf")
+        parse_tsv("a\tb\nc\td\ne\tf")

@@ -106,7 +106,7 @@ async def test_terms_are_those_of_the_languages_and_always_the_newest(glossaries
     )
 
     async def written(source: str, target: str) -> list[str | None]:
-        return [kept.written for kept in (await glossaries.table(made.id, source, target)).found("dog")]
+        return [kept.written for kept in (await glossaries.table(made.id, source, target)).find("dog")]
 
     assert await written("en-GB", "fr") == ["clebs"]
     assert await written("en", "pt-BR") == ["x"]

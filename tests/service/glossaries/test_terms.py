@@ -10,13 +10,13 @@ from service.base.errors import LimitExceeded
 from service.glossaries.terms import MAX_PATTERN_MATCHES, Terms, TermTable
 from service.segments.kept_spans import kept_spans
 from service.segments.placeholders import Protected
-from service.segments.restoration import untranslated
+from service.segments.restoration import keep_original
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
 
 
 def protected(text: str, terms: Terms) -> Protected:
-    return protect(text, terms=terms.found(text))
+    return protect(text, terms=terms.find(text))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def protected(text: str, terms: Terms) -> Protected:
 )
 def test_terms_are_found_as_whole_words(text: str, expected: list[str]) -> None:
     terms = Terms(["Go", "New York", "New York City", "C++", "犬"], ["[A-Z]{3}-[0-9]+"], {})
-    assert [kept.span.of(text) for kept in terms.found(text)] == expected
+    assert [kept.span.of(text) for kept in terms.find(text)] == expected
 
 
 def test_a_glossarys_term_comes_out_for_that_of_the_source() -> None:
@@ -50,7 +50,7 @@ def test_a_line_of_terms_alone_needs_no_model() -> None:
     text = "dog, Kevin!\n{name} dog"
     shown = protected(text, Terms(["Kevin"], [], {"dog": "clebs"}))
     assert not shown.has_words(Span(0, len(shown.text)))
-    restored = untranslated(shown)
+    restored = keep_original(shown)
     assert restored.text == "clebs, Kevin!\n{name} clebs"
     assert [(old.of(text), new.of(restored.text)) for old, new in restored.copies] == [
         ("dog", "clebs"),
@@ -72,13 +72,13 @@ def test_a_line_of_terms_alone_needs_no_model() -> None:
 )
 def test_a_term_that_is_a_part_of_a_longer_span_yields_to_it(text: str, expected: list[str]) -> None:
     terms = Terms(["name", "plural", "a {big} dog", "`c`"], [], {"x.org": "y", "b.txt c": "d"})
-    assert [kept.span.of(text) for kept in kept_spans(text, terms=terms.found(text))] == expected
+    assert [kept.span.of(text) for kept in kept_spans(text, terms=terms.find(text))] == expected
 
 
 def test_a_term_comes_before_all_other_kinds() -> None:
     terms = Terms([], [], {"{name}": "Nom", "Łódź": "Lodz", "x.org": "y"})
     text = "{name} of Łódź at https://x.org/{name}"
-    kept = kept_spans(text, writes=str.isascii, terms=terms.found(text))
+    kept = kept_spans(text, can_write=str.isascii, terms=terms.find(text))
     assert [(one.span.of(text), one.written) for one in kept] == [
         ("{name}", "Nom"),
         ("Łódź", "Lodz"),
@@ -92,7 +92,7 @@ def test_a_term_comes_before_all_other_kinds() -> None:
 )
 def test_each_term_is_found_wherever_it_stands(words: list[str], between: str) -> None:
     terms = Terms(["Kevin", "犬"], ["É.É"], {"dog": "clebs"})
-    found = [kept.span.of(between.join(words)) for kept in terms.found(between.join(words))]
+    found = [kept.span.of(between.join(words)) for kept in terms.find(between.join(words))]
     assert found == [word for word in words if word not in ("a", "houses")]
 
 
@@ -107,15 +107,15 @@ def test_terms_are_found_as_if_each_were_looked_for_everywhere(terms: set[str], 
     whole = [span for span in spans if not re.search("[a-zA-Zé]{2}", text[max(0, span.start - 1) : span.start + 1])
              and not re.search("[a-zA-Zé]{2}", text[span.end - 1 : span.end + 1])]  # fmt: skip
     first = {span.start: span for span in reversed(whole)}
-    assert [kept.span for kept in TermTable(dict.fromkeys(terms)).found(text)] == [first[at] for at in sorted(first)]
+    assert [kept.span for kept in TermTable(dict.fromkeys(terms)).find(text)] == [first[at] for at in sorted(first)]
 
 
 def test_terms_of_a_request_come_before_stored_ones() -> None:
     terms = Terms(["Kevin"], [], {"dog": "clebs"}, TermTable({"dog": "chien", "Kevin": "Kévin", "dog house": "niche"}))
-    found = [(one.span.pair, one.written) for one in terms.found("dog Kevin dog house")]
+    found = [(one.span.pair, one.written) for one in terms.find("dog Kevin dog house")]
     assert found == [((0, 3), "clebs"), ((0, 3), "chien"), ((4, 9), None), ((4, 9), "Kévin"), ((10, 19), "niche"),
                      ((10, 13), "clebs")]  # fmt: skip
-    assert [one.written for one in kept_spans("dog Kevin dog house", terms=terms.found("dog Kevin dog house"))] == [
+    assert [one.written for one in kept_spans("dog Kevin dog house", terms=terms.find("dog Kevin dog house"))] == [
         "clebs",
         None,
         "niche",
@@ -124,10 +124,10 @@ def test_terms_of_a_request_come_before_stored_ones() -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|aa)+$", "a*a*a*a*a*a*b", "(.*)*x"])
 def test_no_pattern_takes_long(pattern: str) -> None:
-    assert len(Terms([], [pattern], {}).found("a" * 20_000)) <= 1
+    assert len(Terms([], [pattern], {}).find("a" * 20_000)) <= 1
 
 
 @pytest.mark.parametrize("pattern", ["", "x*", "a"])
 def test_a_pattern_that_matches_everywhere_is_refused(pattern: str) -> None:
     with pytest.raises(LimitExceeded, match="10,000"):
-        Terms([], [pattern], {}).found("a" * (MAX_PATTERN_MATCHES + 1))
+        Terms([], [pattern], {}).find("a" * (MAX_PATTERN_MATCHES + 1))

@@ -277,7 +277,7 @@ async def test_a_document_on_its_way_is_told_and_not_given_out(serve: Serve, mon
 async def test_a_document_that_is_deleted_is_given_up_and_forgotten(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(worker, "TELL_S", 0.01)
+    monkeypatch.setattr(worker, "REPORT_S", 0.01)
     gate = Gate(monkeypatch)
     async with serve() as client:
         card = await sent(client, "a.txt", TEXT)
@@ -328,7 +328,7 @@ async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monk
 async def test_a_client_that_waits_and_leaves_leaves_nothing(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(worker, "TELL_S", 0.01)
+    monkeypatch.setattr(worker, "REPORT_S", 0.01)
     gate = Gate(monkeypatch)
     async with serve() as client:
         fields = FRENCH | {"wait": "true"}
@@ -397,8 +397,8 @@ async def test_a_full_shelf_makes_room_by_what_was_fetched(serve: Serve) -> None
 async def test_a_disk_that_is_full_for_a_while_ends_no_document(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, disk: Disk
 ) -> None:
-    monkeypatch.setattr(worker, "TELL_S", 0.01)
-    monkeypatch.setattr(worker, "LOOK_S", 0.05)
+    monkeypatch.setattr(worker, "REPORT_S", 0.01)
+    monkeypatch.setattr(worker, "CHECK_S", 0.05)
     gate = Gate(monkeypatch)
     sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
     async with serve() as client:
@@ -423,7 +423,7 @@ async def test_a_disk_that_is_full_for_a_while_ends_no_document(
 async def test_a_document_that_a_server_could_not_tell_the_end_of_is_translated_again(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "LOOK_S", 0.05)
+    monkeypatch.setattr(worker, "CHECK_S", 0.05)
     fail, failures = JobStore.fail, [NotStored("this cannot be stored now")]
 
     def failing(*arguments: Any) -> None:

@@ -17,7 +17,7 @@ from service.base.errors import (
 )
 from service.markup.passages import Document
 from service.schemas.answers import Alignment, Links, Segment, ShownToken
-from service.tasks.alignment import composed
+from service.tasks.alignment import compose
 from service.tasks.leg import Leg
 from service.tasks.pivot import _segments
 from tests.service.conftest import Client, Serve, post, problem
@@ -157,13 +157,13 @@ async def test_a_service_that_drains_between_the_legs_goes_on_with_the_second(
     serve: Serve, through_english: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serve(artifacts=through_english) as client:
-        drain, translated = client._transport.app.state.serving.drain, Leg.translated  # type: ignore[attr-defined]
+        drain, translated = client._transport.app.state.serving.drain, Leg.translated_documents  # type: ignore[attr-defined]
 
         async def after_a_drain(self: Leg) -> list[Document]:
             drain()
             return await translated(self)
 
-        monkeypatch.setattr(Leg, "translated", after_a_drain)
+        monkeypatch.setattr(Leg, "translated_documents", after_a_drain)
         assert await asked(client, text=SENTENCES[0], source="fr", target="de")
         problem(await client.post("/translate", json={"text": "a", "source": "fr", "target": "de"}), Draining)
 
@@ -195,7 +195,7 @@ def test_an_alignment_is_that_of_both() -> None:
     first = links("le chien", "the do g", "0-0 1-1 1-2")
     first.target[1].span, first.target[2].span = (4, 6), (6, 7)
     second = links("the dog", "der Hund", "0-0 1-1")
-    both = composed(*(Alignment(**dict(one), words=one) for one in (first, second)))
+    both = compose(*(Alignment(**dict(one), words=one) for one in (first, second)))
     assert both.pairs == "0-0 1-1"
     assert both.spans == [((0, 2), (0, 3)), ((3, 8), (4, 8))]
 

@@ -207,7 +207,7 @@ async def test_an_error_that_nobody_expected_is_the_last_event_too(
     def fails(*_: Any) -> str:
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr(leg, "composed", fails)
+    monkeypatch.setattr(leg, "compose_answer", fails)
     async with serve() as client:
         response = await client.post("/translate", json={"text": "the dog"}, headers={"Accept": "application/x-ndjson"})
     *pieces, last = events(response.text, "application/x-ndjson")

@@ -14,7 +14,7 @@ from service.documents import __main__ as reader
 from service.documents import word
 from service.documents.messages import LENGTHS
 from service.jobs import reading
-from service.jobs.reading import MAX_SMALL_BYTES, DocumentReader, Texts
+from service.jobs.reading import MAX_SMALL_BYTES, DocumentReader, DocumentTexts
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S
 from tests.waiting import until
@@ -35,16 +35,16 @@ async def documents() -> AsyncIterator[DocumentReader]:
 
 async def test_a_document_is_the_same_wherever_it_is_read(documents: DocumentReader) -> None:
     small = await documents.read("a.txt", b"a word")
-    assert small == Texts("txt", "text", ["a word"])
+    assert small == DocumentTexts("txt", "text", ["a word"])
     assert await documents.write("txt", b"a word", ["ein Wort"]) == b"ein Wort"
     assert documents._process is None, "a small text needs none"
     large = await documents.read("a.TXT", LARGE)
     assert "".join(large.texts).encode() == LARGE
     assert await documents.write("txt", LARGE, large.texts) == LARGE
-    contents = word.read(WORD, MOST_BYTES)
-    assert await documents.read("a.docx", WORD) == Texts("docx", "html", contents.texts)
-    assert await documents.read("", WORD, "docx") == Texts("docx", "html", contents.texts)
-    assert await documents.write("docx", WORD, ["ein <b>"]) == contents.written(["ein <b>"])
+    contents = word.read_file(WORD, MOST_BYTES)
+    assert await documents.read("a.docx", WORD) == DocumentTexts("docx", "html", contents.texts)
+    assert await documents.read("", WORD, "docx") == DocumentTexts("docx", "html", contents.texts)
+    assert await documents.write("docx", WORD, ["ein <b>"]) == contents.write(["ein <b>"])
 
 
 @pytest.mark.parametrize("padding", [b"", b" " * MAX_SMALL_BYTES])

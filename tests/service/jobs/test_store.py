@@ -9,7 +9,7 @@ import pytest
 
 from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
 from service.jobs.job import Job
-from service.jobs.store import MAX_CLAIMS, SILENT_LOOKS, JobStore
+from service.jobs.store import MAX_CLAIMS, MAX_SILENT_CHECKS, JobStore
 from tests.service.fakes import Disk, FakeClock
 
 KEPT_S = 100.0
@@ -33,7 +33,7 @@ def add(store: JobStore, name: str = "a.txt", timeout_s: float = 1000) -> tuple[
     return store.add(name.encode(), name, "txt", ("en", "fr"), "{}", 10, timeout_s)
 
 
-def look(store: JobStore, owner: str, n: int = SILENT_LOOKS + 1, running: Collection[str] = ()) -> None:
+def look(store: JobStore, owner: str, n: int = MAX_SILENT_CHECKS + 1, running: Collection[str] = ()) -> None:
     for _ in range(n):
         store.queue_again(owner, running)
 
@@ -61,11 +61,11 @@ def test_no_server_counts_as_dead_because_all_were_paused(stores: tuple[JobStore
     one, other = stores
     job, key = add(one, timeout_s=10_000)
     one.claim("a")
-    for _ in range(3 * SILENT_LOOKS):
+    for _ in range(3 * MAX_SILENT_CHECKS):
         clock.now += 100
         look(other, "b", 2)
-        assert one.tell(job.id, "a", 1)
-    look(other, "b", SILENT_LOOKS)
+        assert one.report_progress(job.id, "a", 1)
+    look(other, "b", MAX_SILENT_CHECKS)
     assert one.get(job.id, key).status == "translating"
     look(other, "b", 1)
     assert one.get(job.id, key).status == "queued"
@@ -90,8 +90,8 @@ def test_a_job_goes_its_way_and_every_server_knows(stores: tuple[JobStore, JobSt
     assert claimed is not None
     assert other.claim("b") is None
     assert one.source(claimed.id) == b"a.txt"
-    assert one.tell(job.id, "a", 4)
-    assert not other.tell(job.id, "b", 5)
+    assert one.report_progress(job.id, "a", 4)
+    assert not other.report_progress(job.id, "b", 5)
     now = other.get(job.id, key)
     assert (now.status, now.progress) == ("translating", 0.4)
     one.finish(job.id, "a", b"result")
@@ -136,13 +136,13 @@ def test_the_job_of_a_server_that_died_is_taken_up_and_no_longer_its_own(
     one, other = stores
     job, key = add(one)
     one.claim("a")
-    look(other, "b", SILENT_LOOKS)
+    look(other, "b", MAX_SILENT_CHECKS)
     assert other.claim("b") is None
     look(other, "b", 1)
     claimed = other.claim("b")
     assert claimed is not None
     assert claimed.id == job.id
-    assert not one.tell(job.id, "a", 9)
+    assert not one.report_progress(job.id, "a", 9)
     one.finish(job.id, "a", b"of the dead")
     one.fail(job.id, "a", "of the dead")
     one.release(job.id, "a")
@@ -168,7 +168,7 @@ def test_a_job_that_is_released_is_taken_up_as_often_as_needed(stores: tuple[Job
     job, key = add(one)
     for _ in range(MAX_CLAIMS + 2):
         assert one.claim("a") is not None
-        one.tell(job.id, "a", 5)
+        one.report_progress(job.id, "a", 5)
         one.release(job.id, "a")
         assert other.get(job.id, key).progress == 0
     assert other.claim("b") is not None

@@ -15,8 +15,8 @@ from service.base.errors import (
 )
 from service.base.settings import Settings
 from service.jobs.job import Job
-from service.jobs.reading import Texts
-from service.jobs.translation import MAX_RUNNING_PARTS, MAX_TRIES, Translating, refuse_long_texts
+from service.jobs.reading import DocumentTexts
+from service.jobs.translation import MAX_RUNNING_PARTS, MAX_TRIES, DocumentTranslator, refuse_long_texts
 from service.schemas.answers import TranslateResponse, Translation, TranslationUsage
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
@@ -55,8 +55,8 @@ class Models:
 async def translated(
     models: Models, texts: list[str], timeout_s: float = 60, told: list[int] | None = None
 ) -> list[str]:
-    contents = Texts("txt", "html", texts)
-    translating = Translating(models, Settings(max_texts=8))  # type: ignore[arg-type]
+    contents = DocumentTexts("txt", "html", texts)
+    translating = DocumentTranslator(models, Settings(max_texts=8))  # type: ignore[arg-type]
     ends_at = asyncio.get_running_loop().time() + timeout_s
     return await translating.texts(contents, JOB, ends_at, [].append if told is None else told.append)
 
@@ -107,10 +107,10 @@ async def test_what_passes_is_waited_for_and_other_failures_are_not() -> None:
 
 
 def test_a_paragraph_may_be_as_long_as_a_text() -> None:
-    refuse_long_texts(Texts("txt", "text", []), 3)
-    refuse_long_texts(Texts("txt", "text", ["abc", "d"]), 3)
+    refuse_long_texts(DocumentTexts("txt", "text", []), 3)
+    refuse_long_texts(DocumentTexts("txt", "text", ["abc", "d"]), 3)
     with pytest.raises(TextTooLong, match=r"4 .* 3"):
-        refuse_long_texts(Texts("txt", "text", ["abc", "abcd"]), 3)
+        refuse_long_texts(DocumentTexts("txt", "text", ["abc", "abcd"]), 3)
 
 
 async def test_the_language_of_a_document_is_that_of_its_beginning() -> None:
@@ -121,10 +121,10 @@ async def test_the_language_of_a_document_is_that_of_its_beginning() -> None:
             asked.append(request)
             return "fr", "en"
 
-    translating = Translating(Detecting(), Settings())  # type: ignore[arg-type]
+    translating = DocumentTranslator(Detecting(), Settings())  # type: ignore[arg-type]
     request = TranslateRequest(text=["-"], source="auto", target="en")
     for texts, form in ((["le chien"] * 10_000, "html"), (["le chien"], "text"), ([], "text")):
-        contents = Texts("txt", form, texts)  # type: ignore[arg-type]
+        contents = DocumentTexts("txt", form, texts)  # type: ignore[arg-type]
         assert await translating.languages(contents, request, 60) == ("fr", "en")
     [of_html], [of_text], [of_none] = (one.text for one in asked)
     assert of_html.startswith("<p>le chien</p>\n\n<p>le chien</p>")

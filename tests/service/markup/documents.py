@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from service.markup.passages import Document
-from service.segments.restoration import untranslated
+from service.segments.restoration import keep_original
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
@@ -16,7 +16,7 @@ def words(text: str) -> list[Span]:
 
 
 def unchanged(document: Document) -> str:
-    return document.render(untranslated(protect(passage.text, passage.keep)) for passage in document.passages)
+    return document.render(keep_original(protect(passage.text, passage.keep)) for passage in document.passages)
 
 
 def aligned(source: str, target: str, links: str | None) -> AlignedWords:
@@ -42,6 +42,6 @@ def rendered(document: Document, *translations: tuple[str, str | None]) -> str:
             text, links = next(remaining)
             restored.append(restore(protected, text, [aligned(protected.text, text, links)]))
         else:
-            restored.append(untranslated(protected))
+            restored.append(keep_original(protected))
     assert next(remaining, None) is None
     return document.render(restored)

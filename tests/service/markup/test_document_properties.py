@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.markup.html import parse, read
+from service.markup.html import parse, read_pieces
 from service.markup.passages import Passage
 from service.markup.pieces import PieceKind
 from service.segments.restoration import Restored
@@ -82,12 +82,14 @@ def translations(draw: st.DrawFn, passage: Passage) -> Restored:
 
 def tags(html: str) -> Counter[str]:
     """All that is not text, but for end tags: those of inline elements may be put in or dropped."""
-    return Counter(piece.raw for piece in read(html) if piece.kind not in (PieceKind.TEXT, PieceKind.END) and piece.raw)
+    return Counter(
+        piece.raw for piece in read_pieces(html) if piece.kind not in (PieceKind.TEXT, PieceKind.END) and piece.raw
+    )
 
 
 def assert_balanced(html: str) -> None:
     opened = []
-    for piece in read(html):
+    for piece in read_pieces(html):
         if piece.kind is PieceKind.START:
             opened.append(piece.tag)
         elif piece.kind is PieceKind.END:
@@ -103,7 +105,7 @@ def test_well_formed_html_comes_out_byte_for_byte_without_a_translation(html: st
 
 
 def visible(html: str) -> str:
-    shown = (piece.text if piece.kind is PieceKind.TEXT else " " for piece in read(html))
+    shown = (piece.text if piece.kind is PieceKind.TEXT else " " for piece in read_pieces(html))
     return re.sub(r"\s+", "", "".join(shown))
 
 
@@ -136,7 +138,7 @@ INLINE = st.recursive(
 
 def shown(html: str) -> str:
     """A line of it as a browser shows it, with a sign for each image."""
-    pieces = read(html)
+    pieces = read_pieces(html)
     signs = {"img": "\ufffc", "input": "\ufffc"}
     line = "".join(piece.text if piece.kind is PieceKind.TEXT else signs.get(piece.tag, "") for piece in pieces)
     return re.sub(r"\s+", " ", line).strip()
@@ -161,7 +163,9 @@ def test_any_text_is_html(text: str) -> None:
 @example("<b><i translate=no>n</i><b></b><b a=1>;</b></b>")
 def test_blocks_and_well_formed_elements_keep_their_order(html: str) -> None:
     def order(text: str) -> list[str]:
-        kinds = [piece.raw for piece in read(text) if piece.kind in (PieceKind.BREAK, PieceKind.START) and piece.raw]
+        kinds = [
+            piece.raw for piece in read_pieces(text) if piece.kind in (PieceKind.BREAK, PieceKind.START) and piece.raw
+        ]
         return [raw for raw, _ in groupby(kinds)]
 
     assert order(unchanged(parse(html))) == order(html)

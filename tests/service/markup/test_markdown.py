@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.markup.flanking import flanking
+from service.markup.flanking import make_flanking
 from service.markup.markdown import parse
 from service.segments.projection import Part
 from service.segments.restoration import Restored
@@ -191,7 +191,7 @@ def test_an_address_that_comes_to_begin_a_line_stays_one() -> None:
 def test_a_line_that_is_no_list_is_none_through_a_third_language() -> None:
     first = translation("1986. A great year.", "1986. UN AN.")
     document = parse(r"1986\. A great year.")
-    document = document.translated([passage.translated(first, [], []) for passage in document.passages])
+    document = document.with_passages([passage.with_translation(first, [], []) for passage in document.passages])
     assert document.render([translation("1986. UN AN.", "1986. EIN JAHR.")]) == r"1986\. EIN JAHR."
 
 
@@ -221,7 +221,7 @@ def test_where_a_mark_would_be_none_it_moves_or_has_a_space(
 ) -> None:
     places = [Span(start, end) for start, end, _, _ in elements]
     parts = [Part(place, parent) for place, (_, _, parent, _) in zip(places, elements, strict=True)]
-    tags, places = flanking(text, parts, [tags for *_, tags in elements], places)
+    tags, places = make_flanking(text, parts, [tags for *_, tags in elements], places)
     ends = [(place.end, -i, tag) for i, (place, (_, tag)) in enumerate(zip(places, tags, strict=True))]
     starts = [(place.start, i + 1, tag) for i, (place, (tag, _)) in enumerate(zip(places, tags, strict=True))]
     rendered = text

@@ -111,7 +111,7 @@ def test_marks_of_emphasis_are_such_in_the_translation(
     mass = np.resize(np.array(attention, np.float32), (len(target), len(source)))
     mass /= np.maximum(1, mass.sum(axis=1, keepdims=True))
     restored = restore(protected, text, [AlignedWords(source, target, mass)])
-    assume(all(element.span.start < element.span.end for element in passage.placed(restored)))
+    assume(all(element.span.start < element.span.end for element in passage.place_elements(restored)))
     lineages: list[list[str]] = []
     for one in passage.elements:
         lineages.append([*([] if one.parent is None else lineages[one.parent]), one.start_tag])

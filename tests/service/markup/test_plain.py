@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from service.markup.passages import Passage
 from service.markup.plain import parse
-from service.segments.restoration import untranslated
+from service.segments.restoration import keep_original
 from service.text.spans import Span
 from tests.service.markup.documents import aligned, words
 from tests.service.stand_ins import protect, restore
@@ -75,7 +75,7 @@ def test_marks_go_where_the_aligned_words_went(text: str, translation: str, link
     found = passage_of(text)
     protected = protect(found.text)
     restored = restore(protected, translation, [aligned(protected.text, translation, links)])
-    shown, edits = found.shown(restored)
+    shown, edits = found.with_marks(restored)
     assert shown == expected
     for word in words(restored.text):
         assert edits.after(word).of(shown) == word.of(restored.text)
@@ -113,8 +113,8 @@ TEXTS = st.lists(
 @example("*a **b*** c\n- _d_\n")
 def test_a_text_comes_out_as_it_is_without_a_translation(text: str) -> None:
     found = passage_of(text)
-    assert found.shown()[0] == text
-    assert found.shown(untranslated(protect(found.text))) == found.shown()
+    assert found.with_marks()[0] == text
+    assert found.with_marks(keep_original(protect(found.text))) == found.with_marks()
 
 
 def test_terms_keep_their_marks() -> None:

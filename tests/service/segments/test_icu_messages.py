@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pyicumessageformat import Parser
 
 from service.segments.icu_messages import has_icu_messages, icu_messages
-from service.text.sentences import join, sentence_spans
+from service.text.sentences import join_sentences, sentence_spans
 from tests.service.stand_ins import protect, restore
 
 DOGS = "{n, plural, =0 {No dogs.} one {# dog, {name}!} other {# dogs}}"
@@ -39,7 +39,7 @@ def translated(text: str, words: str) -> str:
     protected = protect(text)
     spans = [span for span in sentence_spans(protected.text, "en") if protected.has_words(span)]
     stand_ins = " ".join(one.stand_in for one in protected.placeholders if one.stand_in)
-    joined, _ = join(protected.text, spans, [words + span.of(protected.text) for span in spans], "en", "fr")
+    joined, _ = join_sentences(protected.text, spans, [words + span.of(protected.text) for span in spans], "en", "fr")
     assert stand_ins.split() == [one.stand_in for one in protected.placeholders if one.stand_in]
     return restore(protected, joined).text
 

@@ -7,7 +7,7 @@ import pytest
 
 from service.tasks.alignment import split_words as split
 from service.text.aligned_words import AlignedWords
-from service.text.sentences import join, sentence_spans
+from service.text.sentences import join_sentences, sentence_spans
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
 
@@ -49,7 +49,7 @@ def test_japanese_has_no_spaces_around_what_is_put_back(
 def test_a_symbol_between_japanese_sentences_stays_between_them(text: str, spoken: str, expected: str) -> None:
     protected = protect(text)
     sources = sentence_spans(protected.text, "en")
-    whole, places = join(protected.text, sources, re.findall(r"今[。！？]?", spoken), "en", "ja")
+    whole, places = join_sentences(protected.text, sources, re.findall(r"今[。！？]?", spoken), "en", "ja")
     assert whole == spoken
     sentences = []
     for source, target in zip(sources, places, strict=True):

@@ -208,7 +208,7 @@ def test_any_span_between_words_is_found_once_as_it_is(
     ],
 )
 def test_a_span_that_touches_a_word_is_no_word(text: str, expected: list[str]) -> None:
-    assert [one.reads for one in kept_spans(text)] == expected
+    assert [one.role for one in kept_spans(text)] == expected
 
 
 def test_what_the_caller_names_is_kept_before_all_else() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from service.segments import placeholders
 from service.segments.kept_spans import apostrophes
-from service.segments.restoration import untranslated
+from service.segments.restoration import keep_original
 from service.text.sentences import ends_of, sentence_spans
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
@@ -24,7 +24,7 @@ from tests.service.stand_ins import protect, restore
 def test_what_is_no_word_is_not_shown(text: str, expected: str) -> None:
     protected = protect(text)
     assert protected.text == expected
-    assert untranslated(protected).text == text
+    assert keep_original(protected).text == text
 
 
 @pytest.mark.parametrize("text", ["[^1] [^2] A dog.", "</b> </i> a dog", "&nbsp; &nbsp;;"])
@@ -47,7 +47,7 @@ def test_an_apostrophe_of_program_text_is_read_as_one() -> None:
 def test_what_is_only_kept_spans_and_marks_has_no_words(text: str, expected: bool) -> None:
     protected = protect(text)
     assert protected.has_words(Span(0, len(protected.text))) == expected
-    assert untranslated(protected).text == text
+    assert keep_original(protected).text == text
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_sentence_ends_behind_what_is_kept_where_it_does_in_the_text(
 ) -> None:
     at = text.index(keep)
     protected = protect(text, [Span(at, at + len(keep))] if keep else [])
-    parted = protected.parted(sentence_spans(protected.text, language), ends_of(text, language))
+    parted = protected.cut_after_placeholders(sentence_spans(protected.text, language), ends_of(text, language))
     assert [span.of(protected.text).strip() for span in parted] == expected
 
 

@@ -10,9 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from service.segments.placeholders import Protected
-from service.segments.restoration import Restored, untranslated
+from service.segments.restoration import Restored, keep_original
 from service.text.aligned_words import AlignedWords
-from service.text.sentences import join, sentence_spans
+from service.text.sentences import join_sentences, sentence_spans
 from service.text.spans import Span
 from tests.service.stand_ins import NAMES, NUMBERS, PLACES, kept, protect, restore
 
@@ -149,7 +149,7 @@ def test_a_model_that_copies_everything_gives_the_text_back(text: str) -> None:
     assume(all(one.stand_in for one in protected.placeholders))  # a model cannot copy the symbols that it is not shown
     restored = restore(protected, protected.text)
     assert restored.text == text
-    assert restored.edits == untranslated(protected).edits
+    assert restored.edits == keep_original(protected).edits
     for word in words(text):
         there = protected.edits.after(word)
         back = protected.edits.before(there)
@@ -245,7 +245,7 @@ def test_a_symbol_is_not_shown_to_the_model_and_stands_behind_the_same_word(
     for target, source in enumerate(map(int, links.split())):
         mass[target, source] = 1
     found_words = [AlignedWords(words(shown), words(translated), mass)]
-    restored = restore(protected, translated, found_words) if shown else untranslated(protected)
+    restored = restore(protected, translated, found_words) if shown else keep_original(protected)
     assert restored.text == expected
 
 
@@ -303,7 +303,9 @@ def test_symbols_come_out_as_often_as_they_went_in(pieces: list[str], translated
 def test_a_symbol_outside_a_sentence_stays_where_it_is(text: str) -> None:
     protected = protect(text)
     sources = [span for span in sentence_spans(protected.text, "en") if any(map(str.isalpha, span.of(protected.text)))]
-    spoken, targets = join(protected.text, sources, [span.of(protected.text).upper() for span in sources], "en", "fr")
+    spoken, targets = join_sentences(
+        protected.text, sources, [span.of(protected.text).upper() for span in sources], "en", "fr"
+    )
     sentences = []
     for source, target in zip(sources, targets, strict=True):
         from_words, to_words = words(source.of(protected.text), source.start), words(target.of(spoken), target.start)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.segments.restoration import untranslated
+from service.segments.restoration import keep_original
 from service.segments.shortcuts import shortcuts
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Span
@@ -43,7 +43,7 @@ def test_a_label_is_read_without_its_mark_and_written_with_one(
             AlignedWords([source], words(translation, target), np.ones((len(words(translation, target)), 1)))
         )
     assert restore(protected, translation, sentences).text == expected
-    assert untranslated(protected).text == text
+    assert keep_original(protected).text == text
 
 
 def lines(text: str) -> list[Span]:

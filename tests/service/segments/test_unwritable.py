@@ -13,12 +13,12 @@ from service.text.tokenization import OPERATORS
 KNOWN = "éèàçùêîôûäöüßÄÖÜœ«»„“’–абвгдежзийклмнопрстуфхцчшщъыьэюяё"
 
 
-def writes(text: str) -> bool:
+def can_write(text: str) -> bool:
     return all(character.isascii() or character.lower() in KNOWN for character in normalize("NFC", text))
 
 
 def kept(text: str) -> list[str]:
-    return [one.span.of(text) for one in kept_spans(text, language="en", writes=writes)]
+    return [one.span.of(text) for one in kept_spans(text, language="en", can_write=can_write)]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_signs_words_and_emoji_that_cannot_be_written_are_kept(text: str, expect
     ],
 )  # fmt: skip
 def test_operators_that_cannot_be_written_are_kept(text: str, expected: list[str]) -> None:
-    spans = kept_spans(text, language="en", writes=lambda one: writes(one) and OPERATORS.isdisjoint(one))
+    spans = kept_spans(text, language="en", can_write=lambda one: can_write(one) and OPERATORS.isdisjoint(one))
     assert [one.span.of(text) for one in spans] == expected
 
 
@@ -69,7 +69,7 @@ def test_marks_of_lists_are_no_words_of_their_sentences() -> None:
 
 def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
     text = "約20µgと80×120と20€を"
-    spans = kept_spans(text, language="ja", writes=lambda one: all(c > "\u3040" or writes(c) for c in one))
+    spans = kept_spans(text, language="ja", can_write=lambda one: all(c > "\u3040" or can_write(c) for c in one))
     assert [one.span.of(text) for one in spans] == ["20µg", "80×120", "20€"]
 
 
@@ -87,18 +87,18 @@ def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
     ],
 )
 def test_what_can_be_written_is_left_to_the_model(text: str) -> None:
-    assert [*unwritable(text, writes)] == []
+    assert [*unwritable(text, can_write)] == []
 
 
 def test_a_wide_full_stop_ends_a_sentence() -> None:
     text = "My friend。I am「tired」。"
-    assert [reads for _, reads in sorted(unwritable(text, writes), key=lambda item: item[0].start)] == [
+    assert [role for _, role in sorted(unwritable(text, can_write), key=lambda item: item[0].start)] == [
         *["break", "mark", "mark", "break"]
     ]
 
 
 @given(st.text(st.sampled_from("a1 .,×°€µ²。「é™🎉—\u0337")))
 def test_whatever_cannot_be_written_is_in_a_span(text: str) -> None:
-    spans = [one.span for one in kept_spans(text, writes=writes)]
+    spans = [one.span for one in kept_spans(text, can_write=can_write)]
     left = "".join(c for i, c in enumerate(text) if not any(span.start <= i < span.end for span in spans))
-    assert all(writes(character) or character == "—" for character in left)
+    assert all(can_write(character) or character == "—" for character in left)

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from service.base.artifact import AlignmentChoice
 from service.tasks.alignment import (
     AlignedSentence,
-    View,
+    TextView,
     after_prefix,
-    aligned,
-    aligning,
+    align,
+    alignment_weights,
     split_words,
     word_weights,
     words_of,
@@ -27,8 +27,8 @@ def tokens(text: str, *pieces: str) -> list[Token]:
     return [*found, Token("</s>", len(text), len(text))]
 
 
-def view(text: str) -> View:
-    return View(text, text, lambda span: span)
+def view(text: str) -> TextView:
+    return TextView(text, text, lambda span: span)
 
 
 RED_CAR = AlignedSentence(
@@ -48,14 +48,14 @@ RED_CAR = AlignedSentence(
 
 
 def test_each_target_token_is_linked_to_the_source_token_it_attends_to_most() -> None:
-    found = aligned([RED_CAR], view("The red car"), view("La voiture rouge"))
+    found = align([RED_CAR], view("The red car"), view("La voiture rouge"))
     assert found.pairs == "0-0 2-1 1-2 1-3"
     assert found.spans[1] == ((8, 11), (3, 6))
     assert [token.token for token in found.target] == ["La", "voi", "ture", "rouge", "</s>"]
 
 
 def test_words_are_linked_by_all_their_tokens_together() -> None:
-    found = aligned([RED_CAR], view("The red car"), view("La voiture rouge")).words
+    found = align([RED_CAR], view("The red car"), view("La voiture rouge")).words
     assert found.pairs == "0-0 2-1 1-2"
     assert found.spans == [((0, 3), (0, 2)), ((8, 11), (3, 10)), ((4, 7), (11, 16))]
 
@@ -68,7 +68,7 @@ def test_nothing_is_linked_to_the_tokens_that_name_a_language() -> None:
     sentence = AlignedSentence(
         [english, *tokens("Yes sir", "Yes", "sir")], [french, Token("Oui", 0, 3), Token("!", 4, 5)], weights
     )
-    found = aligned([sentence], view("Yes sir"), view("Oui !"))
+    found = align([sentence], view("Yes sir"), view("Oui !"))
     assert (found.pairs, found.words.pairs) == ("1-1", "0-0")
     assert found.spans == [((0, 3), (0, 3))]
 
@@ -77,7 +77,7 @@ def test_a_target_that_attends_to_the_end_of_the_source_is_linked_to_nothing() -
     sentence = AlignedSentence(
         tokens("Yes", "Yes"), tokens("Oui !", "Oui", "!"), np.array([[0.9, 0.1], [0.2, 0.8], [0, 1]], np.float32)
     )
-    found = aligned([sentence], view("Yes"), view("Oui !"))
+    found = align([sentence], view("Yes"), view("Oui !"))
     assert found.pairs == found.words.pairs == "0-0"
 
 
@@ -86,7 +86,7 @@ def test_the_second_sentence_counts_on_from_the_first() -> None:
     second = AlignedSentence(
         [token.moved(12) for token in RED_CAR.source], [token.moved(17) for token in RED_CAR.target], RED_CAR.weights
     )
-    found = aligned([RED_CAR, second], view(text), view(target))
+    found = align([RED_CAR, second], view(text), view(target))
     assert found.pairs == "0-0 2-1 1-2 1-3 4-5 6-6 5-7 5-8"
     assert found.words.pairs == "0-0 2-1 1-2 3-3 5-4 4-5"
     assert [text[slice(*s)] for s, _ in found.words.spans] == ["The", "car", "red"] * 2
@@ -101,8 +101,8 @@ def test_word_weights_sum_to_what_is_not_on_the_end_of_the_source() -> None:
 
 def test_the_chosen_heads_are_averaged_in_the_row_where_a_token_is_read() -> None:
     cross = np.random.default_rng(0).random((2, 3, 4, 5)).astype(np.float32)
-    produced = aligning(cross, AlignmentChoice(layer=1, heads=(0, 2), next_row=False))
-    read = aligning(cross, AlignmentChoice(layer=1, heads=(0, 2), next_row=True))
+    produced = alignment_weights(cross, AlignmentChoice(layer=1, heads=(0, 2), next_row=False))
+    read = alignment_weights(cross, AlignmentChoice(layer=1, heads=(0, 2), next_row=True))
     np.testing.assert_allclose(produced, (cross[1, 0] + cross[1, 2]) / 2)
     np.testing.assert_array_equal(read[:3], produced[1:])
     np.testing.assert_array_equal(read[3], produced[3])  # nothing is read after the last token
@@ -151,7 +151,7 @@ def test_japanese_words_of_a_translation_are_aligned_one_by_one() -> None:
             np.float32,
         ),
     )
-    found = aligned([sentence], view("The dog runs."), view("犬が走る。")).words
+    found = align([sentence], view("The dog runs."), view("犬が走る。")).words
     assert [word.token for word in found.target] == ["犬", "が", "走る", "。"]
     assert found.spans == [((4, 7), (0, 1)), ((4, 7), (1, 2)), ((8, 12), (2, 4)), ((12, 13), (4, 5))]
 

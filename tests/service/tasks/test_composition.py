@@ -43,7 +43,7 @@ def composed(text: str, target: str, *translations: str) -> str:
     read = plain.parse(text)
     manuscript = Manuscript(read, [Paragraph(*read.passages, protected, sentences)])
     direction, tokenizer = Direction(source="en", target=target), Dictated([*translations], words)
-    return composition.composed(manuscript, tokenizer, direction, selection=None, alignment=False).text
+    return composition.compose_answer(manuscript, tokenizer, direction, selection=None, alignment=False).text
 
 
 @pytest.mark.parametrize(

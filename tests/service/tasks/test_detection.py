@@ -5,7 +5,7 @@ import pytest
 
 from service.schemas.requests import Format
 from service.tasks import detection
-from service.tasks.detection import MAX_READ_CHARACTERS, detected
+from service.tasks.detection import MAX_READ_CHARACTERS, detect_languages
 
 pytestmark = pytest.mark.anyio
 
@@ -13,7 +13,7 @@ FRENCH = "La vieille maison sur la colline est merveilleuse."
 
 
 async def language(text: str, form: Format = "text") -> str | None:
-    [found] = await detected([text], form, ("en", "fr", "de"), 60)
+    [found] = await detect_languages([text], form, ("en", "fr", "de"), 60)
     return found[0].language if found else None
 
 
@@ -49,7 +49,7 @@ async def test_of_a_long_text_its_beginning_is_looked_at(monkeypatch: pytest.Mon
         looked_at.append(text)
         return []
 
-    monkeypatch.setattr(detection, "identified", identified)
+    monkeypatch.setattr(detection, "identify", identified)
     await language(FRENCH * 1_000)
     assert [len(text) for text in looked_at] == [MAX_READ_CHARACTERS]
 
@@ -65,8 +65,8 @@ async def test_what_takes_long_does_not_hold_the_event_loop(
         threads.append(threading.current_thread())
         return []
 
-    monkeypatch.setattr(detection, "identified", identified)
+    monkeypatch.setattr(detection, "identify", identified)
     monkeypatch.setattr(detection, "is_loaded", lambda: is_loaded)
-    await detected(texts, "text", ("en",), 60)
+    await detect_languages(texts, "text", ("en",), 60)
     assert len(threads) == len(texts)
     assert threading.main_thread() not in threads

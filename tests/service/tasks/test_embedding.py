@@ -41,7 +41,7 @@ from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load_session
 from service.tasks.embedding import Embedder
-from service.tasks.token_pooling import Embedded, read_states
+from service.tasks.token_pooling import WindowEmbedding, read_states
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
 from tests.service.conftest import Serve, post, problem, until_warm
@@ -308,12 +308,14 @@ class Bench:
         self.encoder = GatedEncoder(EmbeddingRunner(artifact, session))
         self.metrics = Metrics()
         engine = ContinuousEngine(
-            OnePass(partial(read_states, self.encoder.embed, None), lambda: Sequence([UNK], Embedded(("mean",)))),
+            OnePass(
+                partial(read_states, self.encoder.embed, None), lambda: Sequence([UNK], WindowEmbedding(("mean",)))
+            ),
             Scheduler(max_rows=2, max_waiting=1, prefill_padded_tokens=100),
         )
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
-        pool: Pool[Embedded] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "embedding"))
+        pool: Pool[WindowEmbedding] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "embedding"))
         embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, 1000)
         self.models = Catalog([], [], [embedder], [self.loop])
 
@@ -351,7 +353,7 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         await bench.hold()
         running = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
         await bench.await_pass()
-        left = bench.loop.submit(GATED, [Sequence([5], Embedded(("mean",)))], bench.loop.clock() + PATIENCE_S)
+        left = bench.loop.submit(GATED, [Sequence([5], WindowEmbedding(("mean",)))], bench.loop.clock() + PATIENCE_S)
         load = bench.loop.load
         refusing = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
         await until(lambda: bench.loop.load != load)

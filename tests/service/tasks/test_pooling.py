@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.scheduler import Sequence
-from service.tasks.pooling import WindowLogits, pooled, probabilities, read_logits
+from service.tasks.pooling import WindowLogits, pool_windows, probabilities, read_logits
 from service.tasks.windows import windows
 
 
@@ -30,7 +30,7 @@ def test_pooling_windows_equals_pooling_the_whole_text(pooling: str, limit: int)
 
     pieces = windows(list(range(23)), limit)
     readings = [WindowLogits(logits=pool(per_token[piece])) for piece in pieces]
-    found = pooled(readings, [len(piece) for piece in pieces], pooling)  # type: ignore[arg-type]
+    found = pool_windows(readings, [len(piece) for piece in pieces], pooling)  # type: ignore[arg-type]
     np.testing.assert_allclose(found, pool(per_token), rtol=1e-5)
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from service.engine.beam_search import Hypothesis, Search, TokenScores
-from service.tasks.rewinding import is_better, joined, rewound
+from service.tasks.rewinding import is_better, join_hypotheses, rewind
 
 EOS = 3
 FIRST, SECOND = 20, 21
@@ -27,7 +27,7 @@ def search(**options: object) -> Search:
 
 def test_a_search_goes_on_where_a_missing_slot_was_nearest() -> None:
     lacks_both = hypothesis((5, 7.0, INF), (6, 2.5, 3.0), (7, INF, 2.0), (EOS, 4.0, 9.0))
-    again = rewound(lacks_both, search())
+    again = rewind(lacks_both, search())
     assert again is not None
     assert (again.prefix, again.once_tokens, again.beam_size, again.n_best, again.finished) == (
         (5, 6, SECOND),
@@ -40,29 +40,27 @@ def test_a_search_goes_on_where_a_missing_slot_was_nearest() -> None:
 
 def test_a_slot_that_is_there_is_not_looked_for() -> None:
     lacks_second = hypothesis((5, 0.1, INF), (FIRST, 0.0, 6.0), (EOS, INF, 7.0))
-    again = rewound(lacks_second, search())
+    again = rewind(lacks_second, search())
     assert again is not None
     assert again.prefix == (5, SECOND)
 
 
 def test_where_no_slot_was_near_there_is_nothing_to_go_back_to() -> None:
-    assert rewound(hypothesis((5, INF, INF), (EOS, INF, INF)), search()) is None
+    assert rewind(hypothesis((5, INF, INF), (EOS, INF, INF)), search()) is None
 
 
 def test_a_slot_is_not_written_where_no_token_may_follow() -> None:
     """It was, and the target had a token more than it may have."""
     full = Hypothesis([5, 6], -1.0, "length", [TokenScores(-0.5, (4.0, INF)), TokenScores(-0.5, (1.0, INF))])
-    again = rewound(full, Search(2, once_tokens=ONCE))
+    again = rewind(full, Search(2, once_tokens=ONCE))
     assert again is not None
     assert again.prefix == (FIRST,)
-    assert (
-        rewound(Hypothesis([5], -0.5, "length", [TokenScores(-0.5, (1.0, 2.0))]), Search(1, once_tokens=ONCE)) is None
-    )
+    assert rewind(Hypothesis([5], -0.5, "length", [TokenScores(-0.5, (1.0, 2.0))]), Search(1, once_tokens=ONCE)) is None
 
 
 def test_what_is_joined_counts_the_whole_target() -> None:
     former = hypothesis((5, 7.0, 4.0), (6, 2.0, 3.0), (EOS, 4.0, 9.0))
-    again = rewound(former, search())
+    again = rewind(former, search())
     assert again is not None
     later = Hypothesis(
         [5, FIRST, 8, EOS],
@@ -71,16 +69,11 @@ def test_what_is_joined_counts_the_whole_target() -> None:
         [TokenScores(0.0, (INF, INF))] * 2 + [TokenScores(-0.1, (INF, 1.0)), TokenScores(-0.2, (INF, 2.0))],
     )
     again.finished.append(later)
-    found = joined(former, again)
+    found = join_hypotheses(former, again)
     assert found.token_ids == [5, FIRST, 8, EOS]
     assert found.log_prob == pytest.approx(-0.5 + (-0.5 - 2.0) - 0.1 - 0.2)
-    assert [token_scores.shortfalls for token_scores in found.token_scores] == [
-        (7.0, 4.0),
-        (INF, 3.0),
-        (INF, 1.0),
-        (INF, 2.0),
-    ]
-    assert rewound(found, search()).prefix == (5, FIRST, SECOND)  # type: ignore[union-attr]
+    assert [one.shortfalls for one in found.token_scores] == [(7.0, 4.0), (INF, 3.0), (INF, 1.0), (INF, 2.0)]
+    assert rewind(found, search()).prefix == (5, FIRST, SECOND)  # type: ignore[union-attr]
 
 
 def test_a_target_that_is_longer_than_its_slot_explains_is_none() -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from service.base.artifact import TokenPooling
 from service.engine.scheduler import Sequence
-from service.tasks.token_pooling import Embedded, pooled, read_states
+from service.tasks.token_pooling import WindowEmbedding, pool_states, read_states
 
 STATES = np.array([[9.0, -9.0], [1.0, 8.0], [4.0, -2.0]])
 
@@ -25,19 +25,19 @@ STATES = np.array([[9.0, -9.0], [1.0, 8.0], [4.0, -2.0]])
     ],
 )
 def test_every_kind_is_what_it_is_called(kind: TokenPooling, whole: Any, without_the_first: Any) -> None:
-    np.testing.assert_allclose(pooled(STATES, (kind,), 0), whole)
-    np.testing.assert_allclose(pooled(STATES, (kind,), 1), without_the_first)
+    np.testing.assert_allclose(pool_states(STATES, (kind,), 0), whole)
+    np.testing.assert_allclose(pool_states(STATES, (kind,), 1), without_the_first)
 
 
 def test_several_kinds_are_joined_in_their_order() -> None:
-    assert pooled(STATES, ("last", "first"), 0).tolist() == [4, -2, 9, -9]
+    assert pool_states(STATES, ("last", "first"), 0).tolist() == [4, -2, 9, -9]
 
 
 def test_only_what_asks_for_them_goes_through_dense_layers() -> None:
     sequences = [
-        Sequence([5, 6, 7], Embedded(("mean",), projected=True)),
-        Sequence([5, 6, 7], Embedded(("mean",))),
-        Sequence([5, 6, 7], Embedded(())),
+        Sequence([5, 6, 7], WindowEmbedding(("mean",), projected=True)),
+        Sequence([5, 6, 7], WindowEmbedding(("mean",))),
+        Sequence([5, 6, 7], WindowEmbedding(())),
     ]
     given: list[NDArray[np.float32]] = []
 

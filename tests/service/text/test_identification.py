@@ -1,12 +1,12 @@
 import pytest
 
-from service.text.identification import Identified, identified
+from service.text.identification import IdentifiedLanguage, identify
 
 SHIPPED = ("de", "en", "fr", "ja", "ru")
 
 
-def first(text: str, served: tuple[str, ...] = SHIPPED) -> Identified:
-    return identified(text, served)[0]
+def first(text: str, served: tuple[str, ...] = SHIPPED) -> IdentifiedLanguage:
+    return identify(text, served)[0]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def first(text: str, served: tuple[str, ...] = SHIPPED) -> Identified:
     ],
 )
 def test_the_language_of_a_text_comes_first(text: str, language: str) -> None:
-    found = identified(text, SHIPPED)
+    found = identify(text, SHIPPED)
     assert found[0][::2] == (language, True)
     assert sum(one.confidence for one in found) == pytest.approx(1)
     served = [one.confidence for one in found if one.is_served]
@@ -37,7 +37,7 @@ def test_the_language_of_a_text_comes_first(text: str, language: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "42", "3 × 4 = 12", "😀 ❤️", "— ? !"])
 def test_a_text_without_letters_is_in_no_language(text: str) -> None:
-    assert identified(text, SHIPPED) == []
+    assert identify(text, SHIPPED) == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_short_text_is_taken_for_one_in_a_served_language_with_the_confidence_
     text: str, language: str
 ) -> None:
     """One word of a list that nobody translates would have the whole list refused."""
-    found = identified(text, ("en", "ru") if language != "fr" else ("fr", "ru"))
+    found = identify(text, ("en", "ru") if language != "fr" else ("fr", "ru"))
     assert found[0][::2] == (language, True)
     assert found[0].confidence < 0.5
     assert max(one.confidence for one in found if not one.is_served) > 0.5

@@ -2,12 +2,12 @@
 
 import pytest
 
-from service.text.sentences import halves, join, sentence_spans, with_wide_marks
+from service.text.sentences import halves, join_sentences, sentence_spans, with_wide_marks
 from service.text.spans import Span
 
 
 def joined(text: str, *targets: str, source: str = "en", target: str = "ja") -> str:
-    whole, places = join(text, sentence_spans(text, source), targets, source, target)
+    whole, places = join_sentences(text, sentence_spans(text, source), targets, source, target)
     assert [place.of(whole) for place in places] == [*targets]
     return whole
 
@@ -33,7 +33,7 @@ def test_parts_of_a_sentence_that_is_too_long_have_nothing_between_them() -> Non
     text = "When it rains, I stay."
     parts = halves(text, Span(0, len(text)))
     assert parts is not None
-    assert join(text, parts, ["雨が降ると", "家にいる。"], "en", "ja")[0] == "雨が降ると家にいる。"
+    assert join_sentences(text, parts, ["雨が降ると", "家にいる。"], "en", "ja")[0] == "雨が降ると家にいる。"
 
 
 def test_other_languages_keep_their_spaces() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from service.base.artifact import Language
 from service.text import languages
-from service.text.languages import ANY, Direction, Languages, Side, Wanted, canonical, subtag
+from service.text.languages import ANY, Direction, Side, TranslatorLanguages, WantedLanguage, canonical, subtag
 
 CODES: dict[str, list[str]] = json.loads(Path(__file__).with_name("language_codes.json").read_text())
 
@@ -81,7 +81,7 @@ def test_rules_for_texts_go_by_the_language_itself() -> None:
 
 
 def named(side: Side, code: str) -> list[str]:
-    return next(filter(None, map(side.named, Wanted.closest_first(code))), [])
+    return next(filter(None, map(side.named, WantedLanguage.closest_first(code))), [])
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_every_source_goes_to_every_other_target_with_the_tokens_of_both() -> No
         Language(code=french, source_prefix=(), target_prefix=(8,)),
         Language(code=breton, source_prefix=(9,), target_prefix=()),
     ]
-    assert [*Languages(sources, targets).directions(ANY, ANY)] == [
+    assert [*TranslatorLanguages(sources, targets).directions(ANY, ANY)] == [
         Direction("en", "fr", (7,), (8,)),
         Direction("en", "br", (7, 9), ()),
         Direction("fr", "br", (8, 9), ()),
@@ -157,14 +157,14 @@ def test_directions_are_made_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None
     many = spoken(*CODES["NLLB-200"])
     made = []
     monkeypatch.setattr(languages, "Direction", lambda *given: made.append(given) or given)
-    assert len([*islice(Languages(many, many).directions(ANY, ANY), 2)]) == len(made) == 2
+    assert len([*islice(TranslatorLanguages(many, many).directions(ANY, ANY), 2)]) == len(made) == 2
 
 
 def test_a_model_of_many_sources_is_told_none_and_reads_texts_of_the_asked_language() -> None:
-    model = Languages(spoken("mul"), spoken("eng"))
-    *_, last = Wanted.of_sources("sw-KE")
+    model = TranslatorLanguages(spoken("mul"), spoken("eng"))
+    *_, last = WantedLanguage.of_sources("sw-KE")
     [direction] = model.directions(last, ANY)
     assert (direction.source, direction.target) == ("sw", "en")
-    assert [*model.directions(Wanted.of_sources("en")[-1], ANY)] == []
+    assert [*model.directions(WantedLanguage.of_sources("en")[-1], ANY)] == []
     assert [direction.source for direction in model.directions(ANY, ANY)] == ["mul"]
-    assert not any([*model.directions(wanted, ANY)] for wanted in Wanted.of_sources("xx"))
+    assert not any([*model.directions(wanted, ANY)] for wanted in WantedLanguage.of_sources("xx"))

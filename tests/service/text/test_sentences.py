@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text import sentences as module
-from service.text.sentences import CELLS, LETTER_MARK, MARK, WINDOW, halves, join, sentence_spans, stripped
+from service.text.sentences import CELLS, LETTER_MARK, MARK, WINDOW, halves, join_sentences, sentence_spans, strip_span
 from service.text.spans import Span
 
 TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
@@ -197,7 +197,7 @@ def test_a_long_line_is_never_looked_at_as_a_whole(text: str, monkeypatch: pytes
 @given(TEXTS, st.sampled_from(["en", "fr", "de", "ru", "ja", "xx"]))
 def test_joining_the_sentences_themselves_gives_the_text_back(text: str, language: str) -> None:
     spans = sentence_spans(text, language)
-    joined, places = join(text, spans, [span.of(text) for span in spans], language, language)
+    joined, places = join_sentences(text, spans, [span.of(text) for span in spans], language, language)
     assert joined == text
     assert places == spans
 
@@ -209,7 +209,7 @@ def test_between_sentences_there_is_nothing_but_white_space_and_marks(text: str,
         patch.setattr(module, "WINDOW", window)
         spans = sentence_spans(text, language)
     for span in spans:
-        assert stripped(text, span) == span
+        assert strip_span(text, span) == span
         rest[span.start : span.end] = [""] * (span.end - span.start)
     cells = [f"{cell.strip()} " for cell in CELLS.split("".join(rest)) if cell.strip()]
     assert all(MARK.fullmatch(cell) or LETTER_MARK.match(f"{cell}A") for cell in cells)
@@ -218,15 +218,15 @@ def test_between_sentences_there_is_nothing_but_white_space_and_marks(text: str,
 @given(TEXTS, st.lists(st.text(max_size=5), min_size=100, max_size=100))
 def test_the_target_spans_are_where_the_targets_stand(text: str, targets: list[str]) -> None:
     spans = sentence_spans(text, "en")[:100]
-    joined, places = join(text, spans, targets[: len(spans)], "en", "fr")
+    joined, places = join_sentences(text, spans, targets[: len(spans)], "en", "fr")
     assert [place.of(joined) for place in places] == targets[: len(spans)]
 
 
 def test_a_space_is_put_in_where_only_the_target_language_writes_one() -> None:
     text = "你好。再见！\n好。"
     spans = sentence_spans(text, "zh")
-    assert join(text, spans, ["Hello.", "Bye!", "Good."], "zh", "en")[0] == "Hello. Bye!\nGood."
-    assert join(text, spans, ["は。", "で！", "い。"], "zh", "ja")[0] == "は。で！\nい。"
+    assert join_sentences(text, spans, ["Hello.", "Bye!", "Good."], "zh", "en")[0] == "Hello. Bye!\nGood."
+    assert join_sentences(text, spans, ["は。", "で！", "い。"], "zh", "ja")[0] == "は。で！\nい。"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_long_sentence_is_halved_at_a_clause_or_a_word_or_a_character(text: st
 
 @given(TEXTS)
 def test_halves_are_shorter_and_lose_nothing_but_white_space(text: str) -> None:
-    span = stripped(text, Span(0, len(text)))
+    span = strip_span(text, Span(0, len(text)))
     if span is None:
         return
     parts = halves(text, span)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.spans import Span, edited
+from service.text.spans import Span, replace_spans
 
 
 @given(st.text(min_size=4), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.text(max_size=3)), max_size=3))
@@ -13,7 +13,7 @@ def test_edits_keep_what_they_do_not_touch(text: str, steps: list[tuple[int, int
         start, end = min(position + gap, len(text)), min(position + gap + length, len(text))
         replacements.append((Span(start, end), replacement))
         position = end
-    new, edits = edited(text, replacements)
+    new, edits = replace_spans(text, replacements)
     assert [span.of(new) for span in edits.new] == [replacement for _, replacement in replacements]
     for i in range(len(text)):
         if not any(span.start <= i < span.end for span, _ in replacements):

@@ -8,7 +8,7 @@ import tokenizers
 from tokenizers import normalizers
 
 from service.base.errors import ArtifactRefused, DeadlinePassed
-from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, Tokenizer, beside_each
+from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, Tokenizer, run_on_each
 from tests.service.fakes import PATIENCE_S
 from tests.service.text.byte_level import byte_level_bpe
 from tests.service.tiny_artifacts import EOS
@@ -69,7 +69,7 @@ def normalizing(tmp_path: Path) -> Tokenizer:
     ],
 )
 def test_a_vocabulary_writes_what_it_has_in_more_than_bytes(normalizing: Tokenizer, text: str, expected: bool) -> None:
-    assert normalizing.writes(text) == expected
+    assert normalizing.can_write(text) == expected
 
 
 def test_tokens_of_a_source_cover_the_text_as_it_was_sent(normalizing: Tokenizer) -> None:
@@ -126,8 +126,8 @@ LONG = ["a" * MAX_CHARACTERS_WITHOUT_THREAD, "b" * MAX_CHARACTERS_WITHOUT_THREAD
 
 @pytest.mark.anyio
 async def test_each_of_several_texts_is_worked_on_in_order() -> None:
-    assert await beside_each(["abc", "d"], len, 4, PATIENCE_S) == [3, 1]
-    found = await beside_each(LONG, len, 2 * MAX_CHARACTERS_WITHOUT_THREAD, PATIENCE_S)
+    assert await run_on_each(["abc", "d"], len, 4, PATIENCE_S) == [3, 1]
+    found = await run_on_each(LONG, len, 2 * MAX_CHARACTERS_WITHOUT_THREAD, PATIENCE_S)
     assert found == [MAX_CHARACTERS_WITHOUT_THREAD, MAX_CHARACTERS_WITHOUT_THREAD]
 
 
@@ -137,7 +137,7 @@ async def test_texts_that_nobody_waits_for_are_left(reason: str, monkeypatch: py
     slow, threads = Slow(), ThreadPoolExecutor()
     monkeypatch.setattr("service.text.tokenization._THREADS", threads)
     timeout_s = 0.001 if reason == "deadline" else PATIENCE_S
-    waiting = asyncio.ensure_future(beside_each(LONG, slow, 2 * MAX_CHARACTERS_WITHOUT_THREAD, timeout_s))
+    waiting = asyncio.ensure_future(run_on_each(LONG, slow, 2 * MAX_CHARACTERS_WITHOUT_THREAD, timeout_s))
     if reason == "deadline":
         with pytest.raises(DeadlinePassed):
             await waiting
