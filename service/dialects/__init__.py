@@ -1,38 +1,46 @@
-"""Interfaces of others, whose clients work here unchanged. Each turns its requests into native ones, and answers back.
+"""Interfaces of other services, whose clients work here unchanged. Each one turns its requests into native ones, asks
+the models, and turns the answers back.
 
-A dialect is a file of this folder, or a folder, with a `Dialect`, which `ALL` lists, and a setting of its name that
-turns it off. Nothing else knows of it. So another one is added:
+A dialect is a file of this folder, or a folder. It has a `Dialect`, which `ALL` lists, and a setting of the same name
+that turns it off. Nothing else knows of it. To add one:
 
-1.  `name.py` has its requests and answers as pydantic models (requests ignore fields that they do not know, as pydantic
-    does by default), its `Error(ErrorBody)`, and a function that makes its routers:
+1.  `acme.py` has the requests and answers as pydantic models, an `AcmeError(ErrorBody)` whose `of(error)` returns the
+    body of an error, and a function that makes the routers. `Backend`, `Dialect` and `ErrorBody` are in
+    `service.http.dialect`, `validate` is in `service.http.json_route`:
 
-        def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
-            router = NAME.router(access.guards())           # checks keys and rates before it reads a body
+        def routers(backend: Backend) -> list[APIRouter]:
+            router = ACME.router(backend.access.guards())  # checks key and rate before the body is read
 
-            @router.post("/name/translate")
-            async def translate(request: NameRequest, http: Request) -> NameAnswer:
-                native = TranslateRequest(text=request.q)
-                answer = await models.translate(native, http.state.context)
-                return NameAnswer(...)
+            @router.post("/acme/translate")
+            async def translate(request: AcmeRequest, http: Request) -> AcmeAnswer:
+                return from_native(await backend.models.translate(to_native(request), http.state.context))
 
             return [router]
 
-        NAME = Dialect("name", "What /openapi.json says.", ("/name",), NameError, routers, {422: 400})
+        def to_native(request: AcmeRequest) -> TranslateRequest:
+            return validate(TranslateRequest, {"text": request.q, "target": request.to})
 
-    An endpoint takes its body, the request and the parameters of its path, and returns what becomes JSON, or a
-    `Response`. Whatever it raises of `service.base.errors` is answered by `NameError.of(error)` under the status that
-    the last argument makes of its own; so are unknown paths below `/name`, other methods, keys, rates, bodies and bugs.
-    An answer whose fields may be missing has `response_model_exclude_none=True` on its route.
-2.  `router(guards, read_body=...)` chooses how bodies are read: `bodies.json_body`, whatever their type, by default;
-    `bodies.form_or_json` for fields of the query, and of forms or JSON as the type says. `bodies.fields_of(request)`
-    has the same fields without a model, and is what reads the body of a GET.
-3.  `access.guards(credentials)` says where keys are: `Credentials(key, hint, scheme)`. `key` may read the body, by
-    `fields_of`. `access.guards(None)` asks for no key, `Guards()` for nothing at all; each wants a router of its own.
-4.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read answers (CORS).
-5.  `ALL` gets it, and `service/base/settings.py` a setting `name`, true by default; then `make docs`. A path belongs
-    to the dialect that names most of it, and of several to the first.
+        def from_native(answer: TranslateResponse) -> AcmeAnswer:
+            return AcmeAnswer(a=[one.text for one in answer.translations])
 
-POST routes without parameters in their path are called at once, as native ones are.
+        ACME = Dialect("acme", "What /openapi.json says.", ("/acme",), AcmeError, routers, statuses={422: 400},
+                       client_fields={"text": ("q",), "target": ("to",)})
+
+    An endpoint takes the body, the request, and the parameters of its path and query. It returns a value that becomes
+    JSON, or a `Response`. To leave out fields that are None, its route has `response_model_exclude_none=True`.
+2.  Endpoints let errors of `service.base.errors` pass. Each error below `paths` becomes `AcmeError.of(error)`, also
+    those of unknown paths, methods, keys, rates, bodies and bugs; `statuses` changes their statuses. `client_fields`
+    has the client's names of native fields, where they differ: errors of validation and of the models use them.
+3.  `ACME.router(guards, read_body)` says how bodies are read: `bodies.json_body`, the default, takes JSON of any
+    content type; `bodies.form_or_json` takes fields of the query, and of a form or JSON. `bodies.fields_of(request)`
+    returns these fields without a model, also for a GET.
+4.  `access.guards(credentials)` says where the key is: `Credentials(key, hint, scheme)`. `key` may read the body, by
+    `bodies.fields_of`. `access.guards(None)` checks rates but no key, `Guards()` nothing. Each has a router of its own.
+5.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read the answers (CORS). `paths_of_documents` take
+    files, whose bodies may be larger.
+6.  Add the dialect to `ALL`, add a described setting `acme`, true by default, to `service/base/settings.py`, and run
+    `make docs`. If several dialects have a path, it belongs to the one whose `paths` match most of it, and among those
+    to the first in `ALL`.
 """
 
 from collections.abc import Iterable
@@ -49,5 +57,5 @@ ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE,
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:
-    """Those that are not turned off."""
+    """Return the dialects that are not turned off."""
     return [dialect for dialect in ALL if getattr(settings, dialect.name)]

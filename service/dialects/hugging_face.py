@@ -1,4 +1,4 @@
-"""Hugging Face's inference endpoints: a model, or a task of it, at an address of its own."""
+"""Hugging Face's inference endpoints: each model, and each task of a model, has an address."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -9,32 +9,26 @@ from pydantic_core import to_json
 
 from service import __version__
 from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
-from service.base.settings import Settings
-from service.http.access import Access
-from service.http.bodies import as_native
 from service.http.compression import compressed_response
-from service.http.dialect import Dialect, ErrorBody, Sent
-from service.models.catalog import Model
+from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.json_route import validate
 from service.models.models import Models
-from service.schemas.answers import Status
+from service.schemas.answers import EmbedResponse, Status
 from service.schemas.requests import ClassifyRequest, EmbedRequest, NonEmptyText, Texts, TranslateRequest
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
-from service.tasks.translation import Translator
+from service.tasks.embedding import Embedder
 
 MODEL = "/models/{name:path}"
 GENERATE = {"num_beams": "beam_size", "length_penalty": "length_penalty", "max_new_tokens": "max_target_tokens"}
-"""What of transformers' parameters of generation has a native field."""
-
-
-SENT_AS = {
+"""Native fields by transformers' parameters of generation."""
+CLIENT_FIELDS = {
     "text": ("inputs",),
     "source": ("parameters", "src_lang"),
     "target": ("parameters", "tgt_lang"),
     "prompt": ("prompt_name",),
     **{native: ("parameters", "generate_parameters", name) for name, native in GENERATE.items()},
 }
-"""Where fields of native requests come from."""
 
 
 class HuggingFaceError(ErrorBody):
@@ -45,22 +39,22 @@ class HuggingFaceError(ErrorBody):
         return cls(error=str(error))
 
 
-class OfEmbeddings(Sent):
-    normalize: bool | None = Field(default=None, description="Whether embeddings have length 1, as by default.")
+class EmbeddingParameters(Sent):
+    normalize: bool | None = Field(default=None, description="Whether embeddings have length 1; true by default.")
     prompt_name: NonEmptyText | None = Field(default=None, description="A prompt that the model has.")
-    dimensions: int | None = Field(default=None, description="The model's own, if they are given.")
+    dimensions: int | None = Field(default=None, description="If given, it must be the model's own number.")
     encoding_format: Literal["float"] | None = None
 
 
-class Parameters(OfEmbeddings):
+class Parameters(EmbeddingParameters):
     src_lang: str | None = None
     tgt_lang: str | None = None
     generate_parameters: dict[str, Any] | None = Field(default=None, examples=[{"num_beams": 4}])
-    top_k: Annotated[int, Field(ge=1)] | None = Field(default=None, description="So many labels; all by default.")
+    top_k: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Number of labels; all by default.")
     function_to_apply: Literal["softmax", "sigmoid", "none"] | None = Field(
-        default=None, description="The model's own, if it is given."
+        default=None, description="If given, it must be the model's own function."
     )
-    candidate_labels: Any = Field(default=None, description="Not followed: a model has its own labels.")
+    candidate_labels: Any = Field(default=None, description="Refused: a model has its own labels.")
 
 
 class Similarity(Sent):
@@ -74,8 +68,8 @@ Inputs = Annotated[
 ]
 
 
-class PipelineRequest(OfEmbeddings):
-    """What a task does not have is ignored. Parameters of embeddings may be inside or outside of `parameters`."""
+class PipelineRequest(EmbeddingParameters):
+    """Fields that a task does not have are ignored. Parameters of embeddings may also be outside of `parameters`."""
 
     inputs: Inputs
     parameters: Parameters | None = None
@@ -91,7 +85,7 @@ class Scored(BaseModel):
 
 
 PipelineAnswer: TypeAlias = list[Translated] | list[list[Scored]] | list[list[float]] | list[float]
-"""For each text: a translation; labels by falling score; an embedding; or its similarity."""
+"""For each text: its translation, its labels with the highest score first, its embedding, or its similarity."""
 
 
 class EndpointInfo(BaseModel):
@@ -103,48 +97,49 @@ class EndpointInfo(BaseModel):
     version: str = __version__
 
 
-def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
-    guards = access.guards()
+def routers(backend: Backend) -> list[APIRouter]:
+    models = backend.models
+    guards = backend.access.guards()
     router = HUGGING_FACE.router(guards)
 
     async def check_name(http: Request) -> None:
-        """Raises UnknownModel: a path that means nothing here looks like a model's name."""
+        """Raises UnknownModel: no model has this name. Every unknown path is taken for a model's name."""
         models.catalog.named(http.path_params["name"])
 
     guards.checks.append(check_name)
 
     @router.get(f"{MODEL}/info")
     async def info(_: Request, name: str) -> EndpointInfo:
-        """What a model is, and its limits."""
+        """Describe a model and its limits."""
         model = models.catalog.named(name)
         return EndpointInfo(
             model_id=name,
             model_dtype=model.manifest.precision,
-            model_pipeline_tag=_own_task(model),
+            model_pipeline_tag=OWN_TASKS[model.manifest.task],
             max_input_length=model.manifest.limits.max_source_tokens,
-            max_client_batch_size=settings.max_texts,
+            max_client_batch_size=backend.settings.max_texts,
         )
 
     @router.get(f"{MODEL}/health")
     async def health(_: Request, name: str) -> Status:
-        """The model takes requests."""
-        models.refuse_unready(name)
+        """Say whether the model takes requests."""
+        models.refuse_unready_model(name)
         return Status(status="ready")
 
     @router.post(f"{MODEL}/pipeline/{{task}}/", include_in_schema=False)
     @router.post(f"{MODEL}/pipeline/{{task}}", response_model=PipelineAnswer)
     async def run_task(request: PipelineRequest, http: Request, name: str, task: str) -> Response:
         """Do one of the tasks of a model."""
-        if task not in RUN:
-            raise UnknownPath(f"No task is named {task!r}; available: {', '.join(RUN)}")
-        answer = await RUN[task](models, name, request, http.state.context)
+        if task not in TASKS:
+            raise UnknownPath(f"No task is named {task!r}; available: {', '.join(TASKS)}")
+        answer = await TASKS[task](models, name, request, http.state.context)
         return await compressed_response(to_json(answer), http, "application/json")
 
     @router.post(MODEL, response_model=PipelineAnswer)
-    @router.post(f"{MODEL}/", include_in_schema=False)  # tried before the other: a name may have slashes
+    @router.post(f"{MODEL}/", include_in_schema=False)  # tried first: a name may have slashes
     async def run_own_task(request: PipelineRequest, http: Request, name: str) -> Response:
-        """Do what the model was made for. Where that is embeddings, a sentence among inputs asks for similarities."""
-        task = _own_task(models.catalog.named(name))
+        """Do the task that the model was made for. If that is embeddings, a source sentence asks for similarities."""
+        task = OWN_TASKS[models.catalog.named(name).manifest.task]
         if task == "feature-extraction" and isinstance(request.inputs, Similarity):
             task = "sentence-similarity"
         return await run_task(request, http, name, task)
@@ -153,74 +148,76 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
 
 
 async def _translate(models: Models, name: str, request: PipelineRequest, context: Context) -> list[Translated]:
-    asked = _asked(request)
-    generate = asked.generate_parameters or {}
-    for key in generate.keys() - GENERATE.keys():
-        raise UnprocessableRequest(
-            f"`parameters.generate_parameters.{key}` is not supported; available: {', '.join(GENERATE)}"
-        )
-    options = {GENERATE[key]: value for key, value in generate.items()}
-    fields = {"text": _texts(request), "model": name, "source": asked.src_lang, "target": asked.tgt_lang, **options}
-    native = as_native(TranslateRequest, fields, SENT_AS)
-    answer = await models.translate(native, context)
+    answer = await models.translate(translation_to_native(request, name), context)
     return [Translated(translation_text=one.text) for one in answer.translations]
 
 
 async def _classify(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[Scored]]:
-    asked, classifier = _asked(request), models.catalog.classifier(name)
-    if asked.candidate_labels is not None:
-        raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
-    own = classifier.manifest.label_activation
-    if asked.function_to_apply not in (None, own):
-        raise UnprocessableRequest(
-            f"`parameters.function_to_apply` must be {own} for {name}, not {asked.function_to_apply}"
-        )
-    native = as_native(ClassifyRequest, {"text": _texts(request), "model": name}, SENT_AS)
+    native = classification_to_native(request, models.catalog.classifier(name))
     answer = await models.classify(native, context)
+    top_k = _parameters(request).top_k
     return [
-        [Scored(label=label, score=score) for label, score in [*one.scores.items()][: asked.top_k]]
+        [Scored(label=label, score=score) for label, score in [*one.scores.items()][:top_k]]
         for one in answer.predictions
     ]
 
 
 async def _embed(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[float]]:
-    return await _embeddings(models, name, _texts(request), _asked(request), context)
+    native = embedding_to_native(_texts(request), _parameters(request), models.catalog.embedder(name, None))
+    return embeddings_from_native(await models.embed(native, context))
 
 
 async def _compare(models: Models, name: str, request: PipelineRequest, context: Context) -> list[float]:
     if not isinstance(request.inputs, Similarity):
         raise InvalidFields([(("inputs",), "must be an object with source_sentence and sentences")])
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
-    asked = _asked(request).model_copy(update={"normalize": True})
-    rows = np.array(await _embeddings(models, name, texts, asked, context))
+    parameters = _parameters(request).model_copy(update={"normalize": True})
+    native = embedding_to_native(texts, parameters, models.catalog.embedder(name, None))
+    rows = np.array(embeddings_from_native(await models.embed(native, context)))
     return [float(cosine) for cosine in (rows[1:] @ rows[0]).round(7)]
 
 
-async def _embeddings(
-    models: Models, name: str, texts: list[str], asked: Parameters, context: Context
-) -> list[list[float]]:
-    embedder = models.catalog.embedder(name, None)
-    if asked.dimensions not in (None, embedder.dimensions):
-        raise UnprocessableRequest(f"`dimensions` must be {embedder.dimensions} for {name}, not {asked.dimensions}")
-    normalize = asked.normalize is not False
-    fields = {"text": texts, "model": name, "normalize": normalize, "prompt": asked.prompt_name}
-    native = as_native(EmbedRequest, fields, SENT_AS)
-    answer = await models.embed(native, context)
-    return [one.embedding for one in answer.embeddings]  # type: ignore[union-attr, misc]  # one for each text, in JSON
-
-
-RUN = {
+TASKS = {
     "translation": _translate,
     "text-classification": _classify,
     "feature-extraction": _embed,
     "sentence-similarity": _compare,
 }
+OWN_TASKS = {"translation": "translation", "classification": "text-classification", "embedding": "feature-extraction"}
+"""Hugging Face's name of the task that a model was made for."""
 
 
-def _own_task(model: Model) -> str:
-    if isinstance(model, Translator):
-        return "translation"
-    return "text-classification" if isinstance(model, Classifier) else "feature-extraction"
+def translation_to_native(request: PipelineRequest, name: str) -> TranslateRequest:
+    parameters = _parameters(request)
+    generate = parameters.generate_parameters or {}
+    for key in generate.keys() - GENERATE.keys():
+        raise UnprocessableRequest(
+            f"`parameters.generate_parameters.{key}` is not supported; available: {', '.join(GENERATE)}"
+        )
+    options = {GENERATE[key]: value for key, value in generate.items()}
+    options |= {"source": parameters.src_lang, "target": parameters.tgt_lang}
+    return validate(TranslateRequest, {"text": _texts(request), "model": name, **options})
+
+
+def classification_to_native(request: PipelineRequest, classifier: Classifier) -> ClassifyRequest:
+    parameters, name, own = _parameters(request), classifier.manifest.name, classifier.manifest.label_activation
+    if parameters.candidate_labels is not None:
+        raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
+    if (asked := parameters.function_to_apply) not in (None, own):
+        raise UnprocessableRequest(f"`parameters.function_to_apply` must be {own} for {name}, not {asked}")
+    return validate(ClassifyRequest, {"text": _texts(request), "model": name})
+
+
+def embedding_to_native(texts: list[str], parameters: Parameters, embedder: Embedder) -> EmbedRequest:
+    name, own = embedder.manifest.name, embedder.dimensions
+    if parameters.dimensions not in (None, own):
+        raise UnprocessableRequest(f"`dimensions` must be {own} for {name}, not {parameters.dimensions}")
+    options = {"normalize": parameters.normalize is not False, "prompt": parameters.prompt_name}
+    return validate(EmbedRequest, {"text": texts, "model": name, **options})
+
+
+def embeddings_from_native(answer: EmbedResponse) -> list[list[float]]:
+    return [one.embedding for one in answer.embeddings]  # type: ignore[union-attr, misc]  # a vector for each text
 
 
 def _texts(request: PipelineRequest) -> list[str]:
@@ -229,8 +226,9 @@ def _texts(request: PipelineRequest) -> list[str]:
     return request.inputs
 
 
-def _asked(request: PipelineRequest) -> Parameters:
-    outside = {name: getattr(request, name) for name in OfEmbeddings.model_fields}
+def _parameters(request: PipelineRequest) -> Parameters:
+    """Return the parameters, wherever in the request they are."""
+    outside = {name: getattr(request, name) for name in EmbeddingParameters.model_fields}
     given = {name: value for name, value in outside.items() if value is not None}
     return (request.parameters or Parameters()).model_copy(update=given)
 
@@ -241,4 +239,5 @@ HUGGING_FACE = Dialect(
     paths=("/models",),
     error=HuggingFaceError,
     routers=routers,
+    client_fields=CLIENT_FIELDS,
 )

@@ -7,11 +7,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
 from service.base.errors import InvalidFields, KeyMissing, KeyWrong, RateLimited, RequestError, UnknownModel
-from service.base.settings import Settings
-from service.http.access import Access
-from service.http.dialect import Dialect, ErrorBody, Sent
-from service.models.models import Models
-from service.schemas.answers import TextEmbedding
+from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.schemas.answers import EmbedResponse, TextEmbedding
 from service.schemas.requests import EmbedRequest, Texts
 from service.tasks.embedding import Embedder
 
@@ -23,7 +20,7 @@ CODES = {KeyMissing: "invalid_api_key", KeyWrong: "invalid_api_key", RateLimited
 class Reason(BaseModel):
     message: str
     type: str
-    param: str | None = Field(description="The field that is not acceptable.")
+    param: str | None = Field(description="The invalid field.")
     code: str | None
 
 
@@ -49,13 +46,13 @@ class EmbeddingsRequest(Sent):
     encoding_format: Literal["float", "base64"] = Field(
         default="float", description="base64: little-endian float32, as OpenAI's clients ask for unless told otherwise."
     )
-    dimensions: int | None = Field(default=None, description="The model's own, if it is given.")
+    dimensions: int | None = Field(default=None, description="If given, it must be the model's own number.")
 
 
 class OpenAIEmbedding(BaseModel):
     object: Literal["embedding"] = "embedding"
     index: int
-    embedding: list[float] | str = Field(description="Of length 1.")
+    embedding: list[float] | str = Field(description="A vector of length 1.")
 
 
 class OpenAIUsage(BaseModel):
@@ -65,7 +62,7 @@ class OpenAIUsage(BaseModel):
 
 class EmbeddingsAnswer(BaseModel):
     object: Literal["list"] = "list"
-    data: list[OpenAIEmbedding] = Field(description="One for each text, in order.")
+    data: list[OpenAIEmbedding] = Field(description="One embedding for each text, in order.")
     model: str
     usage: OpenAIUsage
 
@@ -73,7 +70,7 @@ class EmbeddingsAnswer(BaseModel):
 class OpenAIModel(BaseModel):
     id: str
     object: Literal["model"] = "model"
-    created: int = Field(description="When the service began.")
+    created: int = Field(description="When the service started.")
     owned_by: Literal["attend"] = "attend"
 
 
@@ -82,54 +79,58 @@ class OpenAIModels(BaseModel):
     data: list[OpenAIModel]
 
 
-def routers(models: Models, _: Settings, access: Access) -> list[APIRouter]:
-    router = OPENAI.router(access.guards())
-    began = int(time.time())
+def routers(backend: Backend) -> list[APIRouter]:
+    models = backend.models
+    router = OPENAI.router(backend.access.guards())
+    started_at = int(time.time())
 
     @router.post("/v1/embeddings")
     async def create_embeddings(request: EmbeddingsRequest, http: Request) -> EmbeddingsAnswer:
-        """Turn texts into vectors, by models made for that and by the encoders of others."""
-        native = EmbedRequest(
-            text=request.input,
-            model=request.model,
-            normalize=True,
-            encoding="base64" if request.encoding_format == "base64" else "json",
-        )
+        """Turn texts into vectors, by models made for that and by the encoders of other models."""
         _refuse_other_dimensions(request, models.catalog.embedder(request.model, None))
-        answer = await models.embed(native, http.state.context)
-        data: list[Any] = [
-            OpenAIEmbedding.model_construct(index=i, embedding=made.embedding)
-            for i, made in enumerate(answer.embeddings)
-            if isinstance(made, TextEmbedding)  # all are, as the request does not ask for those of tokens
-        ]
-        usage = OpenAIUsage(prompt_tokens=answer.usage.tokens, total_tokens=answer.usage.tokens)
-        return EmbeddingsAnswer.model_construct(data=data, model=answer.model, usage=usage)
+        return from_native(await models.embed(to_native(request), http.state.context))
 
     @router.get("/v1/models")
     async def list_models(_: Request) -> OpenAIModels:
-        """What can make embeddings here."""
+        """List the models, each of which makes embeddings."""
         names = [embedder.manifest.name for embedder in models.catalog.embedders]
-        return OpenAIModels(data=[OpenAIModel(id=name, created=began) for name in names])
+        return OpenAIModels(data=[OpenAIModel(id=name, created=started_at) for name in names])
 
     @router.get("/v1/models/{id:path}")
     async def retrieve_model(_: Request, id: str) -> OpenAIModel:  # noqa: A002  The name of the parameter in the path.
-        """One of them."""
-        return OpenAIModel(id=models.catalog.embedder(id, None).manifest.name, created=began)
+        """Return one model."""
+        return OpenAIModel(id=models.catalog.embedder(id, None).manifest.name, created=started_at)
 
     return [router]
 
 
+def to_native(request: EmbeddingsRequest) -> EmbedRequest:
+    encoding: Literal["base64", "json"] = "base64" if request.encoding_format == "base64" else "json"
+    return EmbedRequest(text=request.input, model=request.model, normalize=True, encoding=encoding)
+
+
+def from_native(answer: EmbedResponse) -> EmbeddingsAnswer:
+    data: list[Any] = [
+        OpenAIEmbedding.model_construct(index=i, embedding=one.embedding)
+        for i, one in enumerate(answer.embeddings)
+        if isinstance(one, TextEmbedding)  # always true, as no request asks for embeddings of tokens
+    ]
+    usage = OpenAIUsage(prompt_tokens=answer.usage.tokens, total_tokens=answer.usage.tokens)
+    return EmbeddingsAnswer.model_construct(data=data, model=answer.model, usage=usage)
+
+
 def _refuse_other_dimensions(request: EmbeddingsRequest, embedder: Embedder) -> None:
     if request.dimensions not in (None, embedder.dimensions):
-        own = f"must be {embedder.dimensions} for {embedder.manifest.name}, not {request.dimensions}"
-        raise InvalidFields([(("dimensions",), own)])
+        message = f"must be {embedder.dimensions} for {embedder.manifest.name}, not {request.dimensions}"
+        raise InvalidFields([(("dimensions",), message)])
 
 
 OPENAI = Dialect(
     name="openai",
-    about="Embeddings, as OpenAI's clients ask for them: base URL /v1.",
+    about="Embeddings for OpenAI's clients; their base URL is /v1.",
     paths=("/v1",),
     error=OpenAIError,
     routers=routers,
     statuses={403: 401, 422: 400},
+    client_fields={"text": ("input",), "encoding": ("encoding_format",)},
 )

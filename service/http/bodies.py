@@ -1,14 +1,14 @@
 """Reads the bodies of dialects: JSON under any content type, and forms."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-from service.base.errors import BadRequest, InvalidFields, NotStored
+from service.base.errors import BadRequest, NotStored
 from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validate
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ async def json_body(model: type[Body], request: Request) -> Body:
 
 
 async def form_or_json(model: type[Body], request: Request) -> Body:
-    """Read the fields of query and body.
+    """Read a model from the fields of query and body.
 
     Raises:
         UnsupportedMediaType, BadRequest: the body cannot be read.
@@ -40,38 +40,16 @@ async def form_or_json(model: type[Body], request: Request) -> Body:
     return validate(model, await fields_of(request))
 
 
-def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, Sequence[str | int]]) -> Body:
-    """Make the native request from these fields.
-
-    Args:
-        sent_as: for fields of the native request, such as "text" or "tags.keep", their paths in the client's request.
-
-    Raises:
-        InvalidFields: fields are not valid; it has the client's names.
-    """
-    try:
-        return validate(native, fields)
-    except InvalidFields as error:
-        raise InvalidFields([(_sent_at(place, sent_as), message) for place, message in error.fields]) from None
-
-
-def _sent_at(place: Sequence[str | int], sent_as: Mapping[str, Sequence[str | int]]) -> Sequence[str | int]:
-    for n in (2, 1):
-        if (sent := sent_as.get(".".join(map(str, place[:n])))) is not None:
-            return *sent, *place[n:]
-    return place
-
-
 async def fields_of(request: Request) -> dict[str, Any]:
-    """Return the fields of query and body; those of the body count first. A repeated field is a list. The body is a
-    form if its content type is one, and JSON otherwise.
+    """Return the fields of query and body; a field of the body replaces one of the query. A repeated field is a list.
+    The body is a form if its content type says so, and JSON otherwise.
 
     Raises:
         UnsupportedMediaType: the body is compressed.
         BadRequest: the body is not what its content type says.
         NotStored: the system has no room for uploaded files.
     """
-    if not hasattr(request.state, "fields"):  # the check of the key may have read them already
+    if not hasattr(request.state, "fields"):  # the check of the API key may have read them already
         request.state.fields = _of_form(request.scope["query_string"], "query") | await _of_body(request)
     fields: dict[str, Any] = request.state.fields
     return fields

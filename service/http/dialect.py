@@ -1,7 +1,8 @@
 """The definition of a dialect: the interface of another service, whose clients work here unchanged."""
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -14,14 +15,17 @@ from service.http import problems
 from service.http.access import Access, Guards
 from service.http.bodies import ReadBody, json_body
 from service.http.json_route import json_route
+from service.http.stores import Stores
 from service.models.models import Models
 
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 """Native statuses of the errors that any route may raise."""
+NAMED_FIELD = re.compile("`([^`]+)`")
+"""A field's path in the message of an error."""
 
 
 class Sent(BaseModel):
-    """Base of bodies of JSON. Unknown fields are ignored, and values are not converted."""
+    """Base of JSON request bodies. Unknown fields are ignored, and values are not converted."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -31,7 +35,18 @@ class ErrorBody(BaseModel):
 
     @classmethod
     def of(cls, error: RequestError) -> Self:
+        """Return the body that answers this error."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The native service, as the routes of a dialect use it."""
+
+    models: Models
+    stores: Stores
+    settings: Settings
+    access: Access
 
 
 @dataclass(frozen=True)
@@ -39,12 +54,16 @@ class Dialect:
     name: str
     """Name of its setting, of its label in metrics and of its tag in the OpenAPI document."""
     about: str
+    """Description of its tag in the OpenAPI document."""
     paths: tuple[str, ...]
     """Errors at or below these paths have the dialect's shape."""
     error: type[ErrorBody]
-    routers: Callable[[Models, Settings, Access], list[APIRouter]]
+    routers: Callable[[Backend], list[APIRouter]]
     statuses: Mapping[int, int] = field(default_factory=dict)
     """The dialect's statuses of errors by the native ones, where they differ."""
+    client_fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Paths in the client's request by native fields, such as "text" or "tags.keep", where they differ. Errors that
+    name a native field are answered with the client's path."""
     is_open_to_all: bool = False
     """Whether pages of every origin may read answers (CORS)."""
     paths_of_documents: tuple[str, ...] = ()
@@ -56,22 +75,39 @@ class Dialect:
             route_class=json_route(guards, read_body),
             dependencies=guards.described,
             tags=[self.name],
-            responses=self.documented(*guards.statuses, *STATUSES),
+            responses=self.document_errors(*guards.statuses, *STATUSES),
         )
 
     def refusal(self, request: Request, error: RequestError) -> Response:  # noqa: ARG002
         """Return the answer to a request that failed with this error."""
         status = self.statuses.get(error.status, error.status)
         headers = error.headers if status == error.status else {}
-        body = self.error.of(error).model_dump(exclude_unset=True)
+        body = self.error.of(self._with_client_fields(error)).model_dump(exclude_unset=True)
         return problems.ascii_json(body, status, headers, "application/json")
 
-    def documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    def document_errors(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
         """Return OpenAPI's description of errors with these native statuses."""
         when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
             when[self.statuses.get(native, native)].append(problems.WHEN[native])
         return {status: problems.describe_error(" ".join(reasons), self.error) for status, reasons in when.items()}
+
+    def _with_client_fields(self, error: RequestError) -> RequestError:
+        """Return the error with the client's paths in place of native fields. The error itself stays as it is: several
+        requests may share it."""
+        copy = type(error).__new__(type(error), self._in_client_fields(str(error)))
+        fields = [(self._client_path(path), self._in_client_fields(message)) for path, message in error.fields]
+        vars(copy).update(vars(error), fields=fields)
+        return copy
+
+    def _in_client_fields(self, message: str) -> str:
+        return NAMED_FIELD.sub(lambda name: f"`{'.'.join(map(str, self._client_path(name[1].split('.'))))}`", message)
+
+    def _client_path(self, path: Sequence[str | int]) -> Sequence[str | int]:
+        for n in (2, 1):
+            if (client_path := self.client_fields.get(".".join(map(str, path[:n])))) is not None:
+                return *client_path, *path[n:]
+        return path
 
 
 class Native:

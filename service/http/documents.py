@@ -141,7 +141,7 @@ def _timeout_s(form: DocumentForm, settings: Settings) -> float:
     limit = settings.max_timeout_s if form.wait else settings.document_timeout_s
     timeout_s = form.timeout_s or limit
     if timeout_s > limit:
-        raise InvalidFields([(("timeout_s",), f"must be at most {limit:g}, not {timeout_s:g}")])
+        raise InvalidFields([(("timeout_s",), f"must be at most {limit:g} s, not {timeout_s:g} s")])
     return timeout_s
 
 

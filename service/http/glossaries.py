@@ -1,7 +1,7 @@
 """The routes of stored glossaries."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fastapi import APIRouter, Request, Response
 
@@ -80,14 +80,18 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
 _in_thread = asyncio.to_thread
 
 
+def by_pair(dictionaries: Iterable[tuple[Pair, dict[str, str]]]) -> dict[Pair, dict[str, str]]:
+    """Return entries by language pair. Raises InvalidGlossary: two dictionaries have the same pair."""
+    found: dict[Pair, dict[str, str]] = {}
+    for pair, entries in dictionaries:
+        if pair in found:
+            raise InvalidGlossary(f"Two dictionaries are from {pair[0]} to {pair[1]}")
+        found[pair] = entries
+    return found
+
+
 def _dictionaries(given: Sequence[DictionaryRequest]) -> dict[Pair, dict[str, str]]:
-    dictionaries: dict[Pair, dict[str, str]] = {}
-    for one in given:
-        pair = one.source, one.target
-        if pair in dictionaries:
-            raise InvalidGlossary(f"Two dictionaries are from {one.source} to {one.target}")
-        dictionaries[pair] = check_entries(one.entries.items())
-    return dictionaries
+    return by_pair(((one.source, one.target), check_entries(one.entries.items())) for one in given)
 
 
 def _card(glossary: Glossary) -> GlossaryCard:

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Request, Response
 
-from service.base.errors import NotReady
 from service.base.metrics import Metrics
 from service.http import event_stream
 from service.http.access import Guards
@@ -92,9 +91,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
     @router.get("/health/ready", responses=document_errors(503))
     async def ready() -> Status:
         """Answer 200 if every model's last forward pass succeeded and is recent, and requests are taken."""
-        reason = models.unready_reason()
-        if reason is not None:
-            raise NotReady(f"Not ready: {reason}")
+        models.refuse_unready()
         return Status(status="ready")
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from fastapi import Request
-
 from service.glossaries.store import Glossaries
 from service.jobs.worker import DocumentJobs
 
@@ -23,9 +21,3 @@ class Stores:
         """Stop. Other servers, or the next start, continue with the remaining documents."""
         await self.documents.stop()
         self.glossaries.close()
-
-
-def stores_of(request: Request) -> Stores:
-    """Return the stores of the application that serves a request."""
-    stores: Stores = request.app.state.stores
-    return stores

@@ -85,15 +85,16 @@ class Models:
     def is_draining(self) -> bool:
         return self._serving.draining
 
-    def unready_reason(self) -> str | None:
-        """Why this server should get no requests now; None if it should."""
-        return self._serving.unready_reason()
-
     def is_ready(self, name: str) -> bool:
         """Whether a model takes requests, for each of its tasks."""
         return all(state.ready for state in self._serving.states() if state.model == name)
 
-    def refuse_unready(self, name: str) -> None:
+    def refuse_unready(self) -> None:
+        """Raises NotReady: this server should get no requests now."""
+        if (reason := self._serving.unready_reason()) is not None:
+            raise NotReady(f"Not ready: {reason}")
+
+    def refuse_unready_model(self, name: str) -> None:
         """Raises UnknownModel, NotReady: the model takes no requests."""
         self.catalog.named(name)
         if not self.is_ready(name):
@@ -234,7 +235,9 @@ class Models:
             raise TooManyTexts(f"The request has {len(request.text)} texts; the limit is {settings.max_texts}")
         timeout_s = request.timeout_s or min(settings.default_timeout_s, settings.max_timeout_s)
         if timeout_s > settings.max_timeout_s:
-            raise InvalidFields([(("timeout_s",), f"must be at most {settings.max_timeout_s:g}, not {timeout_s:g}")])
+            raise InvalidFields(
+                [(("timeout_s",), f"must be at most {settings.max_timeout_s:g} s, not {timeout_s:g} s")]
+            )
         catalog = self.catalog
         catalog.n_users += 1
         try:

@@ -18,7 +18,7 @@ from service.base.settings import Settings
 from service.dialects import enabled
 from service.glossaries.store import Glossaries
 from service.http.access import Access
-from service.http.dialect import Dialects
+from service.http.dialect import Backend, Dialects
 from service.http.documents import DOCUMENT_PATH, document_routes
 from service.http.glossaries import glossary_routes
 from service.http.keys import Keys
@@ -71,7 +71,8 @@ def create_app(
     docs = api_docs_routes(lambda: app.openapi())
     native = of_models, of_glossaries, of_documents, operations_routes(models, metrics), playground_routes(), docs
     dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
-    of_dialects = [router for dialect in dialects for router in dialect.routers(models, settings, access)]
+    backend = Backend(models, stores, settings, access)
+    of_dialects = [router for dialect in dialects for router in dialect.routers(backend)]
     app = FastAPI(
         title="attend",
         version=__version__,
@@ -86,7 +87,6 @@ def create_app(
         # Routes of the application itself: FastAPI matches each request twice against those of an included router.
         routes=[route for router in (*native, *of_dialects) for route in router.routes],
     )
-    app.state.stores = stores
     paths_of_documents = [path for dialect in dialects for path in dialect.paths_of_documents]
     metrics.watch(serving.states, lambda: serving.unready_reason() is None)
     for route in _plain(app.routes):

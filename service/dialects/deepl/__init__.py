@@ -1,40 +1,38 @@
-"""DeepL: translations, languages, usage, glossaries, documents."""
+"""DeepL's interface: translations, languages, usage, glossaries, documents."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from service.base.errors import InvalidFields
-from service.base.settings import Settings
 from service.dialects.deepl import languages
 from service.dialects.deepl.documents import add_documents, read_form
 from service.dialects.deepl.errors import KEY, DeepLError
 from service.dialects.deepl.glossaries import add_glossaries
-from service.dialects.deepl.translate import add_translate
-from service.http.access import Access
+from service.dialects.deepl.translate import CLIENT_FIELDS, add_translate
 from service.http.bodies import fields_of, form_or_json
-from service.http.dialect import Dialect
-from service.models.models import Models
+from service.http.dialect import Backend, Dialect
 
 PARTS = ("translate", "languages", "usage", "glossary-language-pairs", "glossaries", "document")
 NO_LIMIT = 10**12
-"""As DeepL says to those who have none; its clients take 0 for one that is reached."""
+"""What DeepL tells users without a limit. Its clients read 0 as a limit that is reached."""
 
 
 class DeepLUsage(BaseModel):
-    character_count: int = Field(description="Of texts that were translated since the service began, by whomever.")
+    character_count: int = Field(description="Characters translated since the service started, for all clients.")
     character_limit: int = NO_LIMIT
 
 
-def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
-    router = DEEPL.router(access.guards(KEY), form_or_json)
+def routers(backend: Backend) -> list[APIRouter]:
+    models = backend.models
+    router = DEEPL.router(backend.access.guards(KEY), form_or_json)
     add_translate(router, models)
-    add_glossaries(router, models)
-    uploads = DEEPL.router(access.guards(KEY), read_form)
-    add_documents(router, uploads, models, settings)
+    add_glossaries(router, models, backend.stores.glossaries)
+    uploads = DEEPL.router(backend.access.guards(KEY), read_form)
+    add_documents(router, uploads, backend)
 
     @router.get("/v2/languages", response_model_exclude_none=True)
     async def list_languages(http: Request) -> list[languages.DeepLLanguage]:
-        """Those that are translated, or with the type target those that are translated into."""
+        """List the source languages, or with `type=target` the target languages."""
         kind = (await fields_of(http)).get("type") or "source"
         if kind not in ("source", "target"):
             raise InvalidFields([(("type",), "must be source or target")])
@@ -43,7 +41,7 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
 
     @router.get("/v2/usage")
     async def usage(_: Request) -> DeepLUsage:
-        """How much was translated."""
+        """Return how many characters were translated."""
         return DeepLUsage(character_count=models.catalog.metrics.n_characters())
 
     return [router, uploads]
@@ -51,10 +49,11 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
 
 DEEPL = Dialect(
     name="deepl",
-    about="As DeepL's clients ask: server URL without a path.",
+    about="DeepL's interface; the server URL for its clients has no path.",
     paths=("/v2", *(f"/v2/{name}" for name in PARTS), "/v3"),
     error=DeepLError,
     routers=routers,
     statuses={401: 403, 409: 503, 422: 400},
+    client_fields=CLIENT_FIELDS,
     paths_of_documents=("/v2/document",),
 )

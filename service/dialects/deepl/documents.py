@@ -1,4 +1,4 @@
-"""DeepL's documents: sent as a form, asked for until they are translated, fetched as a file."""
+"""DeepL's documents: a client uploads a file, asks until it is translated, and fetches the translation."""
 
 import math
 import time
@@ -8,25 +8,24 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.base.errors import InvalidFields, UnsupportedMediaType
-from service.base.settings import Settings
+from service.base.errors import InvalidFields, UnsupportedFileType
 from service.dialects.deepl.fields import DeepLFields
-from service.dialects.deepl.translate import glossary_id_of, languages
+from service.dialects.deepl.translate import glossary_id_of, native_languages
 from service.http.bodies import form_or_json
+from service.http.dialect import Backend
 from service.http.files import FILE_ANSWER, file_response, name_of
 from service.http.json_route import validate
-from service.http.stores import stores_of
 from service.jobs.job import Job
-from service.models.models import Models
+from service.models.directions import Directions
 from service.schemas.requests import TranslateRequest
 
 
 class DeepLDocument(DeepLFields):
     file: UploadFile
-    filename: str | None = Field(default=None, description="In place of that of the file.")
-    output_format: str | None = Field(default=None, description="That of the file, if it is given.")
+    filename: str | None = Field(default=None, description="Name of the file, in place of its own.")
+    output_format: str | None = Field(default=None, description="If given, it must be the file's own format.")
     _data: bytes = b""
-    """Of the file."""
+    """Content of the file."""
 
 
 class DeepLDocumentKey(BaseModel):
@@ -35,14 +34,16 @@ class DeepLDocumentKey(BaseModel):
 
 class DeepLDocumentHandle(BaseModel):
     document_id: str
-    document_key: str = Field(description="What asks for the document; told once.")
+    document_key: str = Field(description="Needed to ask for the document; only this answer has it.")
 
 
 class DeepLDocumentStatus(BaseModel):
     document_id: str
     status: Literal["queued", "translating", "done", "error"]
-    seconds_remaining: int | None = Field(default=None, description="As it goes so far.")
-    billed_characters: int | None = Field(default=None, description="Once it is done.")
+    seconds_remaining: int | None = Field(default=None, description="Estimate, while the document is translated.")
+    billed_characters: int | None = Field(
+        default=None, description="Characters of the document, once it is translated."
+    )
     error_message: str | None = None
 
     @classmethod
@@ -58,7 +59,7 @@ class DeepLDocumentStatus(BaseModel):
 
 
 async def read_form(_: type[Any], request: Request) -> DeepLDocument:
-    """Raises BadRequest, InvalidFields."""
+    """Read the form. Raises BadRequest, InvalidFields."""
     try:
         form = await form_or_json(DeepLDocument, request)
         form._data = await form.file.read()
@@ -67,40 +68,46 @@ async def read_form(_: type[Any], request: Request) -> DeepLDocument:
     return form
 
 
-def add_documents(router: APIRouter, uploads: APIRouter, models: Models, settings: Settings) -> None:
-    """A document is known by its id and its key alone.
+def add_documents(router: APIRouter, uploads: APIRouter, backend: Backend) -> None:
+    """Add the routes. A client needs the id and the key of a document, which only its sender gets.
 
     Args:
         uploads: a router whose bodies are read by `read_form`.
     """
+    documents = backend.stores.documents
 
     @uploads.post("/v2/document")
-    async def translate_document(form: Annotated[DeepLDocument, Form()], http: Request) -> DeepLDocumentHandle:
+    async def translate_document(form: Annotated[DeepLDocument, Form()], _: Request) -> DeepLDocumentHandle:
         """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
         name = name_of(form.filename or form.file.filename)
         _refuse_other_format(form, name)
-        source, target = languages(form, models.catalog.directions(None))
-        given = {"text": "-", "source": source, "target": target, "glossary_id": glossary_id_of(form)}
-        native = validate(TranslateRequest, given)
+        native = to_native(form, backend.models.catalog.directions(None))
         try:
-            job, key = await stores_of(http).documents.submit(name, form._data, native, settings.document_timeout_s)
-        except UnsupportedMediaType as error:
+            job, key = await documents.submit(name, form._data, native, backend.settings.document_timeout_s)
+        except UnsupportedFileType as error:
             raise InvalidFields([(("file",), str(error))]) from None
         return DeepLDocumentHandle(document_id=job.id, document_key=key)
 
     @router.post("/v2/document/{document_id}", response_model_exclude_none=True)
-    async def document_status(request: DeepLDocumentKey, http: Request, document_id: str) -> DeepLDocumentStatus:
-        """How far it is."""
-        return DeepLDocumentStatus.of(await stores_of(http).documents.get(document_id, request.document_key))
+    async def document_status(request: DeepLDocumentKey, _: Request, document_id: str) -> DeepLDocumentStatus:
+        """Return how far a document is."""
+        return DeepLDocumentStatus.of(await documents.get(document_id, request.document_key))
 
     @router.post("/v2/document/{document_id}/result", response_class=Response, responses=FILE_ANSWER)
-    async def document_result(request: DeepLDocumentKey, http: Request, document_id: str) -> Response:
-        """The translated file."""
-        return file_response(*await stores_of(http).documents.result(document_id, request.document_key))
+    async def document_result(request: DeepLDocumentKey, _: Request, document_id: str) -> Response:
+        """Return the translated file."""
+        return file_response(*await documents.result(document_id, request.document_key))
+
+
+def to_native(form: DeepLDocument, directions: Directions) -> TranslateRequest:
+    """Return the options of the translation as a native request, whose text stands for those of the document."""
+    source, target = native_languages(form, directions)
+    options = {"text": "-", "source": source, "target": target, "glossary_id": glossary_id_of(form)}
+    return validate(TranslateRequest, options)
 
 
 def _refuse_other_format(form: DeepLDocument, name: str) -> None:
-    """Raises InvalidFields: it is to be written as another kind of file."""
+    """Raises InvalidFields: the output format is not that of the file."""
     ending = PurePath(name).suffix.removeprefix(".").lower()
     if form.output_format and form.output_format.lower() != ending:
-        raise InvalidFields([(("output_format",), f"must be {ending}, as the file")])
+        raise InvalidFields([(("output_format",), f"must be {ending}, like the file")])

@@ -1,4 +1,4 @@
-"""DeepL's errors, and where its clients have their keys."""
+"""DeepL's errors, and where its clients send their keys."""
 
 from fastapi import Request
 from fastapi.security import APIKeyHeader
@@ -13,7 +13,7 @@ SCHEME = "DeepL-Auth-Key"
 
 class DeepLError(ErrorBody):
     message: str
-    detail: str = Field(default="", description="Why the value of a field is not supported.")
+    detail: str = Field(default="", description="Why the value of the field is not supported.")
 
     @classmethod
     def of(cls, error: RequestError) -> "DeepLError":
@@ -33,5 +33,5 @@ async def _key(request: Request) -> bytes | None:
 KEY = Credentials(
     _key,
     f"Authorization: {SCHEME} <key>",
-    APIKeyHeader(name="Authorization", scheme_name=SCHEME, auto_error=False, description=f"{SCHEME}, and a key."),
+    APIKeyHeader(name="Authorization", scheme_name=SCHEME, auto_error=False, description=f"{SCHEME}, then a key."),
 )

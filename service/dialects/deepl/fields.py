@@ -1,4 +1,4 @@
-"""What DeepL's clients send for a translation, of texts or of a document."""
+"""The fields of DeepL's requests for a translation, of texts or of a document."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 
 def _listed(value: Any) -> Any:
-    """Of names: a list, names with commas between them, or both."""
+    """Return a list of names, which may be sent as a list, as names with commas between them, or as both."""
     parts = [value] if isinstance(value, str) else [] if value is None else value
     if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
         return [name.strip() for part in parts for name in part.split(",") if name.strip()]
@@ -27,16 +27,12 @@ def _digit(value: Any) -> Any:
     return str(int(value)) if isinstance(value, bool | int) else value
 
 
-def _several(value: Any) -> Any:
+def _list_of_texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-Flag = Annotated[bool, BeforeValidator(_as_it_is, json_schema_input_type=bool | int | str)]
-"""Forms have 0 and 1, and so has JSON of some."""
+Flag = Annotated[bool, BeforeValidator(lambda value: value, json_schema_input_type=bool | int | str)]
+"""true or false. Forms have 0 and 1, and so has the JSON of some clients."""
 Listed = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str] | None)]
 Refused = Annotated[Any, AfterValidator(_refused)]
 Formality = Annotated[
@@ -44,12 +40,14 @@ Formality = Annotated[
     BeforeValidator(lower, json_schema_input_type=str),
 ]
 Splitting = Annotated[Literal["0", "1", "nonewlines"], BeforeValidator(_digit, json_schema_input_type=str | int | bool)]
-Texts = Annotated[list[str], Field(min_length=1), BeforeValidator(_several, json_schema_input_type=str | list[str])]
+Texts = Annotated[
+    list[str], Field(min_length=1), BeforeValidator(_list_of_texts, json_schema_input_type=str | list[str])
+]
 
 
 class DeepLFields(BaseModel):
     target_lang: str = Field(examples=["FR"])
-    source_lang: str | None = Field(default=None, description="Detected for each text, if none is named.")
+    source_lang: str | None = Field(default=None, description="Without it, the language of each text is detected.")
     formality: Formality | None = Field(default=None, description="more and less are refused.")
     glossary_id: str | None = None
     glossary_ids: Listed = []

@@ -1,4 +1,4 @@
-"""What DeepL's clients send for glossaries, and what they get."""
+"""Requests and answers of DeepL's glossaries."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -8,7 +8,8 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from service.dialects.deepl.fields import lower
 from service.schemas.glossaries import Name
 
-IN_A_FORM = re.compile(r"dictionaries\[([0-9]+)\](?:\.|\[)(\w+)\]?")
+FORM_FIELD = re.compile(r"dictionaries\[([0-9]+)\](?:\.|\[)(\w+)\]?")
+"""Names of fields by which forms send dictionaries: `dictionaries[0].entries` or `dictionaries[0][entries]`."""
 
 
 class DeepLDictionary(BaseModel):
@@ -26,12 +27,12 @@ class _WithDictionaries(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_form(cls, value: Any) -> Any:
-        """Fields of a form such as dictionaries[0].entries make a list."""
+        """Gather the dictionaries of a form in a list."""
         if not isinstance(value, dict):
             return value
         found: dict[str, dict[str, Any]] = {}
         for name, one in value.items():
-            if (match := IN_A_FORM.fullmatch(name)) is not None:
+            if (match := FORM_FIELD.fullmatch(name)) is not None:
                 found.setdefault(match[1], {})[match[2]] = one
         return {**value, "dictionaries": [*found.values()]} if found else value
 
@@ -43,7 +44,7 @@ class DeepLMultilingualGlossary(_WithDictionaries):
 
 class DeepLGlossaryUpdate(_WithDictionaries):
     name: Name | None = None
-    dictionaries: list[DeepLDictionary] = Field(default=[], description="Entries that are added.")
+    dictionaries: list[DeepLDictionary] = Field(default=[], description="Entries to add.")
 
 
 class DeepLPair(BaseModel):

@@ -1,4 +1,4 @@
-"""DeepL's codes of languages: capitals, and of some targets only variants."""
+"""DeepL's language codes: in capitals; some targets have regional variants alone."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -20,30 +20,30 @@ TARGETS: Mapping[str, Iterable[tuple[str, str]]] = {
     "no": (("NB", "Norwegian (bokmål)"),),
     "nb": (("NB", "Norwegian (bokmål)"),),
 }
-"""Codes and names of what a served language is listed as. DeepL's clients refuse the targets EN and PT themselves."""
+"""DeepL's codes and names of some target languages. DeepL's clients themselves refuse the targets EN and PT."""
 
 
 class DeepLLanguage(BaseModel):
     language: str = Field(examples=["EN"])
     name: str
-    supports_formality: bool | None = Field(default=None, description="Of targets: none does.")
+    supports_formality: bool | None = Field(default=None, description="Only of targets; always false.")
 
 
 def code_of(source: str) -> str:
-    """DeepL's code of a source: no region, as DeepL's sources have none."""
+    """Return DeepL's code of a source language. It has no region, as none of DeepL's sources has."""
     tag = canonical(source) or source
     language, *further = tag.split("-")
     return "NB" if tag == "no" else "-".join([language, *(part for part in further if not _is_region(part))]).upper()
 
 
 def sources(directions: Directions) -> list[DeepLLanguage]:
-    """Those that are translated into something."""
+    """Return the languages from which models translate."""
     found = {code_of(one): one for one in _named(_sources(directions))}
     return [DeepLLanguage(language=code, name=english_name(code)) for code in sorted(found)]
 
 
 def targets(directions: Directions) -> list[DeepLLanguage]:
-    """Those that something is translated into."""
+    """Return the languages into which models translate."""
     found: dict[str, str] = {}
     for name in _named(_targets(directions)):
         found |= dict(TARGETS.get(name, ((name.upper(), english_name(name)),)))
@@ -51,14 +51,14 @@ def targets(directions: Directions) -> list[DeepLLanguage]:
 
 
 def served_source(code: str, directions: Directions) -> str:
-    """Raises InvalidFields: it is not among the sources."""
+    """Return the native code of a source. Raises InvalidFields: no model translates from it."""
     names = directions.sources()
     found = _named_by(code, names) or _variety(code, names) or (code if MANY in names and canonical(code) else None)
     return found or _refuse("source_lang", code, [one.language for one in sources(directions)])
 
 
 def served_target(code: str, directions: Directions) -> str:
-    """Raises InvalidFields: it is not among the targets."""
+    """Return the native code of a target. Raises InvalidFields: no model translates into it."""
     try:
         return directions.target(code)
     except UnprocessableRequest:
@@ -71,7 +71,7 @@ def _named_by(code: str, names: Collection[str]) -> str | None:
 
 
 def _variety(code: str, names: Iterable[str]) -> str | None:
-    """Of a language that is served in one region alone."""
+    """Return the regional variety that serves a language without a region, such as pt-BR for PT."""
     tags = (name.partition("-") for name in names)
     return next((f"{tag}-{region}" for tag, _, region in tags if tag == canonical(code) and _is_region(region)), None)
 
@@ -89,7 +89,7 @@ def _targets(directions: Directions) -> list[str]:
 
 
 def _named(names: Iterable[str]) -> Iterator[str]:
-    """Those that are languages: models have other codes, too."""
+    """Yield the names that are language codes. Models may have other codes too."""
     return (name for name in names if canonical(name) == name and name != MANY)
 
 

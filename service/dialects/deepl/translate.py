@@ -1,62 +1,62 @@
 """DeepL's translation of texts."""
 
+from collections.abc import Iterable
+
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from service.base.errors import UnprocessableRequest
 from service.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.dialects.deepl.languages import code_of, served_source, served_target
-from service.http.bodies import as_native
+from service.http.json_route import validate
 from service.markup.xml import is_well_formed
 from service.models.directions import AUTO, Directions
 from service.models.models import Models
 from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 
-SENT_AS = {
+CLIENT_FIELDS = {
+    "source": ("source_lang",),
+    "target": ("target_lang",),
     "tags.keep": ("ignore_tags",),
     "tags.blocks": ("splitting_tags",),
     "tags.inline": ("non_splitting_tags",),
 }
-"""Where fields of native requests come from."""
 
 
 class DeepLTranslation(BaseModel):
-    detected_source_language: str = Field(description="Or the one that was named.", examples=["EN"])
+    detected_source_language: str = Field(description="Detected, or the one that the request names.", examples=["EN"])
     text: str
-    billed_characters: int | None = Field(default=None, description="Its characters, where they were asked for.")
+    billed_characters: int | None = Field(default=None, description="Characters, if the request asks for them.")
     model_type_used: str | None = None
     tag_handling_version: str | None = None
 
 
 class DeepLTranslations(BaseModel):
-    translations: list[DeepLTranslation] = Field(description="One for each text, in order.")
+    translations: list[DeepLTranslation] = Field(description="One translation for each text, in order.")
 
 
 def add_translate(router: APIRouter, models: Models) -> None:
-    """The route for texts."""
+    """Add the route of texts."""
 
     @router.post("/v2/translate", response_model_exclude_none=True)
     async def translate(request: DeepLTexts, http: Request) -> DeepLTranslations:
-        """Translate texts, each from its own language if none is named."""
+        """Translate texts. Without a source language, that of each text is detected."""
         _refuse_malformed(request)
-        texts = [text for text in request.text if text]
-        source, target = languages(request, models.catalog.directions(None))
-        found: list[Translation] = []
-        if texts:
-            answer = await models.translate(_native(request, texts, source, target), http.state.context)
-            found = answer.translations
-        remaining = iter(found)
-        answered = [_answered(request, text, next(remaining) if text else None, target) for text in request.text]
-        return DeepLTranslations(translations=answered)
+        source, target = native_languages(request, models.catalog.directions(None))
+        translations: list[Translation] = []
+        if any(request.text):
+            answer = await models.translate(to_native(request, source, target), http.state.context)
+            translations = answer.translations
+        return from_native(request, translations, target)
 
 
-def languages(request: DeepLFields, directions: Directions) -> tuple[str, str]:
-    """Source and target as they are named here.
+def native_languages(request: DeepLFields, directions: Directions) -> tuple[str, str]:
+    """Return the native codes of source and target.
 
     Raises:
-        InvalidFields: one is not served.
-        UnprocessableRequest: there is no such formality.
+        InvalidFields: no model translates from or into a language.
+        UnprocessableRequest: the request asks for a formality.
     """
     target = served_target(request.target_lang, directions)
     source = served_source(request.source_lang, directions) if request.source_lang else AUTO
@@ -65,9 +65,10 @@ def languages(request: DeepLFields, directions: Directions) -> tuple[str, str]:
     return source, target
 
 
-def _native(request: DeepLTexts, texts: list[str], source: str, target: str) -> TranslateRequest:
+def to_native(request: DeepLTexts, source: str, target: str) -> TranslateRequest:
+    """Return the native request, without the empty texts."""
     options = {
-        "text": texts,
+        "text": [text for text in request.text if text],
         "source": source,
         "target": target,
         "split_sentences": request.split_sentences != "0",
@@ -81,11 +82,22 @@ def _native(request: DeepLTexts, texts: list[str], source: str, target: str) -> 
             "inline": request.non_splitting_tags,
             "detect": request.outline_detection is not False,
         }
-    return as_native(TranslateRequest, options, SENT_AS)
+    return validate(TranslateRequest, options)
+
+
+def from_native(request: DeepLTexts, translations: Iterable[Translation], target: str) -> DeepLTranslations:
+    """Return the answer, with the empty texts."""
+    remaining = iter(translations)
+    found = [_from_native(request, text, next(remaining) if text else None, target) for text in request.text]
+    return DeepLTranslations(translations=found)
 
 
 def glossary_id_of(request: DeepLFields) -> str | None:
-    """One, or several with commas between them. Raises UnprocessableRequest: there is no language that they are of."""
+    """Return the id of a glossary, or several ids with commas between them.
+
+    Raises:
+        UnprocessableRequest: the request names a glossary, but no source language; in DeepL's words.
+    """
     named = [*filter(None, [request.glossary_id, *request.glossary_ids])]
     if named and not request.source_lang:
         raise UnprocessableRequest("Use of a glossary requires the source_lang parameter to be specified.")
@@ -99,8 +111,8 @@ def _refuse_malformed(request: DeepLTexts) -> None:
         raise UnprocessableRequest("Tag handling parsing failed, please check input.")
 
 
-def _answered(request: DeepLTexts, text: str, found: Translation | None, target: str) -> DeepLTranslation:
-    """A text without words is in the target's language: it comes back as it is."""
+def _from_native(request: DeepLTexts, text: str, found: Translation | None, target: str) -> DeepLTranslation:
+    """Return the translation of a text. A text without words stays as it is, and counts as in the target language."""
     detected = found.detected.language if found is not None and found.detected is not None else target
     return DeepLTranslation(
         detected_source_language=request.source_lang.upper() if request.source_lang else code_of(detected),

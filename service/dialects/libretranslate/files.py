@@ -1,6 +1,5 @@
-"""LibreTranslate's files: translated while their client waits, and fetched from an address of their own."""
+"""LibreTranslate's files: they are translated while the client waits, then fetched from a URL."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import quote
 
@@ -8,31 +7,30 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
-from service.base.errors import BadRequest, UnknownDocument, UnprocessableRequest, UnsupportedMediaType
-from service.base.settings import Settings
+from service.base.errors import BadRequest, UnknownDocument, UnprocessableRequest, UnsupportedFileType
+from service.dialects.libretranslate.translate import native_source, refuse_languages
 from service.documents.kinds import KINDS
 from service.http.bodies import fields_of
+from service.http.dialect import Backend
 from service.http.files import FILE_ANSWER, file_response, name_of, translated_name
 from service.http.json_route import validate
-from service.http.stores import stores_of
 from service.schemas.requests import TranslateRequest
 
 ENDINGS = [ending for kind in KINDS for ending in kind.endings]
-Refuse = Callable[[str, str], None]
-"""Of a source and a target: raises an error in LibreTranslate's words, if these are the reason."""
 
 
 class TranslatedFile(BaseModel):
     translatedFileUrl: str  # noqa: N815
 
 
-def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Refuse) -> None:
-    """The address of a file has its key in it: who knows it may fetch the file, as LibreTranslate has it."""
+def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
+    """Add the routes. The URL of a translated file has the file's key in it: who knows the URL may fetch the file, as
+    LibreTranslate has it."""
+    documents, settings = backend.stores.documents, backend.settings
 
     @keyed.post("/libretranslate/translate_file")
     async def translate_file(http: Request) -> TranslatedFile:
         """Translate a file, sent as a form with source and target: .docx, .html, .md, .srt or .txt."""
-        documents = stores_of(http).documents
         try:
             file, source, target = _wanted(await fields_of(http))
             data = await file.read()
@@ -41,10 +39,10 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
         native = validate(TranslateRequest, {"text": "-", "source": source, "target": target})
         try:
             job, key = await documents.submit(name_of(file.filename), data, native, settings.document_timeout_s)
-        except UnsupportedMediaType:
+        except UnsupportedFileType:
             raise BadRequest("Invalid request: file format not supported") from None
         except UnprocessableRequest:
-            refuse(source, target)
+            refuse_languages(source, target, backend.models)
             raise
         try:
             await documents.wait_until_finished(job, key)
@@ -61,13 +59,13 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
     @free.get(
         "/libretranslate/download_file/{document_id}/{key}/{file_name}", response_class=Response, responses=FILE_ANSWER
     )
-    async def download_file(http: Request, document_id: str, key: str, file_name: str) -> Response:  # noqa: ARG001
-        """A file that was translated."""
-        return file_response(*await stores_of(http).documents.result(document_id, key))
+    async def download_file(_: Request, document_id: str, key: str, file_name: str) -> Response:  # noqa: ARG001
+        """Return a translated file."""
+        return file_response(*await documents.result(document_id, key))
 
 
 def _wanted(fields: dict[str, object]) -> tuple[UploadFile, str, str]:
-    """Raises BadRequest, in LibreTranslate's words."""
+    """Return file, source and target of a form. Raises BadRequest, in LibreTranslate's words."""
     file, source, target = (fields.get(name) for name in ("file", "source", "target"))
     if not isinstance(file, UploadFile):
         raise BadRequest("Invalid request: missing file parameter")
@@ -76,4 +74,4 @@ def _wanted(fields: dict[str, object]) -> tuple[UploadFile, str, str]:
             raise BadRequest(f"Invalid request: missing {name} parameter")
     if not file.filename:
         raise BadRequest("Invalid request: empty file")
-    return file, str(source).lower() if str(source).lower() == "auto" else str(source), str(target)
+    return file, native_source(str(source)), str(target)

@@ -1,4 +1,4 @@
-"""A real server for the clients of others."""
+"""A real server, for the clients of other services."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ Listen = Callable[..., str]
 
 @contextmanager
 def listening(**given: object) -> Iterator[str]:
-    """The address of a server, which runs in a thread."""
+    """Run a server in a thread, and yield its address."""
     settings, metrics = Settings(provider="cpu", threads=1, loops=0, **given), Metrics()  # type: ignore[arg-type]
     models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_config=None)
@@ -48,9 +48,9 @@ def artifacts(
     tiny_translator: TinyTranslator,
     tiny_classifier: TinyClassifier,
 ) -> Path:
-    """A directory with a translator, a classifier, whose name has a slash, and a model for embeddings.
+    """A directory with a translator, a classifier whose name has a slash, and a model for embeddings.
 
-    A module that has TRANSLATORS gets these and a classifier.
+    A module that has TRANSLATORS gets these translators and a classifier.
     """
     root = tmp_path_factory.mktemp("artifacts")
     if hasattr(request.module, "TRANSLATORS"):
@@ -64,7 +64,7 @@ def artifacts(
 
 @pytest.fixture(scope="module")
 def listen(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listen]:
-    """listen(**settings) is the address of a server of the tiny artifacts, one for all tests that ask for the same."""
+    """listen(**settings) starts a server of the tiny artifacts, and returns its address. Equal settings share one."""
     with ExitStack() as stack:
         addresses: dict[str, str] = {}
 
@@ -79,13 +79,13 @@ def listen(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The SETTINGS of the module, if it has some."""
+    """The SETTINGS of the test module, or none."""
     return getattr(request.module, "SETTINGS", {})
 
 
 @pytest.fixture(scope="module")
 def address(listen: Listen, settings: dict[str, Any]) -> str:
-    """The address of the server with the module's settings."""
+    """Address of a server with the settings of the test module."""
     return listen(**settings)
 
 
@@ -93,7 +93,7 @@ def address(listen: Listen, settings: dict[str, Any]) -> str:
 def client(
     address: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[deepl.DeepLClient]:
-    """DeepL's client, which does not wait for seconds before it asks again, nor ask again after an error."""
+    """DeepL's client. It does not wait five seconds before it asks again, and does not retry after an error."""
     monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
     monkeypatch.setattr("deepl.translator.time", SimpleNamespace(time=time.time, sleep=look_later))
     client = deepl.DeepLClient(settings.get("api_keys", "any"), server_url=address + getattr(request, "param", ""))

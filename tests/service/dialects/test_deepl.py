@@ -1,4 +1,4 @@
-"""DeepL's client drives a real server; what other clients send is sent as they send it."""
+"""DeepL's client calls a real server. Requests of other clients are sent as those write them."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ def with_keys(listen: Listen) -> str:
 
 @pytest.fixture(autouse=True)
 def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the client: it would wait for seconds before each."""
+    """Turn off the client's retries: it waits for seconds before each one."""
     monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
 
 
@@ -48,9 +48,7 @@ def refused(response: httpx.Response, status: int, message: str, detail: str | N
 
 
 @pytest.mark.parametrize("client", ["", "/"], indirect=True)
-def test_its_client_translates_from_languages_that_it_names_and_that_it_does_not(
-    client: deepl.DeepLClient, address: str
-) -> None:
+def test_the_client_translates_with_and_without_a_source_language(client: deepl.DeepLClient, address: str) -> None:
     texts = [ENGLISH, "", FRENCH, "42 😀"]
     found = client.translate_text(texts, target_lang="de")
     assert isinstance(found, list)
@@ -77,14 +75,14 @@ def test_its_client_translates_from_languages_that_it_names_and_that_it_does_not
         ("PT", "DE", "pt-BR", "de"),
     ],
 )
-def test_regions_and_scripts_mean_what_is_served(
+def test_a_region_or_script_chooses_a_served_language(
     client: deepl.DeepLClient, address: str, source: str, target: str, native_source: str, native_target: str
 ) -> None:
     found = client.translate_text(ENGLISH, source_lang=source, target_lang=target)
     assert [str(found)] == native(address, text=ENGLISH, source=native_source, target=native_target)
 
 
-def test_its_client_lists_languages(client: deepl.DeepLClient) -> None:
+def test_the_client_lists_languages(client: deepl.DeepLClient) -> None:
     assert [(one.code, one.name) for one in client.get_source_languages()] == [
         ("EN", "English"),
         ("FR", "French"),
@@ -105,7 +103,7 @@ def test_its_client_lists_languages(client: deepl.DeepLClient) -> None:
         {"data": {"type": "target", "enable_beta_languages": "1"}},
     ],
 )
-def test_languages_may_be_asked_for_in_any_way(address: str, asked: Any) -> None:
+def test_the_type_of_languages_is_read_from_query_form_and_json(address: str, asked: Any) -> None:
     found = httpx.request("GET", f"{address}/v2/languages", **asked).raise_for_status().json()
     assert found[1] == {"language": "EN-GB", "name": "English (British)", "supports_formality": False}
     assert "supports_formality" not in httpx.get(f"{address}/v2/languages?type=source").json()[0]
@@ -159,7 +157,10 @@ def test_options_are_followed(client: deepl.DeepLClient, address: str, given: An
         ({"style_rule": "s"}, "Value for 'style_id' not supported., detail: is not supported here"),
         ({"translation_memory": "t"}, "Value for 'translation_memory_id' not supported."),
         ({"custom_instructions": ["be brief"]}, "Value for 'custom_instructions' not supported."),
-        ({"text": "犬は速い。そして、とても大きいです。"}, "is probably in ja"),
+        (
+            {"text": "犬は速い。そして、とても大きいです。"},
+            "is probably in ja, which is not translated to de; `source_lang` may be: ",
+        ),
         ({"text": ["a"] * 6}, "6 texts; the limit is 5"),
         ({"text": "<b>a</i>", "tag_handling": "xml", "tag_handling_version": "v2"}, "Tag handling parsing failed"),
         ({"tag_handling": "xml", "ignore_tags": ["b" * 201]}, "Value for 'ignore_tags' not supported."),
@@ -167,7 +168,7 @@ def test_options_are_followed(client: deepl.DeepLClient, address: str, given: An
         ({"text": []}, "Value for 'text' not supported."),
     ],
 )
-def test_its_client_is_told_what_is_not_supported(client: deepl.DeepLClient, given: Any, message: str) -> None:
+def test_the_client_shows_what_is_not_supported(client: deepl.DeepLClient, given: Any, message: str) -> None:
     with pytest.raises(deepl.DeepLException) as raised:
         client.translate_text(**{"text": ENGLISH, "target_lang": "DE"} | given)
     assert raised.value.http_status_code == 400
@@ -195,7 +196,7 @@ def test_forms_and_queries_are_read(address: str, sent: Any) -> None:
     ]
 
 
-def test_answers_have_only_what_was_asked_for(address: str) -> None:
+def test_answers_have_only_the_requested_fields(address: str) -> None:
     (plain,) = post(address, text="42", target_lang="EN")
     assert plain == {"detected_source_language": "EN", "text": "42"}
     (tagged,) = post(address, text=["a <b>dog"], source_lang="en", target_lang="ZH-Hans", tag_handling="xml",
@@ -209,7 +210,7 @@ def test_answers_have_only_what_was_asked_for(address: str) -> None:
     assert post(address, text="", target_lang="DE") == [{"detected_source_language": "DE", "text": ""}]
 
 
-def test_what_is_wrong_is_told_below_its_paths_alone(address: str) -> None:
+def test_errors_have_deepls_shape_below_its_paths_alone(address: str) -> None:
     url = f"{address}/v2/translate"
     refused(httpx.post(url, json={"text": "a"}), 400, "Value for 'target_lang' not supported.", "required")
     refused(httpx.post(url, json={"text": [1], "target_lang": "DE"}), 400, "Value for 'text' not supported.", "string")
@@ -252,7 +253,7 @@ def test_odd_values_are_refused(address: str, fields: str) -> None:
     assert isinstance(response.json()["message"], str)
 
 
-def test_what_is_not_there_is_not_found(client: deepl.DeepLClient) -> None:
+def test_unknown_paths_are_not_found(client: deepl.DeepLClient) -> None:
     with pytest.raises(deepl.DeepLException, match=r"Not found, message: .*/v2/write/rephrase"):
         client.rephrase_text(ENGLISH, target_lang="en-GB")
     with pytest.raises(deepl.DeepLException, match=r"Not found, message: .*/v3/style_rules"):

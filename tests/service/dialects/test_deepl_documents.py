@@ -1,4 +1,4 @@
-"""DeepL's client has documents translated by a real server."""
+"""DeepL's client lets a real server translate documents."""
 
 import io
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_a_document_is_known_by_its_id_and_its_key(client: deepl.DeepLClient) ->
         ({"glossary": "nothing", "source_lang": "en"}, "nothing"),
     ],
 )
-def test_what_cannot_be_translated_is_refused_at_once(client: deepl.DeepLClient, given: Any, message: str) -> None:
+def test_invalid_documents_are_refused_at_upload(client: deepl.DeepLClient, given: Any, message: str) -> None:
     sent = {"input_document": ENGLISH, "target_lang": "de", "filename": "a.txt"} | given
     with pytest.raises(deepl.DeepLException) as raised:
         client.translate_document_upload(**sent)

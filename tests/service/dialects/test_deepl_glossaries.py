@@ -1,4 +1,4 @@
-"""DeepL's client keeps glossaries on a real server, and uses them."""
+"""DeepL's client stores glossaries on a real server, and uses them."""
 
 import json
 import re
@@ -19,7 +19,7 @@ NOBODY = "96ab91fd-e715-41a1-adeb-5d701f84a483"
 
 @pytest.fixture
 def client(client: deepl.DeepLClient) -> Iterator[deepl.DeepLClient]:
-    """Of a server that keeps nothing yet."""
+    """A client whose glossaries are deleted after each test."""
     yield client
     for glossary in client.list_multilingual_glossaries():
         client.delete_multilingual_glossary(glossary)
@@ -33,7 +33,7 @@ def pairs(glossary: MultilingualGlossaryInfo) -> list[tuple[str, str, int]]:
     return [(one.source_lang, one.target_lang, one.entry_count) for one in glossary.dictionaries]
 
 
-def test_a_glossary_of_one_pair_is_kept_listed_used_and_deleted(client: deepl.DeepLClient) -> None:
+def test_a_glossary_of_one_pair_is_stored_listed_used_and_deleted(client: deepl.DeepLClient) -> None:
     made = client.create_glossary("Animals", "en", "de", ANIMALS)
     assert (made.name, made.ready, made.source_lang, made.target_lang) == ("Animals", True, "EN", "DE")
     assert made.entry_count == 3
@@ -109,7 +109,7 @@ def test_a_form_is_read_as_well(client: deepl.DeepLClient, address: str, sent: s
 
 @pytest.mark.parametrize("field", ["dictionaries[{}].{}", "dictionaries[{}][{}]"])
 def test_a_form_may_have_several_dictionaries(client: deepl.DeepLClient, address: str, field: str) -> None:
-    """As clients in other languages write them."""
+    """Clients in other languages number the dictionaries so."""
     fields = {"name": "A"}
     for i, (source, target) in enumerate((("en", "de"), ("de", "en"))):
         given = {"source_lang": source, "target_lang": target, "entries": "dog\tHund", "entries_format": "tsv"}
@@ -136,7 +136,7 @@ def test_a_form_may_have_several_dictionaries(client: deepl.DeepLClient, address
         ({"entries": None}, "Value for 'entries' not supported."),
     ],
 )
-def test_what_is_no_glossary_is_refused(address: str, given: dict[str, str], message: str) -> None:
+def test_invalid_glossaries_are_refused(address: str, given: dict[str, str], message: str) -> None:
     fields = {"source_lang": "en", "target_lang": "de", "entries": "dog\tHund"} | given
     name = fields.pop("name", "A")
     for response in (
@@ -153,7 +153,7 @@ def test_what_is_no_glossary_is_refused(address: str, given: dict[str, str], mes
     assert "en to de" in refused.json()["message"]
 
 
-def test_what_is_not_there_is_not_found(client: deepl.DeepLClient) -> None:
+def test_unknown_glossaries_are_not_found(client: deepl.DeepLClient) -> None:
     for glossary_id in (NOBODY, "nothing"):
         for call in (
             client.get_glossary,

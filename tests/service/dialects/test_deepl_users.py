@@ -1,4 +1,4 @@
-"""What is built upon DeepL's interface: a program on its client, and bodies as others write them themselves."""
+"""Programs that use DeepL's interface: one by DeepL's client, others by bodies that they write themselves."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def test_deepl_i18n_translates_files_with_placeholders_and_glossaries(
         ),
     ],
 )
-def test_bodies_of_others_are_read(address: str, sent: Any, kept: list[str]) -> None:
+def test_bodies_of_other_programs_are_read(address: str, sent: Any, kept: list[str]) -> None:
     headers = {"Authorization": f"DeepL-Auth-Key {KEY}"}
     answer = httpx.post(f"{address}/v2/translate", headers=headers, **sent).raise_for_status().json()
     text = " ".join(one["text"] for one in answer["translations"])

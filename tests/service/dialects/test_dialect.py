@@ -1,4 +1,4 @@
-"""What the frame promises to every dialect, tried with one that echoes."""
+"""What holds for every dialect, tested with one that echoes its requests."""
 
 import asyncio
 import json
@@ -14,12 +14,10 @@ from starlette.types import Message
 
 from service.base.errors import MethodNotAllowed, RateLimited, RequestError, UnknownPath
 from service.base.metrics import Metrics
-from service.base.settings import Settings
-from service.http.access import Access, Credentials, Guards
+from service.http.access import Credentials, Guards
 from service.http.bodies import fields_of, form_or_json
-from service.http.dialect import Dialect, Dialects, ErrorBody
+from service.http.dialect import Backend, Dialect, Dialects, ErrorBody
 from service.http.middleware import Middleware
-from service.models.models import Models
 from service.models.serving import Serving
 from tests.service.conftest import Serve, problem
 from tests.service.fakes import PATIENCE_S
@@ -47,9 +45,9 @@ async def key_of(request: Request) -> bytes | None:
     return key.encode() if isinstance(key, str) else None
 
 
-def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
-    router = ECHO.router(access.guards(Credentials(key_of, "in the field key", None)), form_or_json)
-    anonymous = ECHO.router(access.guards(None))
+def routers(backend: Backend) -> list[APIRouter]:
+    router = ECHO.router(backend.access.guards(Credentials(key_of, "in the field key", None)), form_or_json)
+    anonymous = ECHO.router(backend.access.guards(None))
     free = ECHO.router(Guards())
 
     @router.post("/echo/say")
@@ -77,7 +75,15 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
     return [router, anonymous, free]
 
 
-ECHO = Dialect("echo", "Says it again.", ("/echo", "/translate"), EchoError, routers, {401: 418, 422: 400}, True)
+ECHO = Dialect(
+    name="echo",
+    about="Says it again.",
+    paths=("/echo", "/translate"),
+    error=EchoError,
+    routers=routers,
+    statuses={401: 418, 422: 400},
+    is_open_to_all=True,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +92,7 @@ def only_echo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wrong(response: httpx.Response, status: int) -> str:
-    """What an error says, which must be in the dialect's shape and have what every answer has."""
+    """Return the message of an error, whose body and headers must be those of the dialect's errors."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     assert {"x-request-id", "server-timing"} <= response.headers.keys()
@@ -139,14 +145,12 @@ async def test_json_forms_and_queries_say_the_same(serve: Serve, sent: Any) -> N
         ({"content": rb'{"q": "a", "n": "\ud83d"}'}, 400, "InvalidFields: `n` "),
     ],
 )
-async def test_whatever_is_wrong_is_told_in_the_shape_of_the_dialect(
-    serve: Serve, sent: Any, status: int, says: str
-) -> None:
+async def test_every_error_has_the_shape_of_the_dialect(serve: Serve, sent: Any, status: int, says: str) -> None:
     async with serve(max_body_bytes=200_000) as client:
         assert says in wrong(await client.post(**{"url": "/echo/say"} | sent), status)
 
 
-async def test_what_no_route_takes_is_told_in_its_shape_below_its_paths_alone(serve: Serve) -> None:
+async def test_unknown_paths_and_methods_have_its_shape_below_its_paths_alone(serve: Serve) -> None:
     async with serve() as client:
         assert wrong(await client.get("/echo"), 404) == "UnknownPath: Nothing is at /echo"
         wrong(await client.get("/echo/nowhere/at/all"), 404)
@@ -158,13 +162,13 @@ async def test_what_no_route_takes_is_told_in_its_shape_below_its_paths_alone(se
         wrong(await client.get("/translate/more"), 404)
 
 
-async def test_a_proxy_may_have_it_below_a_path(serve: Serve) -> None:
+async def test_a_proxy_may_serve_it_below_a_path(serve: Serve) -> None:
     async with serve(root_path="/attend") as client:
         assert (await client.post("/attend/echo/say", json={"q": "a"})).json() == {"q": "a", "n": 0}
         wrong(await client.get("/attend/echo/nowhere"), 404)
 
 
-async def test_what_the_server_cancels_when_it_stops_is_told_in_its_shape() -> None:
+async def test_a_request_cancelled_by_a_stopping_server_gets_an_error_of_its_shape() -> None:
     began, sent = asyncio.Event(), []
 
     async def never(*_: object) -> None:
@@ -185,7 +189,7 @@ async def test_what_the_server_cancels_when_it_stops_is_told_in_its_shape() -> N
     assert json.loads(body["body"])["wrong"].startswith("Draining: ")
 
 
-async def test_a_body_that_comes_too_slowly_is_told_in_its_shape(serve: Serve) -> None:
+async def test_a_body_that_is_too_slow_gets_an_error_of_its_shape(serve: Serve) -> None:
     async def slowly() -> AsyncIterator[bytes]:
         yield b"{"
         await asyncio.Event().wait()
@@ -259,7 +263,7 @@ async def test_pages_of_any_origin_may_read_what_is_open_to_all(serve: Serve, al
         assert "Access-Control-Allow-Origin" not in native.headers
 
 
-async def test_it_has_a_tag_of_its_own_and_its_errors_in_the_description(serve: Serve) -> None:
+async def test_openapi_has_its_tag_and_its_errors(serve: Serve) -> None:
     async with serve(api_keys="one") as client:
         document = (await client.get("/openapi.json")).json()
     assert document["tags"] == [{"name": "echo", "description": "Says it again."}]

@@ -1,4 +1,4 @@
-"""huggingface_hub's InferenceClient drives a real server."""
+"""huggingface_hub's InferenceClient calls a real server."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def test_sentences_are_compared_by_their_cosine(address: str, url: str) -> None:
     assert found == pytest.approx([first @ second, 1], abs=1e-5)
 
 
-def test_models_tell_about_themselves(address: str) -> None:
+def test_models_are_described(address: str) -> None:
     for name, task in (("tiny-en-fr", "translation"), ("org/tiny-sentiment", "text-classification"),
                        ("tiny-vectors", "feature-extraction")):  # fmt: skip
         info = client(f"{address}/models/{name}").get_endpoint_info()
@@ -106,6 +106,7 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (TRANSLATE, {"inputs": "a", "parameters": {"src_lang": "de", "tgt_lang": "fr"}}, 422, "tiny-en-fr does not translate from de to fr"),  # noqa: E501
         (TRANSLATE, {"inputs": "a", "parameters": {"generate_parameters": {"do_sample": True}}}, 422, "`parameters.generate_parameters.do_sample` is not supported; available: num_beams, "),  # noqa: E501
         (TRANSLATE, {"inputs": "a", "parameters": {"generate_parameters": {"num_beams": 9}}}, 422, "`parameters.generate_parameters.num_beams` must be less than or equal to 8"),  # noqa: E501
+        (TRANSLATE, {"inputs": "a", "parameters": {"generate_parameters": {"max_new_tokens": 10**6}}}, 422, "`parameters.generate_parameters.max_new_tokens` must be at most 70 for tiny-en-fr"),  # noqa: E501
         (TRANSLATE, {"inputs": {"source_sentence": "a", "sentences": ["b"]}}, 422, "`inputs` must be a text or a list of texts"),  # noqa: E501
         (TRANSLATE, {"inputs": ""}, 422, "must not be empty"),
         (TRANSLATE, {"inputs": 5}, 422, "must be a string or a list of strings"),
@@ -115,7 +116,7 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (CLASSIFY, {"inputs": "a", "parameters": {"candidate_labels": ["b"]}}, 422, "`parameters.candidate_labels` is not supported; org/tiny-sentiment"),  # noqa: E501
         (EMBED, {"inputs": "a", "dimensions": 5}, 422, "`dimensions` must be 24 for tiny-vectors, not 5"),
         (EMBED, {"inputs": "a", "parameters": {"dimensions": 5}}, 422, "`dimensions` must be 24"),
-        (EMBED, {"inputs": "a", "prompt_name": "passage"}, 422, "of tiny-vectors, not 'passage'; available: query"),
+        (EMBED, {"inputs": "a", "prompt_name": "passage"}, 422, "`prompt_name` must be a prompt of tiny-vectors, not 'passage'; available: query"),  # noqa: E501
         (EMBED, {"inputs": "a", "encoding_format": "base64"}, 422, "`encoding_format` must be 'float'"),
         (EMBED, {"inputs": {"source_sentence": "a", "sentences": []}}, 422, "at least 1 item"),
         (EMBED, {"inputs": {"source_sentence": "a", "sentences": ["b", ""]}}, 422, "sentences.1` must"),
@@ -127,7 +128,7 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (TRANSLATE, {"inputs": "a" * 60_000}, 413, "60000 characters; the limit is 50000"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_followed_is_refused_by_name(address: str, url: str, body: Any, status: int, says: str) -> None:
+def test_invalid_fields_are_refused_by_name(address: str, url: str, body: Any, status: int, says: str) -> None:
     answer = httpx.post(f"{address}{url}", json=body)
     assert (answer.status_code, answer.json().keys()) == (status, {"error"})
     assert says in answer.json()["error"]
@@ -145,7 +146,7 @@ def test_the_client_shows_the_reason(address: str) -> None:
         assert refused.value.response.status_code == status
 
 
-def test_a_token_is_asked_for_where_keys_are(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_required_where_keys_are_configured(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.utils._headers.get_token", lambda: None)
     address = listen(api_keys="one")
     assert client(f"{address}{TRANSLATE}", "one").translation("the dog").translation_text

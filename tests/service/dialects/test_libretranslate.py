@@ -1,4 +1,4 @@
-"""LibreTranslate's client drives a real server; what other clients send is sent as they send it."""
+"""LibreTranslate's client calls a real server. Requests of other clients are sent as those write them."""
 
 import json
 from typing import Any
@@ -42,7 +42,7 @@ def refused(response: httpx.Response, status: int, error: str) -> None:
 
 @pytest.mark.parametrize("slash", ["", "/"])
 @pytest.mark.parametrize("key", [None, "any"])
-def test_its_client_translates_detects_and_lists(address: str, slash: str, key: str | None) -> None:
+def test_the_client_translates_detects_and_lists(address: str, slash: str, key: str | None) -> None:
     client = LibreTranslateAPI(address + slash, key)
     (expected,) = native(address, text=TEXT, source="en", target="de")
     assert client.translate(TEXT, "en", "de") == expected["text"]
@@ -62,7 +62,7 @@ def test_its_client_translates_detects_and_lists(address: str, slash: str, key: 
     ]
 
 
-def test_its_client_is_told_what_is_wrong(address: str) -> None:
+def test_the_client_shows_the_reason(address: str) -> None:
     with pytest.raises(HTTPError) as raised:
         LibreTranslateAPI(address).translate("a", "zz", "de")
     assert raised.value.code == 400
@@ -132,20 +132,20 @@ def test_forms_and_queries_are_read(address: str) -> None:
         ({"q": "\ud800"}, "`q` must not have half of a surrogate pair"),
     ],
 )
-def test_refusals_are_in_its_words(address: str, changed: dict[str, Any], error: str) -> None:
+def test_refusals_are_in_libretranslates_words(address: str, changed: dict[str, Any], error: str) -> None:
     body = {"q": "the dog", "source": "en", "target": "de"} | changed
     refused(httpx.post(f"{address}/translate", content=json.dumps(body)), 400, error)
 
 
 @pytest.mark.parametrize("unset", [None, ""])
-def test_what_a_client_leaves_unset_is_as_by_default(address: str, unset: Any) -> None:
+def test_unset_fields_have_their_defaults(address: str, unset: Any) -> None:
     (expected,) = native(address, text=TEXT, source="en", target="de")
     body = {"q": TEXT, "source": "en", "target": "de", "format": unset, "alternatives": unset, "api_key": unset}
     answer = httpx.post(f"{address}/translate", json=body).raise_for_status().json()
     assert answer == {"translatedText": expected["text"]}
 
 
-def test_what_is_below_its_path_is_refused_as_it_does(address: str) -> None:
+def test_errors_below_its_path_are_in_libretranslates_words(address: str) -> None:
     refused(httpx.post(f"{address}/translate", content="{"), 400, "Invalid JSON format")
     refused(httpx.post(f"{address}/translate", json=[1]), 400, "Invalid JSON format")
     refused(httpx.post(f"{address}/detect", json={}), 400, "Invalid request: missing q parameter")
@@ -200,7 +200,7 @@ def test_files_are_refused_in_its_words(address: str, changed: dict[str, str], n
     refused(httpx.post(f"{address}/translate_file", data=form, files=files), 400, error)
 
 
-def test_a_page_learns_what_it_needs(address: str) -> None:
+def test_a_page_gets_its_settings(address: str) -> None:
     found = httpx.get(f"{address}/frontend/settings").raise_for_status().json()
     assert found["charLimit"] == 1000
     assert (found["keyRequired"], found["apiKeys"], found["suggestions"]) == (False, False, False)
@@ -224,7 +224,7 @@ def test_pages_of_every_origin_may_ask(address: str) -> None:
 
 
 @pytest.mark.slow
-def test_keys_are_in_the_body_and_rates_are_theirs(with_keys: str) -> None:
+def test_keys_are_in_the_body_and_each_has_its_rate(with_keys: str) -> None:
     assert LibreTranslateAPI(with_keys, KEY).translate("the dog", "en", "de")
     body = {"q": "the dog", "source": "en", "target": "de"}
     for key in ({}, {"api_key": ""}, {"api_key": "other"}, {"api_key": "\ud800"}):

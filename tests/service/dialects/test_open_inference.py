@@ -1,4 +1,4 @@
-"""tritonclient, sync and aio, drives a real server; what it never sends is sent by hand."""
+"""tritonclient, sync and aio, calls a real server. Requests that it never sends are written here."""
 
 import asyncio
 import gzip
@@ -33,7 +33,7 @@ def http_client(address: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture(params=["sync", "aio"])
 def call(request: pytest.FixtureRequest, address: str) -> Iterator[Call]:
-    """call(method, ...) of tritonclient."""
+    """call(method, ...) calls a method of tritonclient."""
     host = address.removeprefix("http://")
     if request.param == "sync":
         with tritonclient.http.InferenceServerClient(host) as client:
@@ -60,7 +60,7 @@ def native(client: httpx.Client, path: str, **fields: Any) -> Any:
     return client.post(path, json={"text": TEXTS} | fields).raise_for_status().json()
 
 
-def test_the_server_and_its_models_are_told(call: Call) -> None:
+def test_the_server_and_its_models_are_described(call: Call) -> None:
     assert call("is_server_live")
     assert call("is_server_ready")
     metadata = call("get_server_metadata")
@@ -161,7 +161,7 @@ def test_parameters_are_options_of_the_native_route(call: Call, http_client: htt
     assert late.value.status() == "504"
 
 
-def test_a_glossary_that_is_kept_may_be_named(call: Call, http_client: httpx.Client) -> None:
+def test_a_stored_glossary_may_be_named(call: Call, http_client: httpx.Client) -> None:
     dictionary = {"source": "en", "target": "fr", "entries": {"dog": "clebs"}}
     kept = http_client.post("/glossaries", json={"name": "Animals", "dictionaries": [dictionary]}).raise_for_status()
     parameters = {"glossary_id": next(value for key, value in kept.json().items() if key.endswith("id"))}
@@ -183,6 +183,9 @@ def test_a_glossary_that_is_kept_may_be_named(call: Call, http_client: httpx.Cli
         ({"parameters": {"beam": 3}}, "`parameters.beam` is not an option of tiny-en-fr; available: beam_size", "400"),
         ({"parameters": {"attention": True}}, "`parameters.attention` is not an option of tiny-en-fr", "400"),
         ({"parameters": {"beam_size": 9}}, "`parameters.beam_size` must be less than or equal to 8, not 9", "400"),
+        ({"parameters": {"max_target_tokens": 10**6}}, "`parameters.max_target_tokens` must be at most 70", "400"),
+        ({"parameters": {"tags": {"keep": ["b"]}}}, "`parameters.tags` needs `parameters.format` html or xml", "400"),
+        ({"model_name": "tiny-vectors", "parameters": {"prompt": "x"}}, "`parameters.prompt` must be a prompt", "400"),
         ({"parameters": {"target": "xx"}}, "tiny-en-fr does not translate from any language to xx", "400"),
         ({"timeout": -1}, "`parameters.timeout` must be a number of microseconds, not -1", "400"),
         ({"timeout": 10**400}, "`parameters.timeout` must be a number of microseconds, not 1000", "400"),
@@ -192,14 +195,14 @@ def test_a_glossary_that_is_kept_may_be_named(call: Call, http_client: httpx.Cli
         ({"inputs": [text_input(["a"] * 300)]}, "300 texts; the limit is 256", "400"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_followed_is_refused_by_name(call: Call, given: Any, says: str, status: str) -> None:
+def test_invalid_fields_are_refused_by_name(call: Call, given: Any, says: str, status: str) -> None:
     with pytest.raises(InferenceServerException) as refused:
         call("infer", **{"model_name": "tiny-en-fr", "inputs": [text_input(TEXTS)]} | given)
     assert says in refused.value.message()
     assert refused.value.status() == status
 
 
-def test_what_is_not_there_is_told_by_its_path_or_name(call: Call) -> None:
+def test_unknown_paths_and_models_are_named(call: Call) -> None:
     assert not call("is_model_ready", "big")
     assert not call("is_model_ready", "tiny-en-fr", "2")
     for method, given, says in (
@@ -215,7 +218,7 @@ def test_what_is_not_there_is_told_by_its_path_or_name(call: Call) -> None:
         assert refused.value.status() == "404"
 
 
-def test_headers_that_an_earlier_request_has_written_into_are_told(address: str) -> None:
+def test_headers_of_an_earlier_request_are_refused(address: str) -> None:
     headers = {"Authorization": "Bearer any"}
     with tritonclient.http.InferenceServerClient(address.removeprefix("http://")) as client:
         for text in ("a", "a" * 200):  # shorter and longer than what is in the header
@@ -226,7 +229,7 @@ def test_headers_that_an_earlier_request_has_written_into_are_told(address: str)
 
 
 def binary(elements: bytes, head: dict[str, Any] | None = None, **changes: Any) -> tuple[bytes, dict[str, str]]:
-    """A body with binary texts, and its headers."""
+    """Return a body with binary texts, and its headers."""
     tensor = {"name": "text_input", "shape": [1], "datatype": "BYTES",
               "parameters": {"binary_data_size": len(elements)}} | changes  # fmt: skip
     begin = json.dumps({"inputs": [tensor]} | (head or {})).encode()
@@ -271,7 +274,7 @@ def test_json_may_be_flat_or_nested_and_has_no_header(http_client: httpx.Client,
     assert text_output.keys() == score.keys() == {"name", "datatype", "shape", "data"}
 
 
-def test_null_says_what_is_said_by_nothing(http_client: httpx.Client) -> None:
+def test_null_means_the_default(http_client: httpx.Client) -> None:
     tensor = {"name": "text_input", "shape": [1], "datatype": "BYTES", "data": ["a"]}
     nothing = {"id": None, "parameters": None, "outputs": None}
     answers = [
@@ -348,7 +351,7 @@ def test_generate_takes_one_text(http_client: httpx.Client) -> None:
     assert (refused.status_code, refused.json()) == (400, {"error": "`text_input` must be a valid string"})
 
 
-def test_a_path_that_may_have_been_meant_for_another_interface_has_both_words(http_client: httpx.Client) -> None:
+def test_an_unknown_path_is_answered_for_deepls_clients_too(http_client: httpx.Client) -> None:
     says = "Nothing is at /v2/nowhere"
     answer = http_client.get("/v2/nowhere")
     assert (answer.status_code, answer.json()) == (404, {"error": says, "message": says})
@@ -362,7 +365,7 @@ def test_a_path_that_may_have_been_meant_for_another_interface_has_both_words(ht
     assert "PUT" in wrong_method.json()["error"]
 
 
-def test_keys_are_asked_for_but_by_health(listen: Listen) -> None:
+def test_every_route_but_health_needs_a_key(listen: Listen) -> None:
     host = listen(api_keys="one").removeprefix("http://")
     with tritonclient.http.InferenceServerClient(host) as client:
         assert client.is_server_live()

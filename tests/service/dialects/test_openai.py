@@ -1,4 +1,4 @@
-"""OpenAI's client drives a real server."""
+"""OpenAI's client calls a real server."""
 
 import base64
 import time
@@ -24,7 +24,7 @@ def client(address: str) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture
 def embeddings(address: str) -> np.ndarray[Any, Any]:
-    """What the native route makes of the texts."""
+    """Embeddings of the texts by the native route."""
     answer = post_json(f"{address}/embed", text=TEXTS, model="tiny-en-fr", normalize=True)
     return np.array([one["embedding"] for one in answer["embeddings"]], np.float32)
 
@@ -67,9 +67,7 @@ def test_one_text_and_the_models_own_dimensions_are_taken(
         ({"model": ""}, "model", "`model` "),
     ],
 )
-def test_what_cannot_be_followed_is_refused_by_name(
-    client: openai.OpenAI, asked: Any, param: str | None, says: str
-) -> None:
+def test_invalid_fields_are_refused_by_name(client: openai.OpenAI, asked: Any, param: str | None, says: str) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
         client.embeddings.create(**{"model": "tiny-en-fr", "input": "the dog"} | asked)
     assert says in refused.value.body["message"]  # type: ignore[call-overload, index]
@@ -113,7 +111,7 @@ def test_keys_missing_and_wrong_are_both_unauthorized(listen: Listen) -> None:
     assert int(limited.value.response.headers["Retry-After"]) > 0
 
 
-def test_the_client_comes_again_when_it_is_told_to(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_retries_after_the_time_it_is_told(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr("openai._base_client.time", SimpleNamespace(time=time.time, sleep=waited.append))
     with openai.OpenAI(base_url=f"{listen(rate_limit='1/minute')}/v1", api_key="any") as client:

@@ -1,4 +1,4 @@
-"""Schemathesis reads /openapi.json, native routes and all dialects, and finds nothing that answers otherwise."""
+"""Schemathesis calls every route of /openapi.json, of all dialects too, and finds no answer that differs from it."""
 
 import subprocess
 import sys

@@ -196,8 +196,8 @@ async def test_options_are_those_of_a_translation(serve: Serve) -> None:
         ("a.txt", b"x", {"keep": "[" * 20_000}, InvalidFields, "`keep` must be JSON, not [[["),
         ("a.txt", b"x", {"beam_size": "9"}, InvalidFields, "`beam_size`"),
         ("a.txt", b"x", {"format": "text"}, InvalidFields, "`format`"),
-        ("a.txt", b"x", {"timeout_s": "7201"}, InvalidFields, "3600, not 7201"),
-        ("a.txt", b"x", {"timeout_s": "301", "wait": "true"}, InvalidFields, "300, not 301"),
+        ("a.txt", b"x", {"timeout_s": "7201"}, InvalidFields, "3600 s, not 7201 s"),
+        ("a.txt", b"x", {"timeout_s": "301", "wait": "true"}, InvalidFields, "300 s, not 301 s"),
     ],
 )
 async def test_what_cannot_be_translated_is_refused_at_once_in_words(

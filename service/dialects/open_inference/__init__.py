@@ -7,35 +7,34 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from service import __version__
-from service.base.errors import MethodNotAllowed, NotReady, RequestError, UnknownPath, UnprocessableRequest
-from service.base.settings import Settings
-from service.dialects.tensor_models import VERSION, ModelMetadata, run
-from service.dialects.tensors import (
+from service.base.errors import MethodNotAllowed, RequestError, UnknownPath, UnprocessableRequest
+from service.dialects.open_inference.models import CLIENT_FIELDS, VERSION, ModelMetadata, run
+from service.dialects.open_inference.tensors import (
     InferAnswer,
     InferRequest,
     Options,
     Output,
     WantedOutput,
     read_tensors,
-    written,
+    tensor_response,
 )
-from service.http.access import Access, Guards
-from service.http.dialect import Dialect, ErrorBody, Sent
+from service.http.access import Guards
+from service.http.dialect import Backend, Dialect, ErrorBody, Sent
 from service.models.catalog import Model
 from service.models.models import Models
 from service.schemas.answers import encoded
 from service.schemas.requests import NonEmptyText
 
 MODEL = "/v2/models/{name:path}"
-"""Names may have slashes, so that what is longer is tried first: of decorators that is the lower one."""
-ITS_VERSION = f"{MODEL}/versions/{VERSION}"
+"""A name may have slashes, so longer paths must be tried first. Of two decorators the lower one is tried first."""
+MODEL_VERSION = f"{MODEL}/versions/{VERSION}"
 BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-"""How OpenAPI describes tensors behind JSON."""
+"""OpenAPI's description of a body with tensors behind its JSON."""
 
 
 class OpenInferenceError(ErrorBody):
     error: str
-    message: str | None = Field(default=None, description="The same, where the path may have been meant for DeepL.")
+    message: str | None = Field(default=None, description="The same text, if the path may have been meant for DeepL.")
 
     @classmethod
     def of(cls, error: RequestError) -> "OpenInferenceError":
@@ -71,7 +70,7 @@ class IndexedModel(BaseModel):
 
 class GenerateRequest(Sent):
     text_input: NonEmptyText
-    parameters: Options = Field(default={}, description="As those of infer.")
+    parameters: Options = Field(default={}, description="The same as those of infer.")
 
 
 class GenerateAnswer(BaseModel):
@@ -83,33 +82,32 @@ class GenerateAnswer(BaseModel):
     model_version: str
 
 
-def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
-    router = OPEN_INFERENCE.router(access.guards(), read_tensors(settings.max_body_bytes))
+def routers(backend: Backend) -> list[APIRouter]:
+    models = backend.models
+    router = OPEN_INFERENCE.router(backend.access.guards(), read_tensors(backend.settings.max_body_bytes))
     health = OPEN_INFERENCE.router(Guards())
 
     @health.get("/v2/health/live")
     async def live(_: Request) -> Live:
-        """The process answers."""
+        """Say that the process answers."""
         return Live()
 
     @health.get("/v2/health/ready")
     async def ready(_: Request) -> Ready:
-        """Every model is ready."""
-        reason = models.unready_reason()
-        if reason is not None:
-            raise NotReady(f"Not ready: {reason}")
+        """Say whether every model takes requests."""
+        models.refuse_unready()
         return Ready()
 
     @router.get("/v2")
     async def server_metadata(_: Request) -> ServerMetadata:
-        """Which service this is."""
+        """Return the service's name, version and extensions."""
         return ServerMetadata()
 
     @router.post("/v2/repository/index", response_model=list[IndexedModel])
     async def repository_index(_: Request) -> Response:
-        """The models that serve here."""
+        """List the models, and whether they are ready."""
         listed = [_indexed(models, model.manifest.name) for model in models.catalog]
-        # Never compressed: tritonclient.http.aio asks for that, and then cannot read it.
+        # Never compressed: tritonclient.http.aio accepts gzip here, and then cannot read it.
         return Response(f"[{','.join(one.model_dump_json() for one in listed)}]", media_type="application/json")
 
     of_infer: dict[str, Any] = {
@@ -119,42 +117,42 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
     }
 
     @router.post(f"{MODEL}/infer", **of_infer)
-    @router.post(f"{ITS_VERSION}/infer", **of_infer)
+    @router.post(f"{MODEL_VERSION}/infer", **of_infer)
     async def infer(request: InferRequest, http: Request, name: str) -> Response:
-        """Translate, label or embed the texts of a tensor. Tensors are in JSON, or binary behind it."""
+        """Translate, label or embed the texts of a tensor. Tensors are in JSON, or follow it as bytes."""
         [tensor] = request.inputs
         texts = tensor.texts()
         model = models.catalog.named(name)
-        wanted = _wanted(request, model)
-        made = await run(models, model, texts, request.parameters, http.state.context)
-        outputs = [Output(one.name, tensor.shape, made[one.name], _is_binary(one, request)) for one in wanted]
-        return await written(request, name, VERSION, outputs, http)
+        wanted = _wanted_outputs(request, model)
+        values = await run(models, model, texts, request.parameters, http.state.context)
+        outputs = [Output(one.name, tensor.shape, values[one.name], _is_binary(one, request)) for one in wanted]
+        return await tensor_response(request, name, VERSION, outputs, http)
 
     @router.post(f"{MODEL}/generate")
-    @router.post(f"{ITS_VERSION}/generate")
+    @router.post(f"{MODEL_VERSION}/generate")
     async def generate(request: GenerateRequest, http: Request, name: str) -> GenerateAnswer:
-        """The same of one text, without tensors."""
+        """Translate, label or embed one text, without tensors."""
         model = models.catalog.named(name)
-        made = await run(models, model, [request.text_input], request.parameters, http.state.context)
-        first = {output: encoded(of[0], "json") if isinstance(of, np.ndarray) else of[0] for output, of in made.items()}
-        return GenerateAnswer(model_name=name, model_version=VERSION, **first)
+        values = await run(models, model, [request.text_input], request.parameters, http.state.context)
+        outputs = {key: encoded(of[0], "json") if isinstance(of, np.ndarray) else of[0] for key, of in values.items()}
+        return GenerateAnswer(model_name=name, model_version=VERSION, **outputs)
 
     @router.get(f"{MODEL}/ready")
-    @router.get(f"{ITS_VERSION}/ready")
+    @router.get(f"{MODEL_VERSION}/ready")
     async def model_ready(_: Request, name: str) -> ModelReady:
-        """The model takes requests."""
-        models.refuse_unready(name)
+        """Say whether the model takes requests."""
+        models.refuse_unready_model(name)
         return ModelReady(name=name)
 
     @router.get(MODEL)
-    @router.get(ITS_VERSION)
+    @router.get(MODEL_VERSION)
     async def model_metadata(_: Request, name: str) -> ModelMetadata:
-        """The tensors of a model."""
+        """Return the tensors of a model."""
         return ModelMetadata.of(models.catalog.named(name))
 
     @router.post("/v2/models/{path:path}", include_in_schema=False)
     async def no_such_path(http: Request, path: str) -> None:
-        """Without this, a path of which nothing is known would be that of a model, which takes no POST."""
+        """Refuse an unknown path. Without this route it would be taken for a model's name, which takes no POST."""
         if any(path.removesuffix(f"/versions/{VERSION}") == model.manifest.name for model in models.catalog):
             raise MethodNotAllowed(f"{http.url.path} does not take POST; allowed: GET", "GET")
         raise UnknownPath(f"Nothing is at {http.url.path}")
@@ -168,11 +166,11 @@ def _indexed(models: Models, name: str) -> IndexedModel:
     return IndexedModel(name=name, state="UNAVAILABLE", reason="it is not ready; /health/ready says why")
 
 
-def _wanted(request: InferRequest, model: Model) -> list[WantedOutput]:
-    """Those that are named, or all.
+def _wanted_outputs(request: InferRequest, model: Model) -> list[WantedOutput]:
+    """Return the outputs that the request names, or all.
 
     Raises:
-        UnprocessableRequest: the model has none of a name, or it is wanted in a way that there is not.
+        UnprocessableRequest: the model has no output of this name, or the output has an unknown parameter.
     """
     names = [output.name for output in ModelMetadata.of(model).outputs]
     for output in request.outputs or ():
@@ -197,4 +195,5 @@ OPEN_INFERENCE = Dialect(
     error=OpenInferenceError,
     routers=routers,
     statuses={422: 400},
+    client_fields=CLIENT_FIELDS,
 )

@@ -1,8 +1,7 @@
-"""Tensors of the Open Inference Protocol as they are sent: in JSON, or as Triton's extension for binary data has them.
+"""Tensors of the Open Inference Protocol in request and answer: in JSON, or in Triton's binary extension.
 
-A body that has binary tensors begins with JSON, whose length is in the header LENGTH. Behind it come the tensors, in
-order, each as long as its parameter `binary_data_size` says. A text is its length as a little-endian uint32, and then
-its bytes.
+A body with binary tensors begins with JSON, whose length is in the header LENGTH. The tensors follow in order; the
+parameter `binary_data_size` of each one is its length. A text is its length as a little-endian uint32, then its bytes.
 """
 
 import math
@@ -26,7 +25,7 @@ from service.schemas.answers import encoded
 from service.schemas.requests import valid_unicode
 
 TEXT: Literal["text_input"] = "text_input"
-"""The input of every model."""
+"""Name of the input of every model."""
 LENGTH = "Inference-Header-Content-Length"
 STALE = f"is {LENGTH} that of an earlier request? tritonclient writes it into the headers that it is given"
 
@@ -35,22 +34,22 @@ Options = Annotated[
     dict[str, Any],
     BeforeValidator(lambda value: {} if value is None else value, json_schema_input_type=dict[str, Any] | None),
 ]
-MOST_DIMENSIONS = 16
+MAX_DIMENSIONS = 16
 
 
 class InputTensor(Sent):
     name: Literal["text_input"]
-    shape: list[Size] = Field(max_length=MOST_DIMENSIONS, description="Whose product is the number of elements.")
+    shape: list[Size] = Field(max_length=MAX_DIMENSIONS, description="Their product is the number of elements.")
     datatype: Literal["BYTES"]
-    parameters: Options = Field(default={}, description="binary_data_size, where the data are behind the JSON.")
+    parameters: Options = Field(default={}, description="binary_data_size, if the data follow the JSON.")
     data: list[Any] | None = Field(default=None, description="Flat or nested.")
     _raw: bytes | None = PrivateAttr(default=None)
 
     def texts(self) -> list[str]:
-        """Its elements.
+        """Return the elements.
 
         Raises:
-            UnprocessableRequest: one is no text, or they are not as many as the shape says.
+            UnprocessableRequest: an element is no text, or the shape means another number of elements.
         """
         if (self._raw is None) == (self.data is None):
             raise UnprocessableRequest(
@@ -63,10 +62,10 @@ class InputTensor(Sent):
         return texts
 
     def take(self, raw: bytes, at: int) -> int:
-        """Take its part of what is behind the JSON, if it has one; where that ends.
+        """Take the data of this tensor from the bytes behind the JSON, if they are there, and return where they end.
 
         Raises:
-            UnprocessableRequest: its size is none.
+            UnprocessableRequest: `binary_data_size` is no size.
         """
         size = self.parameters.get("binary_data_size")
         if size is None:
@@ -110,24 +109,24 @@ class InputTensor(Sent):
 
 class WantedOutput(Sent):
     name: str
-    parameters: Options = Field(default={}, description="binary_data: whether it comes behind the JSON.")
+    parameters: Options = Field(default={}, description="binary_data: whether the output follows the JSON as bytes.")
 
 
 class InferRequest(Sent):
-    id: Annotated[str, AfterValidator(valid_unicode)] | None = Field(default=None, description="Comes back as it is.")
+    id: Annotated[str, AfterValidator(valid_unicode)] | None = Field(default=None, description="Returned unchanged.")
     parameters: Options = Field(
         default={},
-        description="timeout in microseconds; binary_data_output: whether outputs come behind the JSON; options.",
+        description="timeout in microseconds; binary_data_output: whether outputs follow the JSON as bytes; options.",
     )
     inputs: list[InputTensor] = Field(min_length=1, max_length=1)
-    outputs: list[WantedOutput] | None = Field(default=None, description="All by default.")
+    outputs: list[WantedOutput] | None = Field(default=None, description="All outputs by default.")
 
 
 class OutputTensor(BaseModel):
     name: str
     datatype: Literal["BYTES", "FP32"]
     shape: list[int]
-    parameters: dict[str, int] | None = Field(default=None, description="binary_data_size, without data.")
+    parameters: dict[str, int] | None = Field(default=None, description="binary_data_size, in place of data.")
     data: list[Any] | None = Field(default=None, description="Flat, row after row.")
 
 
@@ -140,10 +139,11 @@ class InferAnswer(BaseModel):
 
 @dataclass(frozen=True)
 class Output:
-    """A tensor of an answer, before it is written.
+    """A tensor of an answer.
 
     Args:
-        shape: of the input. Rows of numbers have one dimension more.
+        shape: shape of the input; rows of numbers add one dimension.
+        is_binary: whether the values follow the JSON as bytes.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Output:
     is_binary: bool
 
     def parts(self) -> tuple[OutputTensor, bytes]:
-        """What the JSON says, and what comes behind it."""
+        """Return the tensor in the JSON, and the bytes behind the JSON."""
         numbers = self.values if isinstance(self.values, np.ndarray) else None
         tensor = OutputTensor(
             name=self.name,
@@ -171,10 +171,10 @@ class Output:
 
 
 def read_tensors(max_bytes: int) -> ReadBody:
-    """How bodies are read that may be compressed, and may have tensors behind their JSON.
+    """Return a reader of bodies that may be compressed, and may have tensors behind their JSON.
 
     Args:
-        max_bytes: of a body that was compressed.
+        max_bytes: limit of an inflated body.
     """
 
     async def read_body(model: type[Body], request: Request) -> Body:
@@ -192,10 +192,10 @@ def read_tensors(max_bytes: int) -> ReadBody:
     return read_body
 
 
-async def written(
+async def tensor_response(
     request: InferRequest, model_name: str, model_version: str, outputs: Sequence[Output], http: Request
 ) -> Response:
-    """The answer to a request; JSON alone, without the header LENGTH, where no output is binary."""
+    """Return the answer to a request. If no output is binary, it is JSON alone, without the header LENGTH."""
     parts = [output.parts() for output in outputs]
     tensors = [tensor for tensor, _ in parts]
     answer = InferAnswer.model_construct(
@@ -213,7 +213,7 @@ def _inflated(body: bytes, encoding: str, max_bytes: int) -> bytes:
         return body
     if encoding not in ("gzip", "deflate"):
         raise UnsupportedMediaType(f"Content-Encoding must be gzip or deflate, not {encoding}")
-    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of either
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of gzip and of deflate
     try:
         inflated = inflater.decompress(body, max_bytes + 1)
     except zlib.error:

@@ -1,0 +1,147 @@
+"""LibreTranslate's translation and detection, and its words for what it refuses."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from service.base.errors import BadRequest, UnprocessableRequest
+from service.base.settings import Settings
+from service.http.json_route import validate
+from service.models.directions import AUTO
+from service.models.models import Models
+from service.schemas.answers import DetectedLanguage, TranslateResponse
+from service.schemas.requests import DetectRequest, TranslateRequest
+from service.text.languages import are_same, english_name
+
+MAX_ALTERNATIVES = 7
+TEXT = "text"
+FORMATS = (TEXT, "html")
+EMPTY = "\n"
+"""Stands for an empty text in the native request, which refuses empty texts."""
+
+
+class LibreTranslateRequest(BaseModel):
+    q: str | list[str] | None = Field(default=None, description="A text; in JSON also a list.", examples=["A dog."])
+    source: str | None = Field(default=None, description="A code from /languages, or auto.", examples=["en"])
+    target: str | None = Field(default=None, examples=["fr"])
+    format: str | None = Field(default=None, description="text or html; text by default.", examples=["text"])
+    alternatives: Any = Field(default=0, description=f"Their number, at most {MAX_ALTERNATIVES}.", examples=[0])
+
+
+class Detected(BaseModel):
+    confidence: float = Field(description="0 to 100.")
+    language: str
+
+
+class LibreTranslation(BaseModel):
+    translatedText: str | list[str]  # noqa: N815
+    detectedLanguage: Detected | list[Detected] | None = None  # noqa: N815
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class TextToDetect(BaseModel):
+    q: str | None = Field(default=None, examples=["A dog runs."])
+
+
+def add_translate(router: APIRouter, models: Models, settings: Settings) -> None:
+    """Add the routes of texts."""
+
+    @router.post("/libretranslate/translate", response_model_exclude_none=True)
+    async def translate(request: LibreTranslateRequest, http: Request) -> LibreTranslation:
+        """Translate a text or a list of texts."""
+        try:
+            native = to_native(request, models, settings)
+            return from_native(request, await models.translate(native, http.state.context))
+        except UnprocessableRequest:
+            refuse_languages(str(request.source), str(request.target), models)
+            raise
+
+    @router.post("/libretranslate/detect")
+    async def detect(request: TextToDetect, http: Request) -> list[Detected]:
+        """Detect the language of a text."""
+        if not request.q:
+            raise BadRequest("Invalid request: missing q parameter")
+        answer = await models.detect(validate(DetectRequest, {"text": request.q}), http.state.context)
+        return [_detected(one) for one in answer.detections[0].languages] or [_detected(None)]
+
+
+def to_native(request: LibreTranslateRequest, models: Models, settings: Settings) -> TranslateRequest:
+    """Return the native request.
+
+    Raises:
+        BadRequest: a field is missing or not allowed; in LibreTranslate's words.
+        InvalidFields: a text is not valid.
+    """
+    for name in ("q", "source", "target"):
+        if not getattr(request, name):
+            raise BadRequest(f"Invalid request: missing {name} parameter")
+    n_alternatives, text_format, texts = _n_alternatives(request), request.format or TEXT, _texts(request)
+    if text_format not in FORMATS:
+        raise BadRequest(f"{text_format} format is not supported")
+    longest = max(map(len, texts))
+    for size, limit in ((len(texts), settings.max_texts), (longest, settings.max_text_characters)):
+        if size > limit:
+            raise BadRequest(f"Invalid request: request ({size}) exceeds text limit ({limit})")
+    options: dict[str, Any] = {}
+    if n_alternatives and text_format == TEXT:
+        beam_sizes = (one.manifest.decoding.beam_size for one in models.catalog.translators if one.manifest.decoding)
+        options = {"alternatives": n_alternatives, "beam_size": max(n_alternatives + 1, *beam_sizes)}
+    languages = {"source": native_source(str(request.source)), "target": request.target}
+    given = [text or EMPTY for text in texts]
+    return validate(TranslateRequest, {"text": given, "format": text_format} | languages | options)
+
+
+def from_native(request: LibreTranslateRequest, answer: TranslateResponse) -> LibreTranslation:
+    """Return the answer: lists if the request has a list of texts."""
+    found = answer.translations
+    translated = [one.text if text else "" for text, one in zip(_texts(request), found, strict=True)]
+    alternatives = [[other.text for other in one.alternatives or []] for one in found]
+    detected = [_detected(one.detected) for one in found]
+    is_list, is_auto = isinstance(request.q, list), native_source(str(request.source)) == AUTO
+    return LibreTranslation(
+        translatedText=translated if is_list else translated[0],
+        detectedLanguage=(detected if is_list else detected[0]) if is_auto else None,
+        alternatives=(alternatives if is_list else alternatives[0]) if _n_alternatives(request) else None,
+    )
+
+
+def native_source(source: str) -> str:
+    """Return the native name of a source: `auto` may be in any case."""
+    return AUTO if source.lower() == AUTO else source
+
+
+def _detected(language: DetectedLanguage | None) -> Detected:
+    """Return a detected language. A text without words counts as English, as LibreTranslate has it."""
+    if language is None:
+        return Detected(confidence=0, language="en")
+    return Detected(confidence=round(100 * language.confidence, 1), language=language.language)
+
+
+def refuse_languages(source: str, target: str, models: Models) -> None:
+    """Raises BadRequest, in LibreTranslate's words: a language is not served, or not translated into the other."""
+    served = {one.language: one for one in models.catalog.directions(None).reachable()}
+    found = [next((one for one in served if are_same(code, one)), None) for code in (source, target)]
+    for code, language in zip((source, target), found, strict=True):
+        if language is None and (code == target or code.lower() != AUTO):
+            raise BadRequest(f"{code} is not supported")
+    one, other = found
+    if one and other and other not in {*served[one].targets, *served[one].through_pivot}:
+        raise BadRequest(
+            f"{english_name(other)} ({other}) is not available as a target language from {english_name(one)} ({one})"
+        )
+
+
+def _texts(request: LibreTranslateRequest) -> list[str]:
+    return [request.q] if isinstance(request.q, str) else request.q or []
+
+
+def _n_alternatives(request: LibreTranslateRequest) -> int:
+    """Raises BadRequest: the field is no number, or too large."""
+    try:
+        number = int(request.alternatives or 0)
+    except (TypeError, ValueError, OverflowError):  # OverflowError: an infinite number
+        raise BadRequest("Invalid request: alternatives parameter is not a number") from None
+    if number > MAX_ALTERNATIVES:
+        raise BadRequest(f"Invalid request: alternatives parameter must be <= {MAX_ALTERNATIVES}")
+    return max(0, number)
