@@ -98,14 +98,14 @@ class JobStore:
         try:
             with self._database.writing() as database:
                 self._make_room(database)
-                self._files.write_source(job_id, data)
+                self._files.write(job_id, "source", data)
                 database.execute(
                     "INSERT INTO jobs (id, file_name, kind, source, target, options, n_characters, created_at, "
                     "deadline, key_digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     row,
                 )
         except BaseException:
-            self._files.delete_source(job_id)
+            self._files.delete(job_id, "source")
             raise
         return self.get(job_id, key), key
 
@@ -135,7 +135,7 @@ class JobStore:
             raise DocumentFailed(f"The document could not be translated: {job.error}")
         if job.status != "done":
             raise DocumentNotReady(f"The document is not translated yet: it is {job.status}")
-        data = self._files.result(job_id)
+        data = self._files.read(job_id, "result")
         self._mark_fetched(job_id)
         return job, data
 
@@ -195,7 +195,7 @@ class JobStore:
 
     def source(self, job_id: str) -> bytes:
         """Return the original document. Raises UnknownDocument: it was deleted."""
-        return self._files.source(job_id)
+        return self._files.read(job_id, "source")
 
     def report_progress(self, job_id: str, owner: str, n_translated: int) -> bool:
         """Report progress, which shows that the owner is alive. Return whether it still owns the job."""
@@ -216,9 +216,9 @@ class JobStore:
         with self._database.writing() as database:
             if not self._is_own(database, job_id, owner):
                 return
-            self._files.write_result(job_id, result)
+            self._files.write(job_id, "result", result)
             self._finish(database, job_id, "done", None)
-        self._files.delete_source(job_id)
+        self._files.delete(job_id, "source")
 
     def fail(self, job_id: str, owner: str, error: str) -> None:
         with self._database.writing() as database:

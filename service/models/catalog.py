@@ -63,10 +63,8 @@ class Catalog:
         self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
         by_languages = sorted(translators, key=lambda one: (len(one.languages), one.manifest.name))
-        names = [one.manifest.name for one in translators]
-        self._directions: dict[str | None, Directions]
-        self._directions = {
-            name: Directions([one], name, ordered) for name, one in zip(names, translators, strict=True)
+        self._directions: dict[str | None, Directions] = {
+            one.manifest.name: Directions([one], one.manifest.name, ordered) for one in translators
         }
         if translators:
             self._directions[None] = Directions(translators if ordered else by_languages, ordered=ordered)
@@ -169,14 +167,8 @@ class Catalog:
             readers = ([one for one in embedders if one.languages.named(form)] for form in forms)
             fitting = next(filter(None, readers), [])
         if not fitting:
-            raise InvalidFields(
-                [
-                    (
-                        ("source",),
-                        f"must be a language that a model reads, not {source}; available: {_languages(embedders)}",
-                    )
-                ]
-            )
+            message = f"must be a language that a model reads, not {source}; available: {_languages(embedders)}"
+            raise InvalidFields([(("source",), message)])
         if len(fitting) > 1 and not self._ordered:
             raise ModelRequired(f"`model` is required; available: {_languages(fitting)}")
         return fitting[0]

@@ -25,7 +25,7 @@ from service.engine.scheduler import Scheduler, Sequence
 from service.runner import heap
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
-from service.runner.one_pass import AttentionRunner, ClassificationRunner, DenseRunner, EmbeddingRunner
+from service.runner.one_pass import AttentionRunner, ClassificationRunner, EmbeddingRunner, project
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import MAX_PADDING, TranslationGraphs, TranslationRunner
 from service.runner.weights import Weights, load_session, read_weights
@@ -169,10 +169,10 @@ class ArtifactSource:
 
     def _embedder(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
         session = load_session(artifact, provider, "encoder.onnx", weights=weights)
-        project = None
+        dense = None
         if artifact.manifest.has_dense:
-            project = DenseRunner(load_session(artifact, provider, DENSE, weights=weights)).project
-        return self._with_common_engines(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), project)
+            dense = partial(project, load_session(artifact, provider, DENSE, weights=weights))
+        return self._with_common_engines(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), dense)
 
     def _with_common_engines(
         self,
@@ -181,14 +181,14 @@ class ArtifactSource:
         weights: Weights,
         engines: Engines,
         embedding: EmbeddingRunner,
-        project: Project | None = None,
+        dense: Project | None = None,
     ) -> Engines:
         """Return these engines and those that every model has, by name."""
         manifest = artifact.manifest
         attend = AttentionRunner(artifact, provider, weights).attend
         others: dict[str, Engine[Any]] = {
             "embedding": self._one_pass(
-                partial(read_states, embedding.embed, project),
+                partial(read_states, embedding.embed, dense),
                 lambda: Sequence([manifest.special_tokens.unk], WindowEmbedding.by_default(manifest)),
                 provider,
             ),

@@ -67,11 +67,7 @@ class LoadingOrigin(Generic[Loaded]):
         await self._loading
 
     async def reload(self) -> None:
-        """Load the models anew; that goes on when whoever asks for it is cancelled.
-
-        Raises:
-            ReloadRefused: they cannot be loaded, or are being loaded.
-        """
+        """Load the models anew; that goes on when whoever asks for it is cancelled."""
         if self._loading is not None and not self._loading.done():
             logger.warning("models are being loaded already")
             raise ReloadRefused("Models are being loaded already")

@@ -1,6 +1,7 @@
 """Notices that the files of artifacts have changed since they were read."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from service.base.artifact import Artifact, Stamp, stamp_of
 
@@ -26,15 +27,15 @@ class Watch:
         return found
 
 
+@dataclass
 class _File:
-    def __init__(self, artifact: Artifact, name: str, stamp: Stamp | None) -> None:
-        self.artifact = artifact
-        self.name = name
-        self._stamp = stamp
-        self._differs = False
+    artifact: Artifact
+    name: str
+    stamp: Stamp | None
+    differs: bool = False
 
     def has_changed(self) -> bool:
         stamp = stamp_of(self.artifact.path(self.name))
-        if stamp != self._stamp:
-            self._stamp, self._differs = stamp, not self.artifact.is_as_read(self.name)
-        return self._differs
+        if stamp != self.stamp:
+            self.stamp, self.differs = stamp, not self.artifact.is_as_read(self.name)
+        return self.differs

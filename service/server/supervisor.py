@@ -36,7 +36,7 @@ from service.server.send_buffer import send_queue_bytes
 from service.workers.loader import LoadedModels, Loader
 from service.workers.loader_process import HUNG_S, LOADING_S
 from service.workers.remote_loader import RATES_SOCKET, make_run_directory
-from service.workers.wire import READ_BYTES, Unpacker, packed
+from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 
@@ -237,7 +237,11 @@ class Supervisor:
                 await asyncio.to_thread(loader.end)
                 raise
         former, self._loader = self._loader, loader
-        taken = self._give(loaded, loader)
+        loaded.announce()
+        self._generation += 1
+        self._loaded = loaded
+        loader.remote.on_worker_end = self._report_worker_end
+        taken = [server.take(self._generation, loaded) for server in self._servers]
         if not is_first:
             self._do(self._end(former, taken))
             return
@@ -252,18 +256,6 @@ class Supervisor:
         catalog.start()
         await proven(catalog)
         await asyncio.to_thread(catalog.stop, 0.0)
-
-    def _give(self, loaded: LoadedModels, loader: Loader) -> list[asyncio.Event]:
-        """Let all servers take these models.
-
-        Returns:
-            Events, each of which is set when a server does not use the former models any more.
-        """
-        loaded.announce()
-        self._generation += 1
-        self._loaded = loaded
-        loader.remote.on_worker_end = self._report_worker_end
-        return [server.take(self._generation, loaded) for server in self._servers]
 
     def _report_worker_end(self, how: str) -> None:
         """Let one server count a worker that has ended. Called in a thread of the loader."""
@@ -304,6 +296,7 @@ class _Server:
         self._silent_s = 0.0
 
     def take(self, generation: int, loaded: LoadedModels) -> asyncio.Event:
+        """Let the server take these models. Return an event: it does not use the former models any more."""
         self.tell("take", generation, loaded)
         self.taken[generation] = asyncio.Event()
         if self._has_gone:
@@ -335,10 +328,7 @@ class _Server:
 
     async def messages(self) -> AsyncIterator[tuple[Any, ...]]:
         """Yield the messages of the server, until it has gone."""
-        unpacker = Unpacker()
-        with suppress(OSError):
-            while received := await self._incoming.read(READ_BYTES):
-                for message in unpacker.feed(received):
-                    yield message
+        async for message in read_messages(self._incoming):
+            yield message
         self._has_gone = True
         self._outgoing.close()
