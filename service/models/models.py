@@ -124,11 +124,7 @@ class Models:
     async def stream(
         self, request: TranslateRequest, context: Context
     ) -> AsyncGenerator[StreamedPiece | TranslateResponse, None]:
-        """Translate as `translate` does, piece by piece; the whole answer comes last.
-
-        Raises:
-            RequestError: what `translate` raises.
-        """
+        """Translate as `translate` does, piece by piece; the whole answer comes last. Raises what that raises."""
         if request.attention:
             raise UnsupportedOption("`attention` is not supported in a streamed answer")
         pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()

@@ -90,6 +90,14 @@ class LoadingOrigin(Generic[Loaded]):
         await self._take(await in_daemon_thread(partial(self._load, loader)))
 
 
+def begin(work: Coroutine[Any, Any, Result], tasks: "set[asyncio.Task[Any]]") -> "asyncio.Task[Result]":
+    """Run work as a task of the running event loop, which alone might forget it; `tasks` has it until it is done."""
+    task = asyncio.get_running_loop().create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
+
+
 def in_daemon_thread(call: Callable[[], Result]) -> "asyncio.Future[Result]":
     """Call a function that may take long, in a thread for which the end of the process does not wait."""
     loop = asyncio.get_running_loop()

@@ -17,22 +17,15 @@ LENGTHS = {"translation": "source_lengths", "classification": "lengths", "embedd
 """The name of the input with the lengths in the graph with an encoder, by task."""
 
 
-class ClassificationRunner:
-    """The classifier graph of one artifact."""
-
-    def __init__(self, artifact: Artifact, classifier: InferenceSession) -> None:
-        self._pad = artifact.manifest.special_tokens.pad
-        self._of_tokens = artifact.manifest.pooling != "first"
-        self._session = classifier
-
-    def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first one decides."""
-        input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
-        output = "token_logits" if self._of_tokens else "logits"
-        (logits,) = self._session.run([output], {"input_ids": input_ids, "lengths": lengths})
-        if not self._of_tokens:
-            return list(logits[:, None])
-        return [row[: len(source)] for row, source in zip(logits, sources, strict=True)]
+def classify(artifact: Artifact, classifier: InferenceSession, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+    """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first one decides."""
+    input_ids, lengths = padded(sources, artifact.manifest.special_tokens.pad)  # (B, S), (B)
+    first_decides = artifact.manifest.pooling == "first"
+    output = "logits" if first_decides else "token_logits"
+    (logits,) = classifier.run([output], {"input_ids": input_ids, "lengths": lengths})
+    if first_decides:
+        return list(logits[:, None])
+    return [row[: len(source)] for row, source in zip(logits, sources, strict=True)]
 
 
 class EmbeddingRunner:

@@ -84,7 +84,8 @@ class _LoaderProcess:
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._source = _run_in_child(self._resolved_source)
+        plan = self._plan
+        self._source: Source = _run_in_child(lambda: pkgutil.resolve_name(plan.source)(*plan.arguments).resolved())
         slow = self._load_models()
         self._add_workers(slow)
         self._status = SharedStatus(len(self._workers), self._source.models)
@@ -102,10 +103,6 @@ class _LoaderProcess:
             if worker.process_id:
                 with suppress(ProcessLookupError):
                     os.kill(worker.process_id, signal.SIGKILL)
-
-    def _resolved_source(self) -> Source:
-        source: Source = pkgutil.resolve_name(self._plan.source)(*self._plan.arguments)
-        return source.resolved()
 
     def _load_models(self) -> list[str]:
         """Load the models that workers share after the fork. Return the slow models, which are not among them."""
