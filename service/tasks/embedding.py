@@ -155,7 +155,7 @@ class Embedder:
         return _Options(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
 
     def _prompt(self, name: str | None) -> str:
-        """Return the text of a prompt; by default the model's own. Raises InvalidFields: it has no prompt of this name."""
+        """Return the text of a prompt; by default the model's own. Raises InvalidFields: it has no such prompt."""
         own = self.manifest.embedding
         prompts = own.prompts if own is not None else {}
         if name is None:
