@@ -62,7 +62,7 @@ class FixedBeamSearch:
         self._bos, self._eos, self._pad = bos, eos, pad
         self._row_sizes, self._place_sizes = step_sizes(n_rows), step_sizes(n_rows // 2)
         n_rows, n_places = self._row_sizes[-1], self._place_sizes[-1]
-        self._places = Places[Search](n_places)
+        self.places = Places[Search](n_places)
         # By row: its place, its index in the beam, its next token and position.
         self._is_taken = np.zeros(n_rows, np.bool_)
         self._place_of, self._index_of = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
@@ -85,14 +85,6 @@ class FixedBeamSearch:
         self._is_warm = False
 
     @property
-    def running(self) -> Collection[Sequence[Search]]:
-        return self._places.running
-
-    @property
-    def n_free(self) -> int:
-        return self._places.n_free
-
-    @property
     def n_rows(self) -> int:
         return int(self._is_taken.sum())
 
@@ -108,14 +100,14 @@ class FixedBeamSearch:
         self._is_warm = True
 
     def prefill(self, sequences: list[Sequence[Search]]) -> None:
-        places = self._places.first_empty(len(sequences))
+        places = self.places.first_empty(len(sequences))
         self._decoder.encode(places, [sequence.source_ids for sequence in sequences])
         for place, sequence in zip(places.tolist(), sequences, strict=True):
             self._begin(place, sequence)
 
     def step(self) -> tuple[int, list[Sequence[Search]]]:
         if self._layout is None:
-            places = np.flatnonzero(self._places.in_use)
+            places = np.flatnonzero(self.places.in_use)
             W = smallest_size(int(self._beam_sizes[places].max()), WIDTHS)
             R = smallest_size(int(np.flatnonzero(self._is_taken)[-1]) + 1, self._row_sizes)
             self._layout = places, R, smallest_size(int(places[-1]) + 1, self._place_sizes), W
@@ -129,7 +121,7 @@ class FixedBeamSearch:
         return R, finished
 
     def evict(self, sequences: Collection[Sequence[Search]]) -> None:
-        places = self._places.leave(sequences)
+        places = self.places.leave(sequences)
         if len(places) == 0:
             return
         self._layout = None
@@ -163,7 +155,7 @@ class FixedBeamSearch:
         if search.once_tokens:
             self._watched[place] = [[prefix_scores(search.once_tokens)] * n_prefix for _ in range(MAX_BEAM_SIZE)]
         self._layout = None
-        self._places.enter(sequence, place)
+        self.places.enter(sequence, place)
 
     def _pass(self, R: int, N: int, W: int) -> tuple[IntArray, NDArray[np.float32]]:  # noqa: N803
         """Run a decoder step. There is one candidate more than a beam is wide, since no target begins with end of
@@ -212,7 +204,7 @@ class FixedBeamSearch:
             if length < n_prefix[i]:
                 token_scores[place] = histories[:W]
                 continue
-            once = self._places.sequence(place).output.once_tokens
+            once = self.places.sequence(place).output.once_tokens
             token_scores[place] = []
             for parent, at in zip(parents[i].tolist(), (order[i] % best.shape[1]).tolist(), strict=True):
                 row = int(rows[i, parent])
@@ -225,7 +217,7 @@ class FixedBeamSearch:
     def _written_once(self, place: int, row: int, length: int) -> list[int]:
         """Return the `once_tokens` that a hypothesis has written."""
         written = self._targets[row, :length].tolist()
-        return [token for token in self._places.sequence(place).output.once_tokens if token in written]
+        return [token for token in self.places.sequence(place).output.once_tokens if token in written]
 
     def _end(self, places: IntArray, candidates: _Continuations) -> None:
         """Record the hypotheses that have ended, and remove them from the kept continuations."""
@@ -240,7 +232,7 @@ class FixedBeamSearch:
         ended &= candidates.kept & (lengths > self._n_prefix[places])[:, None]
         for i, j in zip(*np.nonzero(ended), strict=True):
             place, length = int(places[i]), int(lengths[i])
-            search = self._places.sequence(place).output
+            search = self.places.sequence(place).output
             written = self._targets[self._rows[place, candidates.parents[i, j]], : length - 1].tolist()
             token_ids = [*written, int(candidates.tokens[i, j])]
             reason = reason_of(token_ids, self._eos, search.max_target_tokens)
@@ -277,7 +269,7 @@ class FixedBeamSearch:
         self._tokens[rows[live]], self._positions[rows[live]] = tokens[live], at
         self._targets[rows[live], at - 1] = tokens[live]
         self._indices[places, :W], self._totals[places, :W] = indices, np.where(live, totals, -np.inf)
-        finished = [self._places.sequence(place) for place in places[~live[:, 0]].tolist()]
+        finished = [self.places.sequence(place) for place in places[~live[:, 0]].tolist()]
         for sequence in finished:
             sequence.finished = True
         return finished

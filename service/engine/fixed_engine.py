@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from service.base.contract import ForwardPass
 from service.engine.engine import Admitted, Failed, Finished, OnOutcome, Ran, prefill_newcomers
+from service.engine.places import Places
 from service.engine.scheduler import Scheduler, Sequence
 
 logger = logging.getLogger(__name__)
@@ -28,13 +29,7 @@ MAX_STEPS_WAITED = 32
 class FixedComputation(Protocol[Output]):
     """Forward passes over sequences that keep their places. Any call may raise, and the next one must still work."""
 
-    @property
-    def running(self) -> Collection[Sequence[Output]]:
-        """The sequences that have a place."""
-
-    @property
-    def n_free(self) -> int:
-        """Number of empty places."""
+    places: Places[Output]
 
     @property
     def n_rows(self) -> int:
@@ -78,7 +73,7 @@ class FixedEngine(Generic[Output]):
 
     @property
     def n_running(self) -> int:
-        return len(self.computation.running)
+        return len(self.computation.places.running)
 
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         self.scheduler.withdraw(sequences)
@@ -92,7 +87,7 @@ class FixedEngine(Generic[Output]):
                 self._entering.update(admitted)
                 on_outcome(Admitted(admitted))
                 prefill_newcomers(computation.prefill, admitted, self._entering, on_outcome, self._clock)
-            if running := [*computation.running]:
+            if running := [*computation.places.running]:
                 began = self._clock()
                 rows, finished = computation.step()
                 seconds = self._clock() - began
@@ -102,12 +97,12 @@ class FixedEngine(Generic[Output]):
         except Exception as error:
             logger.exception("a step failed")
             # If nothing ran, the waiting sequences fail: they would make the next step fail too.
-            failed = [*self._entering, *computation.running] or [*self.scheduler.waiting]
+            failed = [*self._entering, *computation.places.running] or [*self.scheduler.waiting]
             self._entering.clear()
             computation.evict(failed)
             self.scheduler.withdraw(failed)
             on_outcome(Failed(failed, error))
-        return bool(self.scheduler.waiting or computation.running)
+        return bool(self.scheduler.waiting or computation.places.running)
 
     def probe(self) -> ForwardPass:
         began = self._clock()
@@ -120,7 +115,7 @@ class FixedEngine(Generic[Output]):
         if not waiting:
             self._steps_waited = 0
             return []
-        in_use, n_places = self.computation.n_rows, self.computation.n_free
+        in_use, n_places = self.computation.n_rows, self.computation.places.n_free
         free = self.scheduler.max_rows - in_use
         entering = min(free, waiting[0].n_rows * min(len(waiting), n_places))
         is_enough = entering >= MIN_NEWCOMERS_SHARE * in_use or self._steps_waited >= MAX_STEPS_WAITED

@@ -33,7 +33,7 @@ class FixedGreedySearch:
         self._bos, self._eos, self._pad = bos, eos, pad
         self._sizes = step_sizes(places)
         places = self._sizes[-1]
-        self._places = Places[Search](places)
+        self.places = Places[Search](places)
         self._own = np.arange(places)
         self._tokens, self._positions = np.full(places, pad), np.zeros(places, np.int64)
         self._limits, self._n_prefix, self._n_source = (np.zeros(places, np.int64) for _ in range(3))
@@ -49,16 +49,8 @@ class FixedGreedySearch:
         self._is_warm = False
 
     @property
-    def running(self) -> Collection[Sequence[Search]]:
-        return self._places.running
-
-    @property
-    def n_free(self) -> int:
-        return self._places.n_free
-
-    @property
     def n_rows(self) -> int:
-        return len(self._places.running)
+        return len(self.places.running)
 
     def warm_up(self) -> None:
         if not self._is_warm:
@@ -72,7 +64,7 @@ class FixedGreedySearch:
         self._is_warm = True
 
     def prefill(self, sequences: list[Sequence[Search]]) -> None:
-        places = self._places.first_empty(len(sequences))
+        places = self.places.first_empty(len(sequences))
         self._decoder.encode(places, [sequence.source_ids for sequence in sequences])
         for place, sequence in zip(places.tolist(), sequences, strict=True):
             search, prefix = sequence.output, sequence.output.prefix
@@ -83,11 +75,11 @@ class FixedGreedySearch:
             self._tokens[place], self._positions[place] = self._bos, 0
             if search.once_tokens:
                 self._watched[place] = [prefix_scores(search.once_tokens)] * len(prefix)
-            self._places.enter(sequence, place)
+            self.places.enter(sequence, place)
 
     def step(self) -> tuple[int, list[Sequence[Search]]]:
         if self._fed is None or self._has_changed[self._fed].all():
-            self._launch(np.flatnonzero(self._places.in_use), self._tokens, self._positions)
+            self._launch(np.flatnonzero(self.places.in_use), self._tokens, self._positions)
         assert self._fed is not None
         places, self._fed = self._fed[~self._has_changed[self._fed]], None  # (N)
         best, log_probs = self._decoder.fetch()
@@ -120,7 +112,7 @@ class FixedGreedySearch:
         return R, finished
 
     def evict(self, sequences: Collection[Sequence[Search]]) -> None:
-        places = self._places.leave(sequences)
+        places = self.places.leave(sequences)
         for place in places.tolist() if self._watched else ():
             self._watched.pop(place, None)
         self._tokens[places], self._positions[places], self._has_changed[places] = self._pad, 0, True
@@ -142,14 +134,14 @@ class FixedGreedySearch:
 
     def _choose(self, place: int, candidates: list[int], log_probs: list[float], is_first: bool) -> int:
         """Return the index of the best candidate that may be written, if the sequence has `once_tokens`."""
-        once, position = self._places.sequence(place).output.once_tokens, int(self._positions[place])
+        once, position = self.places.sequence(place).output.once_tokens, int(self._positions[place])
         written = self._targets[place, :position].tolist()
         choice, token_scores = chosen_once(once, candidates, log_probs, written, self._eos if is_first else None)
         self._watched[place].append(token_scores)
         return choice
 
     def _finish(self, place: int) -> Sequence[Search]:
-        sequence = self._places.sequence(place)
+        sequence = self.places.sequence(place)
         token_ids: list[int] = self._targets[place, : self._positions[place]].tolist()
         reason = reason_of(token_ids, self._eos, sequence.output.max_target_tokens)
         token_scores = self._watched.get(place, ())

@@ -209,9 +209,9 @@ class Glossaries:
             return table
 
     def _get(self, database: sqlite3.Connection, glossary_id: str) -> Glossary:
-        if not ID.fullmatch(glossary_id):
-            raise UnknownGlossary(f"No glossary has the id {glossary_id}")
-        row = database.execute("SELECT name, created_at FROM glossaries WHERE id = ?", (glossary_id,)).fetchone()
+        row = None
+        if ID.fullmatch(glossary_id):
+            row = database.execute("SELECT name, created_at FROM glossaries WHERE id = ?", (glossary_id,)).fetchone()
         if row is None:
             raise UnknownGlossary(f"No glossary has the id {glossary_id}")
         pairs = database.execute(

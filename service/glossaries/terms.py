@@ -78,16 +78,13 @@ class Terms:
         """
         if not self._tables and not self._patterns:
             return []
-        matches = [*islice(self._matches(text), MAX_PATTERN_MATCHES + 1)]
+        found = (Span(*match.span()) for pattern in self._patterns for match in pattern.finditer(text))
+        matches = [*islice(found, MAX_PATTERN_MATCHES + 1)]
         if len(matches) > MAX_PATTERN_MATCHES:
             raise LimitExceeded(f"Patterns of `keep` match more than {MAX_PATTERN_MATCHES:,} times in a text")
         terms = [kept for table in self._tables for kept in table.find(text)]
         terms += [KeptSpan(span) for span in matches if span.start < span.end]
         return sorted(terms, key=lambda kept: (kept.span.start, -kept.span.end))
-
-    def _matches(self, text: str) -> Iterator[Span]:
-        for pattern in self._patterns:
-            yield from (Span(*match.span()) for match in pattern.finditer(text))
 
 
 def _is_whole(text: str, span: Span) -> bool:

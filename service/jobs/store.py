@@ -6,6 +6,7 @@ its jobs again. Deleting a job stops the work on it.
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
 import sqlite3
@@ -14,10 +15,10 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
+from typing import Literal, get_args
 
 from service.base.database import Database
 from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
-from service.jobs.files import JobFiles
 from service.jobs.job import Job
 
 SCHEMA = """
@@ -55,6 +56,54 @@ MAX_SILENT_CHECKS = 8
 """A server counts as dead when another server has seen no progress in this many checks."""
 MAX_CLAIMS = 2
 """A job fails when this many servers have died while they translated it."""
+
+Part = Literal["source", "result"]
+
+MIN_ORPHAN_AGE_S = 15.0
+"""A file without a job is deleted at this age. A younger file may be about to get its job."""
+
+
+class JobFiles:
+    """The originals and translations of all jobs, which only the user that runs the service can read. Reading a deleted
+    file raises UnknownDocument.
+
+    Args:
+        directory: the folder of the files. It is made with the first file.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def delete(self, job_id: str, *parts: Part) -> None:
+        """Delete the original, the translation, or both if none is named."""
+        for part in parts or get_args(Part):
+            self._path(job_id, part).unlink(missing_ok=True)
+
+    def delete_others(self, known: Collection[str]) -> None:
+        """Delete files that belong to no known job."""
+        for file in self._directory.iterdir() if self._directory.is_dir() else ():
+            with suppress(FileNotFoundError):
+                if file.stem not in known and file.stat().st_mtime < time.time() - MIN_ORPHAN_AGE_S:
+                    file.unlink()
+
+    def write(self, job_id: str, part: Part, data: bytes) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._path(job_id, part)
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as writing:
+                writing.write(data)
+        except OSError:
+            path.unlink(missing_ok=True)  # a partial file is useless, and the disk may be full
+            raise
+
+    def read(self, job_id: str, part: Part) -> bytes:
+        try:
+            return self._path(job_id, part).read_bytes()
+        except FileNotFoundError:
+            raise UnknownDocument("The document was deleted") from None
+
+    def _path(self, job_id: str, part: Part) -> Path:
+        return self._directory / f"{job_id}.{part}"
 
 
 class JobStore:
@@ -98,14 +147,14 @@ class JobStore:
         try:
             with self._database.writing() as database:
                 self._make_room(database)
-                self._files.write_source(job_id, data)
+                self._files.write(job_id, "source", data)
                 database.execute(
                     "INSERT INTO jobs (id, file_name, kind, source, target, options, n_characters, created_at, "
                     "deadline, key_digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     row,
                 )
         except BaseException:
-            self._files.delete_source(job_id)
+            self._files.delete(job_id, "source")
             raise
         return self.get(job_id, key), key
 
@@ -135,7 +184,7 @@ class JobStore:
             raise DocumentFailed(f"The document could not be translated: {job.error}")
         if job.status != "done":
             raise DocumentNotReady(f"The document is not translated yet: it is {job.status}")
-        data = self._files.result(job_id)
+        data = self._files.read(job_id, "result")
         self._mark_fetched(job_id)
         return job, data
 
@@ -195,7 +244,7 @@ class JobStore:
 
     def source(self, job_id: str) -> bytes:
         """Return the original document. Raises UnknownDocument: it was deleted."""
-        return self._files.source(job_id)
+        return self._files.read(job_id, "source")
 
     def report_progress(self, job_id: str, owner: str, n_translated: int) -> bool:
         """Report progress, which shows that the owner is alive. Return whether it still owns the job."""
@@ -216,9 +265,9 @@ class JobStore:
         with self._database.writing() as database:
             if not self._is_own(database, job_id, owner):
                 return
-            self._files.write_result(job_id, result)
+            self._files.write(job_id, "result", result)
             self._finish(database, job_id, "done", None)
-        self._files.delete_source(job_id)
+        self._files.delete(job_id, "source")
 
     def fail(self, job_id: str, owner: str, error: str) -> None:
         with self._database.writing() as database:

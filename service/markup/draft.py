@@ -22,7 +22,7 @@ MAX_REFERENCE_LENGTH = 40
 
 def assemble(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | Passage]:
     """Return the unchanged parts of a text and the passages between them, in order."""
-    ends = ends_of_elements(pieces)
+    ends = ends_of_elements((piece.kind, piece.tag) for piece in pieces)
     starts = {end: start for start, end in ends.items()}
     breaks = [*accumulate(piece.kind is PieceKind.BREAK for piece in pieces)]
     parts: list[str | Passage] = []

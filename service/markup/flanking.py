@@ -29,9 +29,7 @@ def make_flanking(
         is_emphasis = start < end and EMPHASIS.fullmatch(start_tag)
         placed.append(_trim(text, start, end) if is_emphasis else Span(start, max(start, end)))
     beside = _Neighbours(text, parts, tags, placed)
-    fitted = []
-    for i, (start_tag, end_tag) in enumerate(tags):
-        fitted.append((beside.space(i, START) + start_tag, end_tag + beside.space(i, END)))
+    fitted = [(beside.space(i, START) + start, end + beside.space(i, END)) for i, (start, end) in enumerate(tags)]
     return fitted, placed
 
 

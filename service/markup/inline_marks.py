@@ -184,27 +184,23 @@ def _record_delimiters(rule: Rule) -> Rule:
 def _note(state: StateInline, silent: bool) -> bool:
     """Read the number of a footnote, or a check box: markdown-it-py reads both as text."""
     found = (TASK if state.pos == 0 else NOTE).match(state.src, state.pos) or NOTE.match(state.src, state.pos)
-    if found is None or found.end() > state.posMax:
-        return False
-    if not silent:
-        state.push("hardbreak" if found.group().startswith("[!") else "note", "", 0)
-    state.pos = found.end()
-    return True
+    name = "hardbreak" if found and found.group().startswith("[!") else "note"
+    return _read_token(state, silent, found, name)
 
 
 def _matching(pattern: re.Pattern[str], name: str) -> Rule:
     """Return a rule that makes one token of each match of a pattern."""
+    return lambda state, silent: _read_token(state, silent, pattern.match(state.src, state.pos), name)
 
-    def rule(state: StateInline, silent: bool) -> bool:
-        found = pattern.match(state.src, state.pos)
-        if found is None or found.end() > state.posMax:
-            return False
-        if not silent:
-            state.push(name, "", 0)
-        state.pos = found.end()
-        return True
 
-    return rule
+def _read_token(state: StateInline, silent: bool, found: re.Match[str] | None, name: str) -> bool:
+    """Make one token of the match, unless it ends beyond the text that is read."""
+    if found is None or found.end() > state.posMax:
+        return False
+    if not silent:
+        state.push(name, "", 0)
+    state.pos = found.end()
+    return True
 
 
 def _parser() -> MarkdownIt:

@@ -116,7 +116,7 @@ def _cells(row: list[str], markdown: str, line: Span) -> Iterator[_Inline]:
     starts = [line.start, *(end + 1 for end in ends)]
     cells = [Span(start, end) for start, end in zip(starts, ends, strict=False)]
     for first in (0, 1):
-        places = [_strip(cell, markdown) for cell in cells[first:]][: len(row)]
+        places = [strip_span(markdown, cell) or Span(cell.end, cell.end) for cell in cells[first:]][: len(row)]
         unescaped = [place.of(markdown).replace("\\|", "|") for place in places]
         if unescaped[:1] and unescaped[0].endswith(row[0]) and unescaped[1:] == row[1 : len(unescaped)]:
             places[0] = Span(places[0].end - len(row[0]) - row[0].count("|"), places[0].end)
@@ -124,10 +124,6 @@ def _cells(row: list[str], markdown: str, line: Span) -> Iterator[_Inline]:
                 if place.start < place.end:
                     yield _Inline(place.of(markdown), [(0, place.start)], in_table=True)
             return
-
-
-def _strip(span: Span, text: str) -> Span:
-    return strip_span(text, span) or Span(span.end, span.end)
 
 
 def _passages(inline: _Inline, markdown: str, environment: Environment) -> list[str | Passage]:

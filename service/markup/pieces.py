@@ -5,11 +5,10 @@ Two inline elements that touch may hold parts of one word.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
-from typing import Protocol
 
 APART = frozenset(("a", "label"))
 """Inline elements that are often boxes of their own, such as links of a menu: two that touch never share a word."""
@@ -45,33 +44,26 @@ class Piece:
     source after another text, where that differs."""
 
 
-class Tagged(Protocol):
-    """A piece, or an item that becomes one."""
-
-    @property
-    def kind(self) -> PieceKind: ...
-
-    @property
-    def tag(self) -> str: ...
-
-
-def ends_of_elements(pieces: Sequence[Tagged]) -> dict[int, int]:
+def ends_of_elements(tags: Iterable[tuple[PieceKind, str]]) -> dict[int, int]:
     """Map the number of each start tag to that of its end tag, so that elements are properly nested.
 
     Tags without the other tag of their pair are left out.
+
+    Args:
+        tags: the kind and the name of each piece of a text.
     """
     ends = {}
-    opened: list[int] = []
+    opened: list[tuple[int, str]] = []
     names: Counter[str] = Counter()
-    for i, piece in enumerate(pieces):
-        if piece.kind is PieceKind.START:
-            opened.append(i)
-            names[piece.tag] += 1
-        elif piece.kind is PieceKind.END and names[piece.tag]:
-            while pieces[start := opened.pop()].tag != piece.tag:
-                names[pieces[start].tag] -= 1
-            names[piece.tag] -= 1
-            ends[start] = i
+    for i, (kind, name) in enumerate(tags):
+        if kind is PieceKind.START:
+            opened.append((i, name))
+            names[name] += 1
+        elif kind is PieceKind.END and names[name]:
+            while (start := opened.pop())[1] != name:
+                names[start[1]] -= 1
+            names[name] -= 1
+            ends[start[0]] = i
     return ends
 
 

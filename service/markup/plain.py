@@ -32,7 +32,8 @@ def parse(text: str, terms: Iterable[Span] = ()) -> Document:
     pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)]
     if pairs:
         kept, whole = [one.span for one in kept_spans(_blank_marks(text, pairs))], [*terms]
-        pairs = [pair for pair in pairs if _is_meant(text, pair, kept) and not _overlap(pair, whole)]
+        pairs = [pair for pair in pairs if _is_meant(text, pair, kept)]
+        pairs = [pair for pair in pairs if all(len({*overlapping(whole, mark)}) == 1 for mark in pair)]
     taken_out = sorted((mark for pair in pairs for mark in pair), key=lambda span: span.pair)
     bare, edits = replace_spans(text, [(span, "") for span in taken_out])
     position = {old: new.start for old, new in zip(edits.old, edits.new, strict=True)}
@@ -80,10 +81,6 @@ def _blank_marks(text: str, pairs: list[tuple[Span, Span]]) -> str:
     for mark in (mark for pair in pairs for mark in pair if mark.of(text)[0] in "*~"):
         characters[mark.start : mark.end] = " " * (mark.end - mark.start)
     return "".join(characters)
-
-
-def _overlap(pair: tuple[Span, Span], terms: Sequence[Span]) -> bool:
-    return any(len({*overlapping(terms, mark)}) > 1 for mark in pair)
 
 
 def _is_meant(text: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:

@@ -98,7 +98,7 @@ def _items(xml: str) -> list[_XmlItem]:
 
 def _match_tags(items: list[_XmlItem]) -> None:
     """Find the end tags. A tag without the other tag of its pair becomes a mark."""
-    ends = ends_of_elements(items)
+    ends = ends_of_elements((item.kind, item.tag) for item in items)
     closing = {*ends.values()}
     for i, item in enumerate(items):
         item.last = ends.get(i, i)

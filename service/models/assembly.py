@@ -9,8 +9,7 @@ from service.base.artifact import TOKENIZER, VOCABULARY, Artifact
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.loop import Loop
-from service.models.catalog import Catalog
-from service.models.watch import Watch
+from service.models.catalog import Catalog, Watch
 from service.segments.slots import slots_of
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
@@ -41,7 +40,7 @@ def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = N
     if settings.loops == 0:
         return catalog_here(configured_artifacts(settings), settings, metrics)
     loader = loader or Loader(settings)
-    loader.remote.on_worker_end = metrics.worker_ended
+    loader.on_worker_end = metrics.worker_ended
     try:
         # What is read here is read while the loader loads.
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))

@@ -2,16 +2,16 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from service.base.artifact import Artifact, Stamp, stamp_of
 from service.base.errors import InvalidFields, ModelRequired, UnknownModel
 from service.base.metrics import Metrics, ModelState
 from service.engine.loop import Loop
 from service.models.directions import Directions, some
-from service.models.watch import Watch
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
@@ -24,6 +24,41 @@ logger = logging.getLogger(__name__)
 
 Model = Translator | Classifier | Embedder
 Served = TypeVar("Served", Translator, Classifier, Embedder)
+
+
+class Watch:
+    """Compares the files of artifacts with what was read of them.
+
+    Models that serve are in memory and do not change with their files, but a worker that starts later would refuse
+    changed files.
+    """
+
+    def __init__(self, artifacts: Iterable[Artifact]) -> None:
+        self._files = [
+            _File(artifact, name, stamp) for artifact in artifacts for name, stamp in artifact.stamps.items()
+        ]
+
+    def changed(self) -> dict[str, list[str]]:
+        """Return, by model, the files that differ from what was read. Only files that were written since are read."""
+        found: dict[str, list[str]] = {}
+        for file in self._files:
+            if file.has_changed():
+                found.setdefault(file.artifact.manifest.name, []).append(file.name)
+        return found
+
+
+@dataclass
+class _File:
+    artifact: Artifact
+    name: str
+    stamp: Stamp | None
+    differs: bool = False
+
+    def has_changed(self) -> bool:
+        stamp = stamp_of(self.artifact.path(self.name))
+        if stamp != self.stamp:
+            self.stamp, self.differs = stamp, not self.artifact.is_as_read(self.name)
+        return self.differs
 
 
 class Catalog:
@@ -63,10 +98,8 @@ class Catalog:
         self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
         by_languages = sorted(translators, key=lambda one: (len(one.languages), one.manifest.name))
-        names = [one.manifest.name for one in translators]
-        self._directions: dict[str | None, Directions]
-        self._directions = {
-            name: Directions([one], name, ordered) for name, one in zip(names, translators, strict=True)
+        self._directions: dict[str | None, Directions] = {
+            one.manifest.name: Directions([one], one.manifest.name, ordered) for one in translators
         }
         if translators:
             self._directions[None] = Directions(translators if ordered else by_languages, ordered=ordered)
@@ -119,11 +152,7 @@ class Catalog:
         self._changed = changed
 
     def named(self, name: str) -> Model:
-        """Return the model of this name.
-
-        Raises:
-            UnknownModel: no model has this name.
-        """
+        """Return the model of this name. Raises UnknownModel: there is none."""
         by_name = {model.manifest.name: model for model in self}
         if name not in by_name:
             raise UnknownModel(f"No model is named {name!r}; available: {', '.join(by_name)}")
@@ -169,14 +198,8 @@ class Catalog:
             readers = ([one for one in embedders if one.languages.named(form)] for form in forms)
             fitting = next(filter(None, readers), [])
         if not fitting:
-            raise InvalidFields(
-                [
-                    (
-                        ("source",),
-                        f"must be a language that a model reads, not {source}; available: {_languages(embedders)}",
-                    )
-                ]
-            )
+            message = f"must be a language that a model reads, not {source}; available: {_languages(embedders)}"
+            raise InvalidFields([(("source",), message)])
         if len(fitting) > 1 and not self._ordered:
             raise ModelRequired(f"`model` is required; available: {_languages(fitting)}")
         return fitting[0]

@@ -25,13 +25,12 @@ from service.engine.scheduler import Scheduler, Sequence
 from service.runner import heap
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
-from service.runner.one_pass import AttentionRunner, ClassificationRunner, DenseRunner, EmbeddingRunner
+from service.runner.one_pass import AttentionRunner, EmbeddingRunner, classify, project
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import MAX_PADDING, TranslationGraphs, TranslationRunner
 from service.runner.weights import Weights, load_session, read_weights
 from service.tasks.attention import attention_probe, read_attention
-from service.tasks.pooling import WindowLogits, read_logits
-from service.tasks.token_pooling import WindowEmbedding, read_states
+from service.tasks.pooling import WindowEmbedding, WindowLogits, read_logits, read_states
 from service.workers.on_demand import Engines
 from service.workers.processes import n_workers
 
@@ -98,12 +97,7 @@ class ArtifactSource:
         return self.settings.model_memory
 
     def model_info(self, model: str) -> ModelInfo:
-        """Return what is known about a model; check its files, if it is loaded later.
-
-        Raises:
-            ProviderUnavailable: the artifact has no graphs for the provider of the settings.
-            ArtifactRefused: a file is not what the manifest says.
-        """
+        """Return what is known about a model; check its files, if it is loaded later."""
         artifact = self.artifacts[model]
         if self.model_memory is not None:
             artifact.verify()
@@ -113,11 +107,6 @@ class ArtifactSource:
         return ModelInfo(provider, engines, sum(file.bytes for file in read))
 
     def load(self, model: str, alone: bool) -> Engines:
-        """Load all engines of a model.
-
-        Raises:
-            StartRefused: ONNX Runtime cannot load a graph, or the provider has none.
-        """
         artifact = self.artifacts[model]
         provider = self._provider_for(artifact)
         if self.settings.model_memory is not None:
@@ -162,17 +151,17 @@ class ArtifactSource:
         manifest = artifact.manifest
         assert manifest.pooling is not None, "a classifier's manifest has one"
         session = load_session(artifact, provider, "classifier.onnx", weights=weights)
-        run = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
+        run = partial(read_logits, partial(classify, artifact, session), manifest.pooling)
         classifying = self._one_pass(run, lambda: Sequence([manifest.special_tokens.unk], WindowLogits()), provider)
         engines: Engines = {"classification": classifying}
         return self._with_common_engines(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
 
     def _embedder(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
         session = load_session(artifact, provider, "encoder.onnx", weights=weights)
-        project = None
+        dense = None
         if artifact.manifest.has_dense:
-            project = DenseRunner(load_session(artifact, provider, DENSE, weights=weights)).project
-        return self._with_common_engines(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), project)
+            dense = partial(project, load_session(artifact, provider, DENSE, weights=weights))
+        return self._with_common_engines(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), dense)
 
     def _with_common_engines(
         self,
@@ -181,14 +170,14 @@ class ArtifactSource:
         weights: Weights,
         engines: Engines,
         embedding: EmbeddingRunner,
-        project: Project | None = None,
+        dense: Project | None = None,
     ) -> Engines:
         """Return these engines and those that every model has, by name."""
         manifest = artifact.manifest
         attend = AttentionRunner(artifact, provider, weights).attend
         others: dict[str, Engine[Any]] = {
             "embedding": self._one_pass(
-                partial(read_states, embedding.embed, project),
+                partial(read_states, embedding.embed, dense),
                 lambda: Sequence([manifest.special_tokens.unk], WindowEmbedding.by_default(manifest)),
                 provider,
             ),

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from service.base.errors import (
     InvalidFields,
+    LanguageNotDetected,
     NotReady,
     TextTooLong,
     TooManyTexts,
@@ -24,9 +25,8 @@ from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
 from service.models.catalog import Catalog
-from service.models.directions import AUTO, Directions
+from service.models.directions import AUTO, Directions, some
 from service.models.serving import Serving
-from service.models.sources import languages_of_texts
 from service.schemas.answers import (
     ClassificationUsage,
     ClassifyResponse,
@@ -125,19 +125,11 @@ class Models:
     async def stream(
         self, request: TranslateRequest, context: Context
     ) -> AsyncGenerator[StreamedPiece | TranslateResponse, None]:
-        """Translate as `translate` does, piece by piece; the whole answer comes last.
-
-        Raises:
-            RequestError: what `translate` raises.
-        """
+        """Translate as `translate` does, piece by piece; the whole answer comes last. Raises what that raises."""
         if request.attention:
             raise UnsupportedOption("`attention` is not supported in a streamed answer")
         pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
-
-        def on_piece(i: int, piece: str) -> None:
-            pieces.put_nowait((i, piece))
-
-        work = asyncio.create_task(self.translate(request, context, on_piece))
+        work = asyncio.create_task(self.translate(request, context, lambda *piece: pieces.put_nowait(piece)))
         work.add_done_callback(lambda _: pieces.put_nowait(None))
         waiting: dict[int, list[str]] = defaultdict(list)
         index = 0
@@ -209,7 +201,7 @@ class Models:
         if (plan := directions.plan(source, request.target, request.pivot)) is None:
             target = directions.target(request.target)
             context = Context(deadline=time.monotonic() + timeout_s)
-            [language, *_] = await languages_of_texts(directions, request, target, context)
+            [language, *_] = await _languages_of_texts(directions, request, target, context)
             if language is None or are_same(language.language, target):
                 return target, target
             source = language.language
@@ -255,7 +247,7 @@ class Models:
         if not route:
             unchanged = [_unchanged(i, text, on_piece) for i, text in enumerate(request.text)]
             return _answer(request, unchanged, source, target)
-        terms = await self._terms(request, source, target) if request.glossary_id is not None else None
+        terms = await self._terms(request, source, target)
         translations = await pivot.translate(route, request, context, on_piece, terms)
         return _answer(request, translations, source, target, route)
 
@@ -263,7 +255,7 @@ class Models:
         self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None
     ) -> TranslateResponse:
         target = directions.target(request.target)
-        languages = await languages_of_texts(directions, request, target, context)
+        languages = await _languages_of_texts(directions, request, target, context)
         routes: dict[str, Route] = {}
         terms: dict[str, TermTable | None] = {}
         places: dict[str, list[int]] = defaultdict(list)
@@ -307,6 +299,31 @@ class Models:
 def _on_piece_of(places: list[int], on_piece: OnPiece | None) -> OnPiece | None:
     """Return a callback for some texts of a request, by their places among all of them."""
     return on_piece and (lambda i, piece: on_piece(places[i], piece))
+
+
+async def _languages_of_texts(
+    directions: Directions, request: TranslateRequest, target: str, context: Context
+) -> list[IdentifiedLanguage | None]:
+    """Detect the language of each text, among those that are translated into the target, and the target itself; None
+    for a text without words.
+
+    Raises:
+        LanguageNotDetected: a text is in another language.
+        DeadlinePassed: it took too long.
+    """
+    sources = directions.sources(target, request.pivot)
+    with context.timing.tokenizing():
+        served = [*dict.fromkeys([*sources, target])]
+        found = await detect_languages(request.text, request.format, served, context.left_s, request.tags)
+    languages = [ranked[0] if ranked else None for ranked in found]
+    for i, language in enumerate(languages):
+        if language is not None and not language.is_served and not are_same(language.language, target):
+            which = "The text" if len(languages) == 1 else f"Text {i} of {len(languages)}"
+            name = language.language
+            what = f"is probably in {name}" if language.confidence else "is in letters of no known language"
+            offer = f"which is not translated to {target}; `source` may be: {some(sources)}"
+            raise LanguageNotDetected(f"{which} {what}, {offer}")
+    return languages
 
 
 async def _gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:

@@ -67,11 +67,7 @@ class LoadingOrigin(Generic[Loaded]):
         await self._loading
 
     async def reload(self) -> None:
-        """Load the models anew; that goes on when whoever asks for it is cancelled.
-
-        Raises:
-            ReloadRefused: they cannot be loaded, or are being loaded.
-        """
+        """Load the models anew; that goes on when whoever asks for it is cancelled."""
         if self._loading is not None and not self._loading.done():
             logger.warning("models are being loaded already")
             raise ReloadRefused("Models are being loaded already")
@@ -92,6 +88,14 @@ class LoadingOrigin(Generic[Loaded]):
 
     async def _replace(self, loader: Loader | None) -> None:
         await self._take(await in_daemon_thread(partial(self._load, loader)))
+
+
+def begin(work: Coroutine[Any, Any, Result], tasks: "set[asyncio.Task[Any]]") -> "asyncio.Task[Result]":
+    """Run work as a task of the running event loop, which alone might forget it; `tasks` has it until it is done."""
+    task = asyncio.get_running_loop().create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
 
 
 def in_daemon_thread(call: Callable[[], Result]) -> "asyncio.Future[Result]":

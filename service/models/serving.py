@@ -3,12 +3,12 @@
 import asyncio
 import gc
 import time
-from collections.abc import Coroutine, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from service.base.errors import Draining, Starting, StartRefused
 from service.base.metrics import ModelState
 from service.models.catalog import Catalog
+from service.models.origin import begin
 
 LOOK_S = 0.02
 """Pause between two looks at whether new models have proved themselves, or whether nobody uses the former ones."""
@@ -51,7 +51,7 @@ class Serving:
         if self._not_started is not None:
             self._not_started.start()
             self._not_started = None
-        self._begin(self._look_at_files())
+        begin(self._look_at_files(), self._tasks)
 
     async def replace(self, catalog: Catalog) -> "asyncio.Task[None]":
         """Serve with these models from now on.
@@ -69,7 +69,7 @@ class Serving:
         self._catalog = catalog
         if self.draining:
             catalog.drain()
-        return self._begin(self._retire(former))
+        return begin(self._retire(former), self._tasks)
 
     def drain(self) -> None:
         """Take no new requests; accepted requests are still answered."""
@@ -120,19 +120,9 @@ class Serving:
             if self._catalog is not None:
                 await asyncio.to_thread(self._catalog.look_at_files)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
 
 async def proven(catalog: Catalog) -> None:
-    """Wait until each model has done a forward pass; if one cannot, all are stopped.
-
-    Raises:
-        StartRefused: a model cannot.
-    """
+    """Wait until each model has done a forward pass. Raises StartRefused: one cannot, and all are stopped."""
     try:
         async with asyncio.timeout(PROVEN_S):
             while "starting" in (reason := catalog.unready_reason() or ""):

@@ -6,7 +6,6 @@ Legend: C caches, R rows, H heads, L cache length, D width, B rows of a block, K
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -62,14 +61,17 @@ AnyCaches = TypeVar("AnyCaches", bound=Caches)
 class CacheGroup(Generic[AnyCaches]):
     """The caches of one kind of attention, all of one length: key and value of every decoder layer.
 
+    Args:
+        attention: "decoder" for self-attention, "encoder" for cross-attention.
+
     Attributes:
         names: the names of the caches in the graph.
         addresses: the address of row 0 of each cache.
         version: a number that changes whenever the caches have moved.
     """
 
-    def __init__(self, names: Sequence[str], caches: AnyCaches, lengths: LengthBuckets) -> None:
-        self.names = names
+    def __init__(self, attention: str, n_layers: int, caches: AnyCaches, lengths: LengthBuckets) -> None:
+        self.names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
         self.caches = caches
         self.addresses: list[int] = []
         self.length = 0

@@ -38,17 +38,13 @@ class DeviceCaches:
         """The graph's small inputs, by the number of blocks and of units in each block."""
 
     def address(self, cache: int) -> int:
-        """Return the address of row 0 of a cache, which is valid until the next resize."""
         row_bytes = self._n_heads * self._units(self._length) * UNIT_BYTES
         return self._start(self._length) + cache * self._n_rows * row_bytes
 
     def shape(self, rows: int) -> tuple[int, ...]:
-        """Return the shape of the first rows of a cache."""
         return rows, *self._heads, self._length, self._width
 
     def resize(self, length: int, rows: int) -> None:
-        """Change L, and keep what fits of the first `rows` rows. All other numbers are finite, since attention may
-        multiply them by 0."""
         if length not in self._rows_of:
             numbers = np.zeros((self._n_units(length), WORDS), np.int64)
             self._rows_of[length] = OrtValue.ortvalue_from_numpy(numbers, self._provider.name)

@@ -28,12 +28,12 @@ class DeviceTranslationRunner:
         provider, dimensions = graphs.provider, graphs.manifest.dimensions
         self._provider, self._encoder = provider, encoder
         self._rows, self._places = rows, places
-        n_caches, n_heads, head_dim = 2 * dimensions.n_decoder_layers, dimensions.n_heads, dimensions.head_dim
+        n_layers, n_heads, head_dim = dimensions.n_decoder_layers, dimensions.n_heads, dimensions.head_dim
         # One more row and one more place are the target of padding.
-        self._self_caches = DeviceCaches(n_caches, rows + 1, (n_heads,), head_dim, provider)
-        self._cross_caches = DeviceCaches(n_caches, places + 1, (), n_heads * head_dim, provider)
-        self._self_attention = CacheGroup(_names("decoder", n_caches), self._self_caches, COARSE_LENGTHS)
-        self._cross_attention = CacheGroup(_names("encoder", n_caches), self._cross_caches, COARSE_LENGTHS)
+        self._self_caches = DeviceCaches(2 * n_layers, rows + 1, (n_heads,), head_dim, provider)
+        self._cross_caches = DeviceCaches(2 * n_layers, places + 1, (), n_heads * head_dim, provider)
+        self._self_attention = CacheGroup("decoder", n_layers, self._self_caches, COARSE_LENGTHS)
+        self._cross_attention = CacheGroup("encoder", n_layers, self._cross_caches, COARSE_LENGTHS)
         self._source_lengths = np.zeros(places, np.int64)
         """The length of the source in each place; 0 if the place is empty."""
         self._steps = Steps(graphs, self._self_attention, self._cross_attention)
@@ -98,7 +98,3 @@ class DeviceTranslationRunner:
         """Return the number of places up to the last one in use."""
         in_use = np.flatnonzero(self._source_lengths)
         return int(in_use[-1]) + 1 if len(in_use) else 0
-
-
-def _names(attention: str, n_caches: int) -> list[str]:
-    return [f"{i // 2}.{attention}.{('key', 'value')[i % 2]}" for i in range(n_caches)]

@@ -3,6 +3,8 @@
 import ctypes
 import sys
 
+GLIBC = ctypes.CDLL(None) if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim") else None
+
 MMAP_THRESHOLD = -3
 """M_MMAP_THRESHOLD in <malloc.h>."""
 
@@ -11,8 +13,8 @@ LARGE_BYTES = 1 << 20
 
 def trim() -> None:
     """Return free memory to the system, which glibc does not do by itself."""
-    if _is_glibc():
-        ctypes.CDLL(None).malloc_trim(0)
+    if GLIBC is not None:
+        GLIBC.malloc_trim(0)
 
 
 def keep_large_blocks_apart() -> None:
@@ -21,9 +23,5 @@ def keep_large_blocks_apart() -> None:
     By default, after the first such block was freed, glibc places the next ones among others. Models that were loaded
     again and again then took 60 MB each instead of 25.
     """
-    if _is_glibc():
-        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_BYTES)
-
-
-def _is_glibc() -> bool:
-    return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim")
+    if GLIBC is not None:
+        GLIBC.mallopt(MMAP_THRESHOLD, LARGE_BYTES)

@@ -17,22 +17,15 @@ LENGTHS = {"translation": "source_lengths", "classification": "lengths", "embedd
 """The name of the input with the lengths in the graph with an encoder, by task."""
 
 
-class ClassificationRunner:
-    """The classifier graph of one artifact."""
-
-    def __init__(self, artifact: Artifact, classifier: InferenceSession) -> None:
-        self._pad = artifact.manifest.special_tokens.pad
-        self._of_tokens = artifact.manifest.pooling != "first"
-        self._session = classifier
-
-    def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first one decides."""
-        input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
-        output = "token_logits" if self._of_tokens else "logits"
-        (logits,) = self._session.run([output], {"input_ids": input_ids, "lengths": lengths})
-        if not self._of_tokens:
-            return list(logits[:, None])
-        return [row[: len(source)] for row, source in zip(logits, sources, strict=True)]
+def classify(artifact: Artifact, classifier: InferenceSession, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+    """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first one decides."""
+    input_ids, lengths = padded(sources, artifact.manifest.special_tokens.pad)  # (B, S), (B)
+    first_decides = artifact.manifest.pooling == "first"
+    output = "logits" if first_decides else "token_logits"
+    (logits,) = classifier.run([output], {"input_ids": input_ids, "lengths": lengths})
+    if first_decides:
+        return list(logits[:, None])
+    return [row[: len(source)] for row, source in zip(logits, sources, strict=True)]
 
 
 class EmbeddingRunner:
@@ -64,17 +57,11 @@ class EmbeddingRunner:
         return [row[: len(source)] for row, source in zip(states, sources, strict=True)]
 
 
-class DenseRunner:
-    """The dense layers of one artifact, which are applied to pooled states."""
-
-    def __init__(self, dense: InferenceSession) -> None:
-        self._session = dense
-
-    def project(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Apply the dense layers to each row of pooled (B, D); returns (B, D')."""
-        rows = np.concatenate([pooled, pooled[:1]])  # a single row would be multiplied with another kernel
-        projected: NDArray[np.float32] = self._session.run(None, {"pooled": rows})[0]
-        return projected[:-1]
+def project(dense: InferenceSession, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Apply the dense layers of an artifact to each row of pooled states (B, D); returns (B, D')."""
+    rows = np.concatenate([pooled, pooled[:1]])  # a single row would be multiplied with another kernel
+    projected: NDArray[np.float32] = dense.run(None, {"pooled": rows})[0]
+    return projected[:-1]
 
 
 class AttentionRunner:
@@ -82,6 +69,7 @@ class AttentionRunner:
 
     def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
         self._pad = artifact.manifest.special_tokens.pad
+        self._lengths = LENGTHS[artifact.manifest.task]
         self._has_targets = artifact.manifest.task == "translation"
         self._session = load_session(artifact, provider, "attention.onnx", weights=weights)
 
@@ -92,12 +80,9 @@ class AttentionRunner:
             targets: the decoder's input for each source, as long as its output; empty if there is no decoder.
         """
         input_ids, source_lengths = padded(sources, self._pad)  # (B, S), (B)
-        feeds = {"input_ids": input_ids}
+        feeds = {"input_ids": input_ids, self._lengths: source_lengths}
         if self._has_targets:
-            feeds["source_lengths"] = source_lengths
             feeds["target_ids"], _ = padded(targets, self._pad)
-        else:
-            feeds["lengths"] = source_lengths
         names = sorted(kinds)
         found = dict(zip(names, self._session.run(names, feeds), strict=True))
         sizes = [(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]

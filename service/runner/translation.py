@@ -118,8 +118,7 @@ class TranslationRunner:
     def _caches(
         self, attention: str, n_layers: int, heads: tuple[int, ...], width: int, lengths: LengthBuckets
     ) -> CacheGroup[HostCaches]:
-        names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
-        return CacheGroup(names, HostCaches(len(names), self._n_rows, heads, width), lengths)
+        return CacheGroup(attention, n_layers, HostCaches(2 * n_layers, self._n_rows, heads, width), lengths)
 
 
 class TranslationGraphs:

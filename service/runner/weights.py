@@ -58,11 +58,7 @@ def load_session(
 
 
 def read_weights(artifact: Artifact) -> "Weights":
-    """Read the weights of an artifact.
-
-    Raises:
-        ArtifactRefused: they cannot be read, or are not what the manifest says.
-    """
+    """Read the weights of an artifact. Raises ArtifactRefused: they are not what the manifest says."""
     return Weights(artifact.path(WEIGHTS), artifact.read(WEIGHTS))
 
 

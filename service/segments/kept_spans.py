@@ -50,16 +50,11 @@ class KeptSpan:
     """The text that replaces it in the translation: a glossary's term; None: the span itself."""
 
 
-def can_write_all(_: str) -> bool:
-    """Return True, as a vocabulary does that has all characters."""
-    return True
-
-
 def kept_spans(
     text: str,
     keep: Sequence[Span] = (),
     language: str = "",
-    can_write: CanWrite = can_write_all,
+    can_write: CanWrite = lambda _: True,
     terms: Sequence[KeptSpan] = (),
 ) -> list[KeptSpan]:
     """Return the kept spans of a text in order. No two of them touch.
@@ -192,7 +187,7 @@ def _join_spans(text: str, spans: Iterable[KeptSpan]) -> list[KeptSpan]:
         span, last = kept.span, joined[-1] if joined else None
         if last is not None and span.end <= last.span.end:
             continue
-        if _may_extend(kept):
+        if kept.role in ("word", "number") and kept.written is None:
             kept = replace(kept, span=_extend(text, kept, last.span.end if last else 0))
         if last is None or not _touch(text, last, kept):
             joined.append(kept)
@@ -200,10 +195,6 @@ def _join_spans(text: str, spans: Iterable[KeptSpan]) -> list[KeptSpan]:
             role = last.role if last.role != "mark" else kept.role
             joined[-1] = KeptSpan(Span(last.span.start, kept.span.end), role)
     return joined
-
-
-def _may_extend(kept: KeptSpan) -> bool:
-    return kept.role in ("word", "number") and kept.written is None
 
 
 def _extend(text: str, kept: KeptSpan, after: int) -> Span:

@@ -151,7 +151,8 @@ def protect(
             taken_out = _with_space(text, one.span)
             if shown and taken_out.start < shown[-1][0].end:  # the first of two symbols takes the space between them
                 taken_out = Span(shown[-1][0].end, taken_out.end)
-            in_its_place = " " * _is_between_words(text, taken_out)
+            beside = text[max(0, taken_out.start - 1) : taken_out.start], text[taken_out.end : taken_out.end + 1]
+            in_its_place = " " * all(map(str.isalnum, beside))
         shown.append((taken_out, in_its_place))
         replaced.append((one, taken_out, word))
     taken = [span for span, _ in shown]
@@ -193,10 +194,6 @@ def _with_space(text: str, span: Span) -> Span:
     if text[start - 1 : start] == " " and not text[end : end + 1].isalnum():
         return Span(start - 1, end)
     return Span(start, end + (starts_line(text, start) and text[end : end + 1] == " "))
-
-
-def _is_between_words(text: str, span: Span) -> bool:
-    return text[max(0, span.start - 1) : span.start].isalnum() and text[span.end : span.end + 1].isalnum()
 
 
 def starts_line(text: str, position: int) -> bool:

@@ -67,9 +67,8 @@ class _Projection:
         gap = 1 if len(spans) == 1 else 0  # an image may follow the space
         exact = [self._exactly(span, within, into, gap) for span in spans]
         places = {i: place for i, place in enumerate(exact) if place is not None}
-        worded = [
-            i for i, span in enumerate(spans) if i not in places and span.start < span.end and self._covers_words(span)
-        ]
+        words = [range(*overlapping(self._source_words, span)) if span.start < span.end else () for span in spans]
+        worded = [i for i in range(len(spans)) if i not in places and words[i]]
         taken = {word for place in places.values() for word in range(*overlapping(self._target_words, place))}
         runs = self._runs({i: spans[i] for i in worded}, within, into, taken)
         places |= self._with_punctuation(spans, runs, into)
@@ -116,10 +115,6 @@ class _Projection:
         before, after = Span(within.start, span.start), Span(span.end, within.end)
         short = before.end - before.start <= gap and after.end - after.start <= gap
         return short and not (before.of(self._source) + after.of(self._source)).strip(" ") and span.start < span.end
-
-    def _covers_words(self, span: Span) -> bool:
-        first, last = overlapping(self._source_words, span)
-        return first < last
 
     def _attention(self, span: Span, words: range) -> dict[int, float]:
         """Map target words to their attention on a part, in every sentence with some of the part.

@@ -16,7 +16,7 @@ from service.segments.icu_messages import has_icu_messages
 from service.segments.kept_spans import kept_spans
 from service.segments.placeholders import Placeholder, Protected, is_letter
 from service.segments.shortcuts import place_of, sign_of
-from service.text.aligned_words import AlignedWords, Mass, core, opens
+from service.text.aligned_words import AlignedWords, core, opens
 from service.text.scripts import is_unspaced
 from service.text.sentences import NOTHING_BEFORE, Before
 from service.text.spans import Edits, Span, overlapping, replace_spans
@@ -126,20 +126,17 @@ class _Restoration:
         first, last = overlapping(self._sentences[n].source, placeholder.place)
         return n if first < last else None
 
-    def _attention(self, i: int) -> Mass:
-        n = self._sentence_of[i]
-        return np.zeros(0) if n is None else self._sentences[n].on(self._protected.placeholders[i].place)
-
     def _put(self, i: int) -> _Edit:
         """Place a placeholder whose slot is not in the translation.
 
         It replaces the word that translates its stand-in. Otherwise it goes before the word with most attention on it,
         if that is enough, or to the end.
         """
-        if not self._protected.placeholders[i].stand_in:
+        placeholder, n = self._protected.placeholders[i], self._sentence_of[i]
+        if not placeholder.stand_in:
             return self._symbol(i)
-        attention = self._attention(i)
-        words = self._target_words(i)
+        attention = np.zeros(0) if n is None else self._sentences[n].on(placeholder.place)
+        words = [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
         for row in np.argsort(-attention, kind="stable").tolist():
             word = words[row]
             if word is None or attention[row] < MIN_ATTENTION:
@@ -179,17 +176,12 @@ class _Restoration:
             return _Edit(Span(point, point), self._written[i], i)
         word = bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end)
         if word < len(sentence.source) and sentence.source[word].start < placeholder.place.start:
-            opened = self._after_opening(sentence.target[int(sentence.mass[:, word].argmax())])
-            if opened is not None:
-                return self._insert(opened, i, space_before=False, space_after=False)
+            place = sentence.target[int(sentence.mass[:, word].argmax())]
+            if opening := [*takewhile(opens, place.of(self._translated))]:
+                return self._insert(place.start + len(opening), i, space_before=False, space_after=False)
         point = sentence.target[int(sentence.mass[:, max(0, word - 1)].argmax())].end
         _, after = self._around(point, point)
         return self._insert(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
-
-    def _after_opening(self, word: Span) -> int | None:
-        """Return the position after the opening punctuation of a word; None if it has none."""
-        marks = [*takewhile(opens, word.of(self._translated))]
-        return word.start + len(marks) if marks else None
 
     def _shortcut(self, i: int) -> _Edit:
         """Place the mark of a shortcut: before a letter of its sentence, preferably in the translation of its word, or
@@ -221,10 +213,6 @@ class _Restoration:
             return min(position, end)
         before = self._sentences[n - 1]
         return min(before.target[-1].end + position - before.source[-1].end, end)
-
-    def _target_words(self, i: int) -> list[Span | None]:
-        n = self._sentence_of[i]
-        return [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
 
     def _in_place(self, slot: Span, i: int) -> _Edit:
         """Replace a slot, and the spaces beside it that the source does not have."""

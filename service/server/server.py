@@ -19,11 +19,10 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
 from service.models.assembly import load_catalog
-from service.models.origin import LoadingOrigin, Origin
+from service.models.origin import LoadingOrigin, Origin, begin
 from service.models.serving import Serving
 from service.server.app import create_app
-from service.server.connections import Connections
-from service.server.descriptors import max_connections
+from service.server.connections import Connections, max_connections
 from service.workers.loader import Loader
 
 logger = logging.getLogger(__name__)
@@ -121,7 +120,7 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._begin(asyncio.create_task(self._run_origin()))
+        begin(self._run_origin(), self._tasks)
         await self._origin.may_listen()
         await super().startup(sockets)
         if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -144,15 +143,11 @@ class Server(uvicorn.Server):
 
     def _hang_up(self) -> None:
         self._keys.reread()
-        self._begin(asyncio.create_task(self._reload()))
+        begin(self._reload(), self._tasks)
 
     async def _reload(self) -> None:
         with suppress(ReloadRefused):  # the log has it
             await self._origin.reload()
-
-    def _begin(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _listen_while_answering(self) -> None:
         """Listen until the accepted requests are answered, and leave the rest of the drain timeout to clients that read

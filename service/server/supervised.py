@@ -6,8 +6,6 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from service.models.serving import Serving
 from service.server.listening import share
 from service.server.server import run
 from service.workers.loader import LoadedModels
-from service.workers.wire import READ_BYTES, Unpacker, packed
+from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 
@@ -87,11 +85,7 @@ class SupervisedOrigin:
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def reload(self) -> None:
-        """Let the supervisor load the models anew for all servers.
-
-        Raises:
-            ReloadRefused: they cannot be loaded, or are being loaded.
-        """
+        """Let the supervisor load the models anew for all servers."""
         if self._outgoing is None:
             raise ReloadRefused("Models are being loaded already")
         if self._has_ended:
@@ -104,7 +98,8 @@ class SupervisedOrigin:
             raise ReloadRefused(refusal)
 
     async def _listen(self) -> None:
-        async for kind, *content in self._messages():
+        incoming, self._outgoing = await asyncio.open_connection(sock=self._supervisor)
+        async for kind, *content in read_messages(incoming):
             if kind == "take":
                 await self._take(*content)
             elif kind == "reread keys":
@@ -126,11 +121,3 @@ class SupervisedOrigin:
     def _tell(self, *message: Any) -> None:
         assert self._outgoing is not None, "messages are sent after the connection is open"
         self._outgoing.write(packed(*message))
-
-    async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:
-        incoming, self._outgoing = await asyncio.open_connection(sock=self._supervisor)
-        unpacker = Unpacker()
-        with suppress(OSError):
-            while received := await incoming.read(READ_BYTES):
-                for message in unpacker.feed(received):
-                    yield message

@@ -18,7 +18,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -30,13 +30,13 @@ from service.base.settings import Settings
 from service.http.access import RateLimiter
 from service.http.rates import Rates
 from service.models.assembly import catalog_of
-from service.models.origin import LoadingOrigin, in_daemon_thread
+from service.models.origin import LoadingOrigin, begin, in_daemon_thread
 from service.models.serving import proven
 from service.server.send_buffer import send_queue_bytes
 from service.workers.loader import LoadedModels, Loader
 from service.workers.loader_process import HUNG_S, LOADING_S
 from service.workers.remote_loader import RATES_SOCKET, make_run_directory
-from service.workers.wire import READ_BYTES, Unpacker, packed
+from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 
@@ -108,10 +108,10 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
         self._servers = [await self._begin() for _ in range(self._n_servers)]
-        loading = self._do(self._origin.run())
+        loading = begin(self._origin.run(), self._tasks)
         if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
-        self._do(self._end_what_hangs(loading))
+        begin(self._end_what_hangs(loading), self._tasks)
         try:
             while not self._stopping.is_set():
                 await self._look_after_servers()
@@ -168,12 +168,12 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         # A terminal interrupts the whole group of processes; the supervisor says when to stop.
         ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-        begin = "import sys; from service.server.supervised import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
+        serve = "import sys; from service.server.supervised import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
         process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
             [
                 sys.executable,
                 "-c",
-                ignore + begin,
+                ignore + serve,
                 *map(str, (theirs.fileno(), self._port, int(joins), self._rates or "")),
             ],
             pass_fds=[theirs.fileno()],
@@ -181,7 +181,7 @@ class Supervisor:
         )
         theirs.close()
         server = _Server(process, *await asyncio.open_connection(sock=ours))
-        self._do(self._listen_to(server))
+        begin(self._listen_to(server), self._tasks)
         if self._loaded is not None:
             server.take(self._generation, self._loaded)
             server.tell("all are ready")
@@ -192,7 +192,7 @@ class Supervisor:
             if kind == "taken":
                 server.taken[number].set()
             else:
-                self._do(self._reload_for(server, number))
+                begin(self._reload_for(server, number), self._tasks)
         for taken in server.taken.values():  # a server that has ended uses nothing
             taken.set()
 
@@ -207,7 +207,7 @@ class Supervisor:
     def _hang_up(self) -> None:
         for server in self._servers:
             server.tell("reread keys")
-        self._do(self._reload())
+        begin(self._reload(), self._tasks)
 
     async def _reload(self) -> None:
         with suppress(ReloadRefused):  # the log has it
@@ -237,9 +237,13 @@ class Supervisor:
                 await asyncio.to_thread(loader.end)
                 raise
         former, self._loader = self._loader, loader
-        taken = self._give(loaded, loader)
+        loaded.announce()
+        self._generation += 1
+        self._loaded = loaded
+        loader.on_worker_end = self._report_worker_end
+        taken = [server.take(self._generation, loaded) for server in self._servers]
         if not is_first:
-            self._do(self._end(former, taken))
+            begin(self._end(former, taken), self._tasks)
             return
         for event in taken:
             await event.wait()
@@ -252,18 +256,6 @@ class Supervisor:
         catalog.start()
         await proven(catalog)
         await asyncio.to_thread(catalog.stop, 0.0)
-
-    def _give(self, loaded: LoadedModels, loader: Loader) -> list[asyncio.Event]:
-        """Let all servers take these models.
-
-        Returns:
-            Events, each of which is set when a server does not use the former models any more.
-        """
-        loaded.announce()
-        self._generation += 1
-        self._loaded = loaded
-        loader.remote.on_worker_end = self._report_worker_end
-        return [server.take(self._generation, loaded) for server in self._servers]
 
     def _report_worker_end(self, how: str) -> None:
         """Let one server count a worker that has ended. Called in a thread of the loader."""
@@ -280,12 +272,6 @@ class Supervisor:
         for event in unused:
             await event.wait()
         await asyncio.to_thread(loader.end)
-
-    def _do(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 class _Server:
@@ -304,6 +290,7 @@ class _Server:
         self._silent_s = 0.0
 
     def take(self, generation: int, loaded: LoadedModels) -> asyncio.Event:
+        """Let the server take these models. Return an event: it does not use the former models any more."""
         self.tell("take", generation, loaded)
         self.taken[generation] = asyncio.Event()
         if self._has_gone:
@@ -335,10 +322,7 @@ class _Server:
 
     async def messages(self) -> AsyncIterator[tuple[Any, ...]]:
         """Yield the messages of the server, until it has gone."""
-        unpacker = Unpacker()
-        with suppress(OSError):
-            while received := await self._incoming.read(READ_BYTES):
-                for message in unpacker.feed(received):
-                    yield message
+        async for message in read_messages(self._incoming):
+            yield message
         self._has_gone = True
         self._outgoing.close()

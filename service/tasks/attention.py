@@ -170,12 +170,6 @@ def refuse_too_many_weights(limit: int, n_weights: int) -> None:
         )
 
 
-def refuse_too_many_tokens(limit: int, n_tokens: int) -> None:
-    """Raise LimitExceeded if there are more tokens than one answer may align."""
-    if n_tokens > limit:
-        raise LimitExceeded(f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts")
-
-
 def prefix_of(target: list[Token]) -> list[Token]:
     """Return, for each target token of a sentence, the token that the decoder had read last."""
     return [Token("<s>", target[0].start, target[0].start), *target[:-1]]

@@ -41,12 +41,6 @@ class _Window:
         return [self.reading, *(one for one in self.without if one.source_ids)]
 
 
-@dataclass(frozen=True)
-class _WindowedText:
-    text: str
-    windows: list[_Window]
-
-
 @dataclass(frozen=True, eq=False)
 class Classifier:
     """Classifies texts with one model.
@@ -79,9 +73,9 @@ class Classifier:
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
             texts = await run_on_each(
-                request.text, lambda text: self._text(text, selection), n_characters, context.left_s
+                request.text, lambda text: self._windows(text, selection), n_characters, context.left_s
             )
-        windows = [window for text in texts for window in text.windows]
+        windows = [window for text in texts for window in text]
         self._refuse_too_many(windows, request.evidence, selection)
         if request.evidence:
             for window in windows:
@@ -92,28 +86,25 @@ class Classifier:
             timing.attended(await self.attention_pool.run(passes, deadline))
         with timing.tokenizing():
             return await run_on_each(
-                texts,
-                lambda text: self._prediction(text, request.evidence, selection),
+                zip(request.text, texts, strict=True),
+                lambda text: self._prediction(*text, request.evidence, selection),
                 n_characters,
                 context.left_s,
             )
 
-    def _text(self, text: str, selection: Selection | None) -> _WindowedText:
+    def _windows(self, text: str, selection: Selection | None) -> list[_Window]:
         [token_ids] = self.tokenizer.encode([text])
         if len(token_ids) <= sum(self.tokenizer.n_around):
             raise EmptyText("A text has no tokens to classify")
         n_before, n_after = self.tokenizer.n_around
-        return _WindowedText(
-            text,
-            [
-                _Window(
-                    Sequence(ids, WindowLogits()),
-                    range(n_before, len(ids) - n_after),
-                    Sequence(ids, AttentionPass([], selection)) if selection is not None else None,
-                )
-                for ids in windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
-            ],
-        )
+        return [
+            _Window(
+                Sequence(ids, WindowLogits()),
+                range(n_before, len(ids) - n_after),
+                Sequence(ids, AttentionPass([], selection)) if selection is not None else None,
+            )
+            for ids in windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
+        ]
 
     def _refuse_too_many(self, windows: list[_Window], evidence: bool, selection: Selection | None) -> None:
         lengths = [len(window.reading.source_ids) for window in windows]
@@ -127,8 +118,8 @@ class Classifier:
             n_weights = sum(selection.n_weights(length, 0) for length in lengths)
             refuse_too_many_weights(self.max_attention_weights, n_weights)
 
-    def _prediction(self, text: _WindowedText, evidence: bool, selection: Selection | None) -> Prediction:
-        readings = [window.reading for window in text.windows]
+    def _prediction(self, text: str, windows: list[_Window], evidence: bool, selection: Selection | None) -> Prediction:
+        readings = [window.reading for window in windows]
         activation = self.manifest.label_activation
         assert activation is not None, "a classifier's manifest has one"
         logits = self._logits(readings)
@@ -139,14 +130,14 @@ class Classifier:
         prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=n_read)
         if not evidence and selection is None:
             return prediction
-        tokens = self.tokenizer.source_tokens(text.text)
+        tokens = self.tokenizer.source_tokens(text)
         n_before, n_after = self.tokenizer.n_around
         if evidence:
-            prediction.evidence = self._evidence(tokens[n_before : len(tokens) - n_after], text.windows)
+            prediction.evidence = self._evidence(tokens[n_before : len(tokens) - n_after], windows)
         if selection is not None:
             limit = self.manifest.limits.max_source_tokens
             shown = [ShownToken.of(token) for token in shown_in_windows(tokens, limit, n_before, n_after)]
-            passes = [window.attention_pass for window in text.windows if window.attention_pass]
+            passes = [window.attention_pass for window in windows if window.attention_pass]
             prediction.attention = join_windows(shown, passes, selection)
         return prediction
 
@@ -177,9 +168,7 @@ class Classifier:
         read = [reading for reading in readings if reading.source_ids]
         if not read:
             return np.zeros(len(self.manifest.labels))
-        n_special = (
-            sum(self.tokenizer.n_around) if pooling == "first" else 0
-        )  # then special tokens are not part of the mean
+        n_special = sum(self.tokenizer.n_around) if pooling == "first" else 0  # then they are not part of the mean
         lengths = [max(1, len(reading.source_ids) - n_special) for reading in read]
         return pool_windows([reading.output for reading in read], lengths, pooling)
 

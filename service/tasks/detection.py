@@ -1,6 +1,6 @@
 """Detect the languages of texts among the served ones."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
 from service.schemas.requests import Format, TagRules
@@ -43,11 +43,10 @@ def _detect(text: str, form: Format, rules: TagRules | None, served: Collection[
 
 def _pieces(text: str, form: Format, rules: TagRules | None) -> Iterator[str]:
     """Yield the translated parts of a text, each short enough to be searched quickly."""
-    for one in [text] if form == "text" else _passages(text, form, rules):
+    parts: Iterable[str] = [text]
+    if form != "text":
+        passages = parse_markup(text, form, rules).passages
+        parts = (replace_spans(one.text, [(span, " ") for span in one.keep])[0] for one in passages)
+    for one in parts:
         for start in range(0, len(one), MAX_READ_CHARACTERS):
             yield one[start : start + MAX_READ_CHARACTERS]
-
-
-def _passages(text: str, form: Format, rules: TagRules | None) -> Iterator[str]:
-    for passage in parse_markup(text, form, rules).passages:
-        yield replace_spans(passage.text, [(span, " ") for span in passage.keep])[0]

@@ -21,7 +21,7 @@ from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, 
 from service.schemas.requests import EmbedRequest, Encoding
 from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.token_pooling import Vectors, WindowEmbedding
+from service.tasks.pooling import Vectors, WindowEmbedding
 from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, WantedLanguage, subtag
 from service.text.sentences import sentence_spans
@@ -155,11 +155,7 @@ class Embedder:
         return _Options(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
 
     def _prompt(self, name: str | None) -> str:
-        """Return the text of a prompt; without a name, that of the model's default prompt.
-
-        Raises:
-            InvalidFields: the model has no prompt of this name.
-        """
+        """Return the text of a prompt; by default the model's own. Raises InvalidFields: it has no such prompt."""
         own = self.manifest.embedding
         prompts = own.prompts if own is not None else {}
         if name is None:

@@ -4,7 +4,6 @@ Each text is read into a manuscript, the engine translates all sentences, and co
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -12,14 +11,14 @@ from itertools import islice
 from typing import TypeVar
 
 from service.base.artifact import Manifest
-from service.base.errors import InvalidFields, UnsupportedOption
+from service.base.errors import InvalidFields, LimitExceeded, UnsupportedOption
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.glossaries.terms import Terms, TermTable
 from service.markup.passages import Document
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
-from service.tasks.attention import AttentionPass, Selection, refuse_too_many_tokens, refuse_too_many_weights
+from service.tasks.attention import AttentionPass, Selection, refuse_too_many_weights
 from service.tasks.composition import compose_answer, render, translated_document
 from service.tasks.context import Context
 from service.tasks.reading import Manuscript, NewSearch, Reader, Sentence, read_document
@@ -105,8 +104,11 @@ class Leg:
         texts: Iterable[str | Document] = documents or request.text
         self.manuscripts = await self._beside_each(texts, manuscript)
         lengths = [len(sentence.sequence.source_ids) for one in self.manuscripts for sentence in one.sentences]
-        if request.alignment:
-            refuse_too_many_tokens(translator.max_shown_tokens, sum(lengths))
+        n_tokens, limit = sum(lengths), translator.max_shown_tokens
+        if request.alignment and n_tokens > limit:
+            raise LimitExceeded(
+                f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts"
+            )
         if self._selection is not None:  # a lower bound: every translation has a token or more
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
             refuse_too_many_weights(translator.max_attention_weights, n_weights)
@@ -142,9 +144,8 @@ class Leg:
         return await self._beside_each(self.manuscripts, translate)
 
     async def _beside_each(self, items: Iterable[Item], work: Callable[[Item], Result]) -> list[Result]:
-        context = self._context
-        with context.timing.tokenizing():
-            return await run_on_each(items, work, self._n_characters, context.deadline - time.monotonic())
+        with self._context.timing.tokenizing():
+            return await run_on_each(items, work, self._n_characters, self._context.left_s)
 
     async def _run(self, manuscripts: list[Manuscript]) -> None:
         sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]

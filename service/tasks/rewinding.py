@@ -16,7 +16,7 @@ def rewind(hypothesis: Hypothesis, search: Search) -> Search | None:
     The search begins with the tokens of this hypothesis before the step where a missing token was nearest to the chosen
     one, and that token. None if no missing token was near, but at the last step.
     """
-    nearest = min(
+    shortfall, step, token = min(
         (
             (shortfall, step, token)
             for step, token_scores in enumerate(hypothesis.token_scores[: search.max_target_tokens - 1])
@@ -25,7 +25,6 @@ def rewind(hypothesis: Hypothesis, search: Search) -> Search | None:
         ),
         default=(math.inf, 0, 0),
     )
-    shortfall, step, token = nearest
     if math.isinf(shortfall):
         return None
     return replace(search, prefix=(*hypothesis.token_ids[:step], token), n_best=1, finished=[])

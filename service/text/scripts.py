@@ -68,7 +68,7 @@ def scripts_of(letters: Iterable[str]) -> set[str]:
     found = {_script(letter) for letter in letters}
     if "CJK" in found:
         ideographs = [letter for letter in letters if _script(letter) == "CJK"]
-        n_hans, n_hant = (sum(_encodes(one, codec) for one in ideographs) for codec in ("gb2312", "big5"))
+        n_hans, n_hant = (sum(one.encode(codec, "ignore") != b"" for one in ideographs) for codec in ("gb2312", "big5"))
         found |= {"Jpan", *(["Hans"] if n_hans >= n_hant else []), *(["Hant"] if n_hant >= n_hans else [])}
     return {script for script in found if script not in (None, "CJK")}
 
@@ -77,10 +77,6 @@ def scripts_of(letters: Iterable[str]) -> set[str]:
 def _script(letter: str) -> str | None:
     first_word = unicodedata.name(letter, "").split(" ")[0].split("-")[0]
     return "CJK" if first_word == "CJK" else _OF_NAMES.get(first_word)
-
-
-def _encodes(letter: str, codec: str) -> bool:
-    return letter.encode(codec, "ignore") != b""
 
 
 @cache

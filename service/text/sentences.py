@@ -180,7 +180,8 @@ def _lengths(line: str, language: str) -> Iterator[int]:
         lengths = join_parts(parts, language) if len(parts) > 1 else [*map(len, parts)]
         if start + WINDOW < len(line):
             lengths.pop()  # the last sentence may continue after the window
-            lengths = lengths or [_up_to_a_word(window)]
+            # A sentence that is longer than any model reads is cut at a word.
+            lengths = lengths or [max((match.end() for match in WORD_END.finditer(window)), default=len(window))]
         yield from lengths
         start += sum(lengths)
 
@@ -208,11 +209,6 @@ def _parted_by_emoji(part: str, language: str) -> Iterator[str]:
 
 def _has_words(part: str) -> bool:
     return len(part.split(None, 1)) == 2
-
-
-def _up_to_a_word(window: str) -> int:
-    """Return the place to cut a sentence that is longer than any model reads."""
-    return max((match.end() for match in WORD_END.finditer(window)), default=len(window))
 
 
 def strip_span(text: str, span: Span) -> Span | None:

@@ -46,8 +46,8 @@ class LoadedModels:
         logger.info("attend %s: %s on %s, %d workers", __version__, names, ", ".join(providers), len(self.paths))
 
 
-class Loader:
-    """The process that loads artifacts, and the workers that it forks.
+class Loader(RemoteLoader):
+    """The process that loads the artifacts of the settings, and the workers that it forks.
 
     Raises:
         ArtifactRefused: an artifact is missing, or its manifest is invalid.
@@ -56,7 +56,7 @@ class Loader:
     def __init__(self, settings: Settings) -> None:
         self.artifacts = configured_artifacts(settings)
         arguments = self.artifacts, settings
-        self.remote = RemoteLoader(SOURCE, arguments, settings.probe_interval_s, settings.log, settings.run_directory)
+        super().__init__(SOURCE, arguments, settings.probe_interval_s, settings.log, settings.run_directory)
 
     def wait(self) -> LoadedModels:
         """Wait until all models are loaded.
@@ -65,12 +65,8 @@ class Loader:
             StartRefused: a model cannot be loaded.
         """
         files = read_tokenizer_files(self.artifacts)
-        self.remote.wait_until_loaded()
-        return LoadedModels(self.artifacts, self.remote.model_infos, self.remote.paths, files)
-
-    def end(self) -> None:
-        """End all workers immediately: their requests have been answered."""
-        self.remote.end()
+        self.wait_until_loaded()
+        return LoadedModels(self.artifacts, self.model_infos, self.paths, files)
 
 
 def configured_artifacts(settings: Settings) -> dict[str, Artifact]:

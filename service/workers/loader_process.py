@@ -14,23 +14,24 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from service.base.errors import StartRefused
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.workers.budget import Budget
-from service.workers.children import exit_cause, read_result, run_in_child
 from service.workers.on_demand import Engines, OnDemand
 from service.workers.source import Plan, Source
-from service.workers.wire import messages_of, packed
+from service.workers.wire import Unpacker, messages_of, packed
 from service.workers.worker_process import SharedStatus, serve
 
 logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 HUNG_S, LOADING_S = 60.0, 600.0
 """A worker without a heartbeat for HUNG_S, or that still loads after LOADING_S, is killed and replaced."""
@@ -83,14 +84,15 @@ class _LoaderProcess:
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._source = run_in_child(self._resolved_source)
+        plan = self._plan
+        self._source: Source = _run_in_child(lambda: pkgutil.resolve_name(plan.source)(*plan.arguments).resolved())
         slow = self._load_models()
         self._add_workers(slow)
         self._status = SharedStatus(len(self._workers), self._source.models)
         gc.collect()
         gc.freeze()
         for pipe in [self._fork(worker) for worker in self._workers]:
-            read_result(pipe)
+            _read_result(pipe)
         self._server.sendall(packed(None, len(self._workers), slow, self._model_infos))
         self._supervise()
 
@@ -101,10 +103,6 @@ class _LoaderProcess:
             if worker.process_id:
                 with suppress(ProcessLookupError):
                     os.kill(worker.process_id, signal.SIGKILL)
-
-    def _resolved_source(self) -> Source:
-        source: Source = pkgutil.resolve_name(self._plan.source)(*self._plan.arguments)
-        return source.resolved()
 
     def _load_models(self) -> list[str]:
         """Load the models that workers share after the fork. Return the slow models, which are not among them."""
@@ -276,7 +274,7 @@ class _LoaderProcess:
             ended, wait_status = os.waitpid(worker.process_id, os.WNOHANG)
             if ended == 0:
                 continue
-            now, cause = time.monotonic(), exit_cause(wait_status)
+            now, cause = time.monotonic(), _exit_cause(wait_status)
             model = self._status.current_model(worker.number)
             at_work = f" while it worked for {model}" if model else ""
             logger.critical("worker %d has died of %s%s", worker.number, cause, at_work)
@@ -339,3 +337,52 @@ def main(server_file: int) -> None:
             shutil.rmtree(plan.directory, ignore_errors=True)  # the server was killed while models were loaded
     finally:
         loader.end()
+
+
+def _exit_cause(wait_status: int) -> str:
+    """Return the signal that ended a process, such as SIGKILL if memory is short, or "exit 1"."""
+    code = os.waitstatus_to_exitcode(wait_status)
+    return signal.Signals(-code).name if code < 0 else f"exit {code}"
+
+
+def _run_in_child(call: Callable[[], Result]) -> Result:
+    """Call a function in a process of its own, and return its result.
+
+    Raises:
+        StartRefused: the function raised this, or the process died.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            try:
+                message = packed(None, call())
+            except StartRefused as refusal:
+                message = packed(str(refusal), None)
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(message)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        result: Result = _read_result(reading)
+    finally:
+        os.waitpid(child, 0)
+    return result
+
+
+def _read_result(file: int) -> Any:
+    """Read the result that another process wrote into a pipe.
+
+    Raises:
+        StartRefused: the process wrote a refusal, or nothing.
+    """
+    with os.fdopen(file, "rb") as pipe:
+        messages = list(Unpacker().feed(pipe.read()))
+    if not messages:
+        raise StartRefused("A process ended while it was loading models")
+    [(refusal, result)] = messages
+    if refusal is not None:
+        raise StartRefused(refusal)
+    return result

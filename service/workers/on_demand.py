@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,8 @@ MEASURES_MEMORY = sys.platform == "linux"
 """Whether the system tells how much memory a process takes. Elsewhere the budget's estimates count."""
 
 
-@dataclass(frozen=True)
-class _LoadedModel:
-    engines: Engines
-    n_bytes: int
-    """By how much this process has grown while the model was loaded."""
+_LoadedModel = tuple[Engines, int]
+"""The engines, and by how many bytes this process has grown while the model was loaded."""
 
 
 class OnDemand:
@@ -110,7 +106,7 @@ class OnDemand:
             engine.probe()
         grown = max(0, _bytes_of_this_process() - before)
         logger.info("%s: loaded in %.2f s, %.1f MB", model, time.monotonic() - began, grown / 1e6)
-        return _LoadedModel(engines, grown)
+        return engines, grown
 
     def _end_loading(self, model: str, loading: "Future[_LoadedModel]") -> bool:
         """Give the engines of a model to the loop, or fail its requests. Return whether it has been loaded."""
@@ -123,8 +119,9 @@ class OnDemand:
             self._loop.fail_loading(model, reason, RETRY_S)
             self._budget.end_loading(model, None)
         else:
-            self._loop.add_engines(loading.result().engines)
-            self._budget.end_loading(model, loading.result().n_bytes)
+            engines, n_bytes = loading.result()
+            self._loop.add_engines(engines)
+            self._budget.end_loading(model, n_bytes)
         self.report_memory()
         return error is None
 

@@ -156,11 +156,8 @@ class Pool(Generic[Output]):
         )
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
-        """Check the number of sequences of one request. Callers may check before they have made all of them.
-
-        Raises:
-            TooManyTexts: one request may not have this many.
-        """
+        """Raise TooManyTexts if one request may not have this many sequences. Callers may check before they have made
+        all of them."""
         if n_sequences > self._max_sequences:
             raise TooManyTexts(
                 f"The request has at least {n_sequences} sentences or windows of a text; "

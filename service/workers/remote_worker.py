@@ -20,7 +20,7 @@ from service.base.errors import Broken, Draining, RequestError, Silent, Starting
 from service.engine.loop import RecordEvent
 from service.engine.scheduler import Sequence
 from service.workers.loader_process import HUNG_S
-from service.workers.wire import READ_BYTES, Unpacker, packed
+from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 
@@ -136,12 +136,10 @@ class RemoteWorker:
     async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:
         """Connect, and yield the messages of the process until it ends."""
         incoming, self._outgoing = await asyncio.open_unix_connection(self._path)
-        unpacker = Unpacker()
         watch = asyncio.create_task(self._abort_when_silent(self._outgoing.transport))
         try:
-            while received := await incoming.read(READ_BYTES):
-                for message in unpacker.feed(received):
-                    yield message
+            async for message in read_messages(incoming):
+                yield message
         finally:
             watch.cancel()
             self._outgoing.transport.abort()  # unsent messages are lost: no process reads them

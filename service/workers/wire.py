@@ -5,10 +5,12 @@ server `("answer", number, Answer or error)` and `("report", states, events)`, w
 changed.
 """
 
+import asyncio
 import pickle
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 READ_BYTES = 1 << 18
@@ -51,3 +53,12 @@ def messages_of(connection: socket.socket) -> Iterator[tuple[Any, ...]]:
     unpacker = Unpacker()
     while received := connection.recv(READ_BYTES):
         yield from unpacker.feed(received)
+
+
+async def read_messages(incoming: asyncio.StreamReader) -> AsyncIterator[tuple[Any, ...]]:
+    """Yield each message, waiting for it, until the other end has closed or the connection is broken."""
+    unpacker = Unpacker()
+    with suppress(OSError):
+        while received := await incoming.read(READ_BYTES):
+            for message in unpacker.feed(received):
+                yield message

@@ -11,7 +11,7 @@ from model.checkpoint import load_checkpoint
 from model.networks.transformer import TransformerEncoder
 from model.weights import WEIGHTS, read_weights
 from service.base.artifact import read_artifact
-from service.runner.one_pass import DenseRunner, EmbeddingRunner
+from service.runner.one_pass import EmbeddingRunner, project
 from service.runner.provider import Provider as ServingProvider
 from service.runner.weights import load_session
 from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
@@ -47,5 +47,5 @@ def test_the_service_gets_the_same_bits_alone_and_together(artifact: MakeArtifac
     encoder = EmbeddingRunner(found, load_session(found, cpu, "encoder.onnx"))
     for sequence, states in zip(SEQUENCES, encoder.embed(SEQUENCES), strict=True):
         assert states.tolist() == encoder.embed([sequence])[0].tolist()
-    dense = DenseRunner(load_session(found, cpu, "dense.onnx"))
-    assert dense.project(POOLED).tolist() == [dense.project(row[None])[0].tolist() for row in POOLED]
+    dense = load_session(found, cpu, "dense.onnx")
+    assert project(dense, POOLED).tolist() == [project(dense, row[None])[0].tolist() for row in POOLED]

@@ -83,7 +83,7 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
     outcomes: list[Outcome[Search]] = []
     for _ in range(2):
         engine.step(outcomes.append)
-    running = set(engine.computation.running)
+    running = set(engine.computation.places.running)
     rows.failing = call
     newcomers = some_sequences(kind, rng, 6)
     engine.scheduler.add(newcomers)

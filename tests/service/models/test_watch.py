@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.base.artifact import read_artifacts
-from service.models.watch import Watch
+from service.models.catalog import Watch
 
 WEIGHTS = Path("tiny-en-fr/weights.safetensors")
 

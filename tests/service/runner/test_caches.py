@@ -148,7 +148,7 @@ def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, head
 
 
 def group_of(lengths: LengthBuckets) -> CacheGroup[HostCaches]:
-    return CacheGroup(["0.decoder.key", "0.decoder.value"], host_caches(), lengths)
+    return CacheGroup("decoder", 1, host_caches(), lengths)
 
 
 @pytest.mark.parametrize(

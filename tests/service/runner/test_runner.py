@@ -1,6 +1,7 @@
 """ONNX Runtime compared with the same model in numpy: each row gets the answer that it gets alone."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from service.engine.beam_search import BeamSearch, Search
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
 from service.runner import provider, translation
-from service.runner.one_pass import AttentionRunner, ClassificationRunner
+from service.runner.one_pass import AttentionRunner, classify
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.runner.weights import load_session
@@ -213,13 +214,13 @@ def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
 def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
     artifact = read_artifact(classifier.save(tmp_path / "classifier"))
-    runner = ClassificationRunner(artifact, load_session(artifact, CPU, "classifier.onnx"))
+    run = partial(classify, artifact, load_session(artifact, CPU, "classifier.onnx"))
     rng = np.random.default_rng(3)
     sources = [rng.integers(4, V, length).tolist() for length in (1, 7, 3, 2)]
-    for source, found in zip(sources, runner.classify(sources), strict=True):
+    for source, found in zip(sources, run(sources), strict=True):
         np.testing.assert_array_equal(found, classifier.weights["token_logits_table"][source])
     sequences = [Sequence(source, WindowLogits()) for source in sources]
-    read_logits(runner.classify, pooling, sequences)
+    read_logits(run, pooling, sequences)
     for sequence in sequences:
         np.testing.assert_allclose(sequence.output.logits, classifier.logits(sequence.source_ids), rtol=1e-5)
 
@@ -228,13 +229,13 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
 def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
     artifact = read_artifact(classifier.save(tmp_path / "classifier"))
-    runner = ClassificationRunner(artifact, load_session(artifact, CPU, "classifier.onnx"))
+    run = partial(classify, artifact, load_session(artifact, CPU, "classifier.onnx"))
     rng = np.random.default_rng(3)
     together = [Sequence(rng.integers(4, V, n).tolist(), WindowLogits()) for n in (1, 7, 30, 11, 60, 19, 5)]
-    read_logits(runner.classify, pooling, together)
+    read_logits(run, pooling, together)
     for sequence in together:
         alone = Sequence(sequence.source_ids, WindowLogits())
-        read_logits(runner.classify, pooling, [alone])
+        read_logits(run, pooling, [alone])
         np.testing.assert_array_equal(alone.output.logits, sequence.output.logits)
 
 

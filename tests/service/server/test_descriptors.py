@@ -20,7 +20,7 @@ import pytest
 def test_connections_leave_descriptors_for_the_service(soft: int, hard: int, wanted: int | None, most: int) -> None:
     program = (
         f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
-        f"from service.server.descriptors import max_connections; print(max_connections({wanted}))\n"
+        f"from service.server.connections import max_connections; print(max_connections({wanted}))\n"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout

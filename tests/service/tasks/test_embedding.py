@@ -41,7 +41,7 @@ from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load_session
 from service.tasks.embedding import Embedder
-from service.tasks.token_pooling import WindowEmbedding, read_states
+from service.tasks.pooling import WindowEmbedding, read_states
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
 from tests.service.conftest import Serve, post, problem, until_warm
