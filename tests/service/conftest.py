@@ -130,6 +130,12 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
     return running
 
 
+@pytest.fixture
+async def client(serve: Serve) -> AsyncIterator[Client]:
+    async with serve() as client:
+        yield client
+
+
 async def until_warm(models: Catalog, unready: str = "starting") -> None:
     """Wait until no engine is unready for this reason."""
     await until(lambda: unready not in (models.unready_reason() or ""))

@@ -87,18 +87,17 @@ async def result(client: Client, card: dict[str, Any]) -> httpx.Response:
     return await client.get(f"/translate/document/{card['id']}/result", params={"key": card["key"]})
 
 
-async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(serve: Serve) -> None:
-    async with serve() as client:
-        answers = await client.post("/translate", json={"text": ["the dog runs on the beach", "a cat"], **FRENCH})
-        beach, cat = (one["text"] for one in answers.raise_for_status().json()["translations"])
-        card = await sent(client, "été/my file.TXT", TEXT)
-        assert card["status"] == "queued"
-        assert (card["file_name"], card["source"], card["target"]) == ("my file.fr.TXT", "en", "fr")
-        assert card["characters"] == len(TEXT)
-        ended = await finished(client, card)
-        assert (ended["status"], ended["progress"], "key" in ended) == ("done", 1, False)
-        assert ended["expires_at"] > ended["created_at"]
-        fetched = await result(client, card)
+async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(client: Client) -> None:
+    answers = await client.post("/translate", json={"text": ["the dog runs on the beach", "a cat"], **FRENCH})
+    beach, cat = (one["text"] for one in answers.raise_for_status().json()["translations"])
+    card = await sent(client, "été/my file.TXT", TEXT)
+    assert card["status"] == "queued"
+    assert (card["file_name"], card["source"], card["target"]) == ("my file.fr.TXT", "en", "fr")
+    assert card["characters"] == len(TEXT)
+    ended = await finished(client, card)
+    assert (ended["status"], ended["progress"], "key" in ended) == ("done", 1, False)
+    assert ended["expires_at"] > ended["created_at"]
+    fetched = await result(client, card)
     assert fetched.content.decode() == f"{beach}\n\n{cat}\n"
     assert fetched.headers["content-type"] == "text/plain"
     assert fetched.headers["content-disposition"] == "attachment; filename*=UTF-8''my%20file.fr.TXT"
@@ -119,12 +118,11 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(s
         ),
     ],
 )
-async def test_each_kind_of_document_is_translated(serve: Serve, name: str, data: bytes, media_type: str) -> None:
-    async with serve() as client:
-        waited = await client.post("/translate/document", files=upload(name, data), data=FRENCH | {"wait": "true"})
-        card = await sent(client, name, data)
-        await finished(client, card)
-        fetched = await result(client, card)
+async def test_each_kind_of_document_is_translated(client: Client, name: str, data: bytes, media_type: str) -> None:
+    waited = await client.post("/translate/document", files=upload(name, data), data=FRENCH | {"wait": "true"})
+    card = await sent(client, name, data)
+    await finished(client, card)
+    fetched = await result(client, card)
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
@@ -148,17 +146,16 @@ async def test_an_upload_without_room_is_refused_and_the_next_one_taken(
 
 
 @pytest.mark.process
-async def test_a_word_document_comes_back_as_one(serve: Serve) -> None:
+async def test_a_word_document_comes_back_as_one(client: Client) -> None:
     document = docx.Document()
     document.add_paragraph("the dog ").add_run("runs").bold = True
-    async with serve() as client:
-        sending = upload("a.docx", saved(document))
-        waited = await client.post("/translate/document", files=sending, data=FRENCH | {"wait": "true"})
+    sending = upload("a.docx", saved(document))
+    waited = await client.post("/translate/document", files=sending, data=FRENCH | {"wait": "true"})
     runs = opened(waited.raise_for_status().content).paragraphs[0].runs
     assert any(one.bold for one in runs)
 
 
-async def test_options_are_those_of_a_translation(serve: Serve) -> None:
+async def test_options_are_those_of_a_translation(client: Client) -> None:
     fields = {
         "keep": '["cat"]',
         "glossary": '{"dog": "clebs"}',
@@ -166,11 +163,10 @@ async def test_options_are_those_of_a_translation(serve: Serve) -> None:
         "model": "tiny-en-fr",
         "wait": "true",
     }
-    async with serve() as client:
-        glossary = {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {"beach": "plage"}}]}
-        fields["glossary_id"] = (await client.post("/glossaries", json=glossary)).json()["id"]
-        sending = upload("a.txt", b"dog, cat, beach")
-        waited = await client.post("/translate/document", files=sending, data=FRENCH | fields)
+    glossary = {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {"beach": "plage"}}]}
+    fields["glossary_id"] = (await client.post("/glossaries", json=glossary)).json()["id"]
+    sending = upload("a.txt", b"dog, cat, beach")
+    waited = await client.post("/translate/document", files=sending, data=FRENCH | fields)
     assert waited.raise_for_status().text == "clebs, cat, plage"
 
 
@@ -233,10 +229,9 @@ async def test_a_file_may_be_larger_than_other_bodies(serve: Serve) -> None:
     ],
 )
 async def test_a_body_that_is_no_such_form_is_refused(
-    serve: Serve, request_: dict[str, Any], error: type[RequestError], part: str
+    client: Client, request_: dict[str, Any], error: type[RequestError], part: str
 ) -> None:
-    async with serve() as client:
-        assert part in problem(await client.post("/translate/document", **request_), error)["detail"]
+    assert part in problem(await client.post("/translate/document", **request_), error)["detail"]
 
 
 class Gate:
@@ -293,22 +288,21 @@ async def test_a_document_that_is_deleted_is_given_up_and_forgotten(
 
 
 @pytest.mark.parametrize("key", ["", "x", "\udc80"])
-async def test_nobody_gets_a_document_without_its_key(serve: Serve, key: str) -> None:
-    async with serve() as client:
-        card = await sent(client, "a.txt", TEXT)
-        await finished(client, card)
-        other = await sent(client, "b.txt", TEXT)
-        wrong = card | {"key": key.encode(errors="surrogateescape")}
-        for of_other in (wrong, card | {"key": other["key"]}):
-            problem(await status(client, of_other), UnknownDocument)
-            problem(await result(client, of_other), UnknownDocument)
-            problem(
-                await client.delete(f"/translate/document/{card['id']}", params={"key": of_other["key"]}),
-                UnknownDocument,
-            )
-        missing = problem(await client.get(f"/translate/document/{card['id']}"), InvalidFields)
-        assert missing["errors"][0]["loc"] == ["query", "key"]
-        assert (await result(client, card)).status_code == 200
+async def test_nobody_gets_a_document_without_its_key(client: Client, key: str) -> None:
+    card = await sent(client, "a.txt", TEXT)
+    await finished(client, card)
+    other = await sent(client, "b.txt", TEXT)
+    wrong = card | {"key": key.encode(errors="surrogateescape")}
+    for of_other in (wrong, card | {"key": other["key"]}):
+        problem(await status(client, of_other), UnknownDocument)
+        problem(await result(client, of_other), UnknownDocument)
+        problem(
+            await client.delete(f"/translate/document/{card['id']}", params={"key": of_other["key"]}),
+            UnknownDocument,
+        )
+    missing = problem(await client.get(f"/translate/document/{card['id']}"), InvalidFields)
+    assert missing["errors"][0]["loc"] == ["query", "key"]
+    assert (await result(client, card)).status_code == 200
 
 
 async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,37 +338,35 @@ async def test_a_client_that_waits_and_leaves_leaves_nothing(
         assert [*(tmp_path / "data" / "documents").iterdir()] == []
 
 
-async def test_a_document_that_fails_says_why(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     passage = "<p>" + "<b>a</b> " * 501 + "</p>"
-    async with serve() as client:
-        card = await sent(client, "a.html", passage.encode())
-        failed = await finished(client, card)
-        fetched = problem(await result(client, card), DocumentFailed)
-        waited = await client.post(
-            "/translate/document", files=upload("a.html", passage.encode()), data=FRENCH | {"wait": "true"}
-        )
-        assert failed["status"] == "error"
-        assert "501 inline tags" in failed["error"]
-        assert fetched["detail"] == problem(waited, DocumentFailed)["detail"]
-        assert fetched["detail"].endswith(failed["error"])
+    card = await sent(client, "a.html", passage.encode())
+    failed = await finished(client, card)
+    fetched = problem(await result(client, card), DocumentFailed)
+    waited = await client.post(
+        "/translate/document", files=upload("a.html", passage.encode()), data=FRENCH | {"wait": "true"}
+    )
+    assert failed["status"] == "error"
+    assert "501 inline tags" in failed["error"]
+    assert fetched["detail"] == problem(waited, DocumentFailed)["detail"]
+    assert fetched["detail"].endswith(failed["error"])
 
-        async def failing(*_: Any, **__: Any) -> Any:
-            raise RuntimeError("a bug")
+    async def failing(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("a bug")
 
-        monkeypatch.setattr(Models, "translate", failing)
-        card = await sent(client, "a.txt", TEXT)
-        error = (await finished(client, card))["error"]
-        assert card["id"] in error
-        assert "a bug" not in error
+    monkeypatch.setattr(Models, "translate", failing)
+    card = await sent(client, "a.txt", TEXT)
+    error = (await finished(client, card))["error"]
+    assert card["id"] in error
+    assert "a bug" not in error
 
 
 @pytest.mark.process
-async def test_a_document_in_the_target_language_comes_back_byte_for_byte(serve: Serve) -> None:
+async def test_a_document_in_the_target_language_comes_back_byte_for_byte(client: Client) -> None:
     data = by_hand(paragraph(run("a dog")))
-    async with serve() as client:
-        fields = {"source": "fr", "target": "fr", "wait": "true"}
-        same = await client.post("/translate/document", files=upload("a.docx", data), data=fields)
-        empty = await client.post("/translate/document", files=upload("a.txt", b""), data=FRENCH | {"wait": "true"})
+    fields = {"source": "fr", "target": "fr", "wait": "true"}
+    same = await client.post("/translate/document", files=upload("a.docx", data), data=fields)
+    empty = await client.post("/translate/document", files=upload("a.txt", b""), data=FRENCH | {"wait": "true"})
     assert same.raise_for_status().content == data
     assert empty.raise_for_status().content == b""
 
