@@ -51,8 +51,7 @@ def test_one_wrong_bias_is_found(
     provider: Provider,
 ) -> None:
     """One error in each graph at a time; what the proof says of attention.onnx is independent of the other graphs."""
-    spoiled = tmp_path / "spoiled"
-    shutil.copytree(artifact("translation", precision), spoiled)
+    spoiled = shutil.copytree(artifact("translation", precision), tmp_path / "spoiled")
     for name, layer in wrong:
         path = spoiled / provider / name
         model = ir.load(path)
@@ -81,8 +80,7 @@ def test_one_wrong_bias_is_found(
 def test_one_wrong_tensor_is_found_however_small_it_is(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, precision: Precision
 ) -> None:
-    spoiled = tmp_path / "spoiled"
-    shutil.copytree(artifact("translation", precision), spoiled)
+    spoiled = shutil.copytree(artifact("translation", precision), tmp_path / "spoiled")
     tensors = read_weights(spoiled / WEIGHTS)
     tensors["encoder.layers.2.self_attention.output.bias"][::2] += 0.05
     write_weights(spoiled / WEIGHTS, tensors)
@@ -119,8 +117,7 @@ def test_what_only_searches_meet_is_found(
     spoil: Callable[[ir.Graph], None],
     failure: str,
 ) -> None:
-    spoiled = tmp_path / "spoiled"
-    shutil.copytree(artifact("translation", "int8"), spoiled)
+    spoiled = shutil.copytree(artifact("translation", "int8"), tmp_path / "spoiled")
     path = spoiled / "cpu" / DECODER
     model = ir.load(path)
     spoil(model.graph)

@@ -7,7 +7,7 @@ import pytest
 
 from service.base.errors import Draining, KeyMissing, KeyWrong, RateLimited, RequestError
 from service.http.access import RemoteRateLimiter
-from tests.service.conftest import Client, Serve, problem
+from tests.service.conftest import Serve, problem
 
 pytestmark = pytest.mark.anyio
 
@@ -16,10 +16,6 @@ BODY = {"text": "the dog"}
 
 def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
-
-
-async def test_without_configured_keys_nobody_needs_one(client: Client) -> None:
-    assert (await client.post("/classify", json=BODY)).status_code == 200
 
 
 async def test_a_missing_key_and_a_wrong_key_are_told_apart(serve: Serve) -> None:

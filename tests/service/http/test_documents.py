@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import docx
 import httpx
 import pytest
 
@@ -39,7 +38,7 @@ from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.test_subtitles import FILM
-from tests.service.documents.word_files import by_hand, opened, paragraph, run, saved
+from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.server.test_servers import environment
 from tests.waiting import until, wait_until
@@ -143,16 +142,6 @@ async def test_an_upload_without_room_is_refused_and_the_next_one_taken(
         await sent(client, "a.txt", TEXT)
     problem(refused, NotStored)
     assert int(refused.headers["Retry-After"]) > 0
-
-
-@pytest.mark.process
-async def test_a_word_document_comes_back_as_one(client: Client) -> None:
-    document = docx.Document()
-    document.add_paragraph("the dog ").add_run("runs").bold = True
-    sending = upload("a.docx", saved(document))
-    waited = await client.post("/translate/document", files=sending, data=FRENCH | {"wait": "true"})
-    runs = opened(waited.raise_for_status().content).paragraphs[0].runs
-    assert any(one.bold for one in runs)
 
 
 async def test_options_are_those_of_a_translation(client: Client) -> None:

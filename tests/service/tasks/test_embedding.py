@@ -4,8 +4,6 @@ import asyncio
 import base64
 import re
 import shutil
-import threading
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,27 +24,18 @@ from service.base.errors import (
     LimitExceeded,
     ModelRequired,
     NotReady,
-    QueueFull,
     RequestError,
     StartRefused,
     UnknownModel,
     UnsupportedOption,
 )
-from service.base.metrics import Metrics, TaskMetrics
-from service.engine.engine import ContinuousEngine, OnePass
-from service.engine.loop import Loop
-from service.engine.scheduler import Scheduler, Sequence
-from service.models.catalog import Catalog
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load_session
-from service.tasks.embedding import Embedder
-from service.tasks.token_pooling import WindowEmbedding, read_states
+from service.tasks import token_pooling
 from service.text.tokenization import Tokenizer
-from service.workers.pool import Pool
-from tests.service.conftest import Client, Serve, post, problem, until_warm
-from tests.service.fakes import PATIENCE_S
-from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WORDS, E, TinyTranslator
+from tests.service.conftest import Client, Serve, post, problem
+from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, WORDS, E, TinyTranslator
 from tests.service.tiny_classifier import WINDOW, TinyClassifier
 from tests.waiting import until
 
@@ -264,103 +253,29 @@ def test_an_encoder_whose_states_are_not_as_wide_as_the_manifest_says_refuses_th
         EmbeddingRunner(artifact, session)
 
 
-GATED = "gated/embedding"
+async def test_a_failed_pass_is_a_named_error_and_the_next_request_succeeds(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("the secret cause")
 
+    async def is_ready() -> bool:
+        return (await client.get("/health/ready")).status_code == 200
 
-class GatedEncoder:
-    """An encoder that waits for the test, and fails where it is told to."""
-
-    def __init__(self, runner: EmbeddingRunner) -> None:
-        self._runner = runner
-        self.gate = threading.Event()
-        self.gate.set()
-        self.arrived = threading.Semaphore(0)
-        self.batches: list[int] = []
-        self.error: Exception | None = None
-        self.leave: Callable[[], object] = lambda: None
-        """Is called in the middle of a pass."""
-
-    def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        self.arrived.release()
-        assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
-        self.leave()
-        self.batches.append(len(sources))
-        if self.error is not None:
-            raise self.error
-        return self._runner.embed(sources)
-
-
-class Bench:
-    """One embedder on a gated encoder, which reads two short texts at a time."""
-
-    def __init__(self, artifact: Artifact) -> None:
-        session = load_session(artifact, Provider("cpu", 1), "classifier.onnx")
-        self.encoder = GatedEncoder(EmbeddingRunner(artifact, session))
-        self.metrics = Metrics()
-        engine = ContinuousEngine(
-            OnePass(
-                partial(read_states, self.encoder.embed, None), lambda: Sequence([UNK], WindowEmbedding(("mean",)))
-            ),
-            Scheduler(max_rows=2, max_waiting=1, prefill_padded_tokens=100),
-        )
-        self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
-        tokenizer = Tokenizer(artifact.path("tokenizer.json"))
-        pool: Pool[WindowEmbedding] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "embedding"))
-        embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, 1000)
-        self.models = Catalog([], [], [embedder], [self.loop])
-
-    async def hold(self) -> None:
-        """Stop at the next pass."""
-        while self.encoder.arrived.acquire(blocking=False):
-            pass
-        self.encoder.gate.clear()
-
-    async def await_pass(self) -> None:
-        assert await asyncio.to_thread(self.encoder.arrived.acquire, timeout=PATIENCE_S), "no pass came"
-
-
-@pytest.fixture
-def bench(artifacts: Any) -> Bench:
-    return Bench(read_artifact(artifacts / CLASSIFIER))
-
-
-async def test_a_failed_pass_is_a_named_error_and_the_next_request_succeeds(serve: Serve, bench: Bench) -> None:
-    async with serve(bench.models, bench.metrics) as client:
-        bench.encoder.error = MemoryError("the secret cause")
-        detail = problem(await client.post("/embed", json={"text": "a"}), InferenceFailed)["detail"]
-        assert "gated/embedding failed (MemoryError)" in detail
+    with monkeypatch.context() as patch:
+        patch.setattr(token_pooling, "pool_states", fail)
+        response = await client.post("/embed", json={"text": "a", "model": CLASSIFIER})
+        detail = problem(response, InferenceFailed)["detail"]
+        assert f"{CLASSIFIER}/embedding failed (MemoryError)" in detail
         assert "secret" not in detail
         not_ready = problem(await client.get("/health/ready"), NotReady)
         assert f"{CLASSIFIER}: the last forward pass failed (MemoryError)" in not_ready["detail"]
-        bench.encoder.error = None
-        await until_warm(bench.models, "failed")
-        await embed(client, text="a")
-        assert (await client.get("/health/ready")).status_code == 200
+    await until(is_ready)
+    await embed(client, text="a", model=CLASSIFIER)
 
 
-async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(serve: Serve, bench: Bench) -> None:
-    async with serve(bench.models, bench.metrics) as client:
-        await bench.hold()
-        running = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
-        await bench.await_pass()
-        left = bench.loop.submit(GATED, [Sequence([5], WindowEmbedding(("mean",)))], bench.loop.clock() + PATIENCE_S)
-        load = bench.loop.load
-        refusing = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
-        await until(lambda: bench.loop.load != load)
-        bench.encoder.leave = left.cancel
-        bench.encoder.gate.set()
-        refused = await refusing
-        assert re.search("1 sequences .* 1$", problem(refused, QueueFull)["detail"])
-        assert refused.headers["Retry-After"] == "1"
-        assert (await running).status_code == 200
-        await embed(client, text="the dog")
-        metrics = (await client.get("/metrics")).text.splitlines()
-    assert bench.encoder.batches == [1, 1, 1], "the warm-up, the first and the last request"
-    assert 'attend_rejected_total{reason="queue_full",task="embedding"} 1.0' in metrics
-
-
-async def test_a_deadline_that_passed_is_a_gateway_timeout_and_draining_is_told(serve: Serve, bench: Bench) -> None:
-    async with serve(bench.models, bench.metrics) as client:
-        problem(await client.post("/embed", json={"text": "a", "timeout_s": 1e-9}), DeadlinePassed)
-        bench.models.drain()
-        problem(await client.post("/embed", json={"text": "a"}), Draining)
+async def test_a_deadline_that_passed_is_a_gateway_timeout_and_draining_is_told(client: Client) -> None:
+    body = {"text": "a", "model": CLASSIFIER}
+    problem(await client.post("/embed", json=body | {"timeout_s": 1e-9}), DeadlinePassed)
+    client._transport.app.state.serving.drain()  # type: ignore[attr-defined]
+    problem(await client.post("/embed", json=body), Draining)
