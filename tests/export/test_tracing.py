@@ -55,15 +55,8 @@ ATTENTION_BOUNDARY = {
 SELF_ATTENTION_TO_THE_PAST = {"encoder.onnx": 0, "decoder_step.onnx": 2, "classifier.onnx": 0}
 OTHER_ATTENTION = {"encoder.onnx": 3, "decoder_step.onnx": 2, "classifier.onnx": 3}
 INTEGERS = {
-    "input_ids",
-    "target_ids",
-    "rows_of_sources",
-    "places_of_rows",
-    "source_lengths",
-    "lengths",
-    "k",
-    "token_ids",
-}
+    "input_ids", "target_ids", "rows_of_sources", "places_of_rows", "source_lengths", "lengths", "k", "token_ids",
+}  # fmt: skip
 INT32 = {"positions", "total_length"}
 
 GRAPHS = [

@@ -23,26 +23,15 @@ BY_STATUS = {
     413: ["content_too_large", "text_too_long"],
     415: ["unsupported_media_type", "unsupported_file_type"],
     422: [
-        "invalid_fields",
-        "target_required",
-        "source_required",
-        "model_required",
-        "unsupported_language_pair",
-        "language_not_detected",
-        "unsupported_option",
-        "empty_text",
-        "too_many_texts",
-        "limit_exceeded",
-        "invalid_glossary",
-        "glossary_mismatch",
-        "invalid_document",
-        "document_failed",
+        "invalid_fields", "target_required", "source_required", "model_required", "unsupported_language_pair",
+        "language_not_detected", "unsupported_option", "empty_text", "too_many_texts", "limit_exceeded",
+        "invalid_glossary", "glossary_mismatch", "invalid_document", "document_failed",
     ],
     429: ["rate_limited"],
     500: ["internal_error"],
     503: ["queue_full", "starting", "draining", "broken", "not_stored", "not_ready"],
     504: ["deadline_passed"],
-}
+}  # fmt: skip
 CODES = {code: status for status, codes in BY_STATUS.items() for code in codes}
 """Clients compare these: none is ever renamed, and none gets another status."""
 
