@@ -111,11 +111,7 @@ def read_one_row_of_a_source(graph: ir.Graph) -> None:
     [(select_the_least_probable, "few candidates"), (read_one_row_of_a_source, "decoder steps in beams")],
 )
 def test_what_only_searches_meet_is_found(
-    artifact: MakeArtifact,
-    checkpoint: MakeCheckpoint,
-    tmp_path: Path,
-    spoil: Callable[[ir.Graph], None],
-    failure: str,
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, spoil: Callable[[ir.Graph], None], failure: str
 ) -> None:
     spoiled = shutil.copytree(artifact("translation", "int8"), tmp_path / "spoiled")
     path = spoiled / "cpu" / DECODER

@@ -59,11 +59,7 @@ INTEGERS = {
 }  # fmt: skip
 INT32 = {"positions", "total_length"}
 
-GRAPHS = [
-    ("translation", "encoder.onnx"),
-    ("translation", "decoder_step.onnx"),
-    ("mean_classifier", "classifier.onnx"),
-]
+GRAPHS = [("translation", "encoder.onnx"), ("translation", "decoder_step.onnx"), ("mean_classifier", "classifier.onnx")]
 ATTENTION_GRAPHS = [("translation", "attention.onnx"), ("mean_classifier", "attention.onnx")]
 
 

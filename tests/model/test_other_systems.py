@@ -35,10 +35,7 @@ pytestmark = [pytest.mark.slow, *WARNINGS]
 
 
 def experiment_of(name: str) -> Experiment:
-    data = {
-        "train": [{"file": "pairs.tsv", "licence": "ours"}],
-        "test": [{"file": "test.tsv", "licence": "ours"}],
-    }
+    data = {"train": [{"file": "pairs.tsv", "licence": "ours"}], "test": [{"file": "test.tsv", "licence": "ours"}]}
     schedule = {"max_steps": 150, "checkpoint_every_steps": 50, "warmup_steps": 5, "decay_steps": 50}
     return configured(MODELS[name], name, data, schedule)
 

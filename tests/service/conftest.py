@@ -111,9 +111,7 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def running(
-        models: Catalog | None = None,
-        metrics: Metrics | None = None,
-        **settings: object,
+        models: Catalog | None = None, metrics: Metrics | None = None, **settings: object
     ) -> AsyncIterator[Client]:
         defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]

@@ -89,8 +89,7 @@ def _write_nllb_tokenizer(directory: Path) -> int:
     tokenizer.train_from_iterator(ENGLISH + FRENCH, trainer)
     tokenizer.add_special_tokens([AddedToken(code, special=True) for code in [*NLLB_CODES, "<mask>"]])
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s> eng_Latn",
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("</s>", "eng_Latn")],
+        single="$A </s> eng_Latn", special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("</s>", "eng_Latn")]
     )
     tokenizer.save(str(directory / "tokenizer.json"))
     settings = {"tokenizer_class": "NllbTokenizer", "additional_special_tokens": NLLB_CODES}

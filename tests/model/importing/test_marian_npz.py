@@ -239,11 +239,7 @@ def test_a_vocabulary_may_be_the_sentencepiece_model_itself(tmp_path: Path) -> N
         ("lemma-dim-emb", 16, "factors"),
         ("ulr", True, r"universal embeddings \(ULR\)"),
         ("transformer-decoder-dim-ffn", 48, "`transformer-decoder-dim-ffn` is 48; they must be equal"),
-        (
-            "transformer-ffn-activation",
-            "prelu",
-            "transformer-ffn-activation: Input should be 'swish', ",
-        ),
+        ("transformer-ffn-activation", "prelu", "transformer-ffn-activation: Input should be 'swish', "),
         ("transformer-heads", 5, "`dim-emb` is 24; it must be a multiple of `transformer-heads`, 5"),
         ("dim-emb", "wide", "dim-emb: Input should be a valid integer"),
         ("enc-depth", 3, "the weights have no encoder_l3_self_Wq"),

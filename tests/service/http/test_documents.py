@@ -210,11 +210,7 @@ async def test_a_file_may_be_larger_than_other_bodies(serve: Serve) -> None:
         ({"files": {"other": ("a.txt", b"x")}}, InvalidFields, "`file`"),
         ({"files": {"file": (None, "x")}}, InvalidFields, "`file`"),
         ({"content": b"x", "headers": {"content-type": "multipart/form-data"}}, BadRequest, "form"),
-        (
-            {"content": b"x", "headers": {"content-type": "multipart/form-data; boundary=b"}},
-            BadRequest,
-            "form",
-        ),
+        ({"content": b"x", "headers": {"content-type": "multipart/form-data; boundary=b"}}, BadRequest, "form"),
     ],
 )
 async def test_a_body_that_is_no_such_form_is_refused(
@@ -286,8 +282,7 @@ async def test_nobody_gets_a_document_without_its_key(client: Client, key: str) 
         problem(await status(client, of_other), UnknownDocument)
         problem(await result(client, of_other), UnknownDocument)
         problem(
-            await client.delete(f"/translate/document/{card['id']}", params={"key": of_other["key"]}),
-            UnknownDocument,
+            await client.delete(f"/translate/document/{card['id']}", params={"key": of_other["key"]}), UnknownDocument
         )
     missing = problem(await client.get(f"/translate/document/{card['id']}"), InvalidFields)
     assert missing["errors"][0]["loc"] == ["query", "key"]

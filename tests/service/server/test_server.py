@@ -42,9 +42,7 @@ def test_a_corrupted_artifact_is_refused_in_one_sentence(
     assert start_error().startswith(f"{directory / 'cpu' / 'encoder.onnx'}: sha256 is ")
 
 
-def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTEND_PORT", "70000")
     assert start_error() == "ATTEND_PORT is '70000': must be less than or equal to 65535"
 

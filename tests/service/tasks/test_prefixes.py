@@ -104,11 +104,7 @@ async def test_models_and_answers_have_the_languages_by_their_tags(client: Clien
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
 @pytest.mark.parametrize("direction", PREFIXES)
 async def test_every_direction_begins_with_its_tokens_and_counts_them_with_probability_one(
-    client: Client,
-    translator: TinyTranslator,
-    tokenizer: Tokenizer,
-    direction: tuple[str, str],
-    beam_size: int,
+    client: Client, translator: TinyTranslator, tokenizer: Tokenizer, direction: tuple[str, str], beam_size: int
 ) -> None:
     """As transformers counts a forced first token: in the length, and nothing in the sum."""
     oracle = Oracle(translator, tokenizer, *direction)
