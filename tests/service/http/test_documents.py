@@ -49,12 +49,12 @@ TEXT = b"the dog runs on the beach\n\na cat\n"
 FRENCH = {"target": "fr"}
 
 
-def upload(name: str, data: bytes) -> dict[str, tuple[str, bytes]]:
-    return {"file": (name, data)}
+async def posted(client: Client, name: str, data: bytes, **fields: str) -> httpx.Response:
+    return await client.post("/translate/document", files={"file": (name, data)}, data=FRENCH | fields)
 
 
 async def sent(client: Client, name: str, data: bytes, **fields: str) -> dict[str, Any]:
-    response = await client.post("/translate/document", files=upload(name, data), data=FRENCH | fields)
+    response = await posted(client, name, data, **fields)
     assert response.status_code == 202, response.text
     card: dict[str, Any] = response.json()
     return card
@@ -118,7 +118,7 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
     ],
 )
 async def test_each_kind_of_document_is_translated(client: Client, name: str, data: bytes, media_type: str) -> None:
-    waited = await client.post("/translate/document", files=upload(name, data), data=FRENCH | {"wait": "true"})
+    waited = await posted(client, name, data, wait="true")
     card = await sent(client, name, data)
     await finished(client, card)
     fetched = await result(client, card)
@@ -138,7 +138,7 @@ async def test_an_upload_without_room_is_refused_and_the_next_one_taken(
     async with serve(max_document_bytes=3_000_000) as client:
         with monkeypatch.context() as patch:
             patch.setattr(tempfile, "TemporaryFile", full)
-            refused = await client.post("/translate/document", files=upload("a.txt", large), data=FRENCH)
+            refused = await posted(client, "a.txt", large)
         await sent(client, "a.txt", TEXT)
     problem(refused, NotStored)
     assert int(refused.headers["Retry-After"]) > 0
@@ -154,8 +154,7 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
     }
     glossary = {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {"beach": "plage"}}]}
     fields["glossary_id"] = (await client.post("/glossaries", json=glossary)).json()["id"]
-    sending = upload("a.txt", b"dog, cat, beach")
-    waited = await client.post("/translate/document", files=sending, data=FRENCH | fields)
+    waited = await posted(client, "a.txt", b"dog, cat, beach", **fields)
     assert waited.raise_for_status().text == "clebs, cat, plage"
 
 
@@ -189,17 +188,17 @@ async def test_what_cannot_be_translated_is_refused_at_once_in_words(
     serve: Serve, name: str, data: bytes, fields: dict[str, str], error: type[RequestError], part: str
 ) -> None:
     async with serve(max_document_bytes=100_000, max_text_characters=50) as client:
-        response = await client.post("/translate/document", files=upload(name, data), data=FRENCH | fields)
+        response = await posted(client, name, data, **fields)
     assert part in problem(response, error)["detail"]
 
 
 async def test_a_file_may_be_larger_than_other_bodies(serve: Serve) -> None:
     body = {"text": "a" * 2000}
     async with serve(max_body_bytes=1000, max_document_bytes=4000) as client:
-        response = await client.post("/translate/document", files=upload("a.txt", b"a\n" * 1000), data=FRENCH)
+        response = await posted(client, "a.txt", b"a\n" * 1000)
         assert response.status_code == 202
         problem(await client.post("/translate", json=body), TooLarge)
-        problem(await client.post("/translate/document", files=upload("a.txt", b"a\n" * 2000), data=FRENCH), TooLarge)
+        problem(await posted(client, "a.txt", b"a\n" * 2000), TooLarge)
 
 
 @pytest.mark.parametrize(
@@ -298,8 +297,7 @@ async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monk
     monkeypatch.setattr(DocumentReader, "read", read)
     async with serve() as client:
         for wait in ("true", "false"):
-            fields = FRENCH | {"wait": wait, "timeout_s": "0.05"}
-            late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields)
+            late = await posted(client, "a.txt", TEXT, wait=wait, timeout_s="0.05")
             assert "read within 0.05 s" in problem(late, DeadlinePassed)["detail"]
 
 
@@ -309,16 +307,14 @@ async def test_a_client_that_waits_and_leaves_leaves_nothing(
     monkeypatch.setattr(worker, "REPORT_S", 0.01)
     gate = Gate(monkeypatch)
     async with serve() as client:
-        fields = FRENCH | {"wait": "true"}
-        late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields | {"timeout_s": "0.2"})
+        late = await posted(client, "a.txt", TEXT, wait="true", timeout_s="0.2")
         assert "not translated" in problem(late, DeadlinePassed)["detail"]
-        waiting = asyncio.create_task(client.post("/translate/document", files=upload("a.txt", TEXT), data=fields))
+        waiting = asyncio.create_task(posted(client, "a.txt", TEXT, wait="true"))
         await until(lambda: gate.n_calls >= 2)
         waiting.cancel()
         await until(lambda: gate.given_up >= 2 and not [*(tmp_path / "data" / "documents").iterdir()])
         gate.opened.set()
-        answered = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields)
-        assert answered.status_code == 200
+        assert (await posted(client, "a.txt", TEXT, wait="true")).status_code == 200
         assert [*(tmp_path / "data" / "documents").iterdir()] == []
 
 
@@ -327,9 +323,7 @@ async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytes
     card = await sent(client, "a.html", passage.encode())
     failed = await finished(client, card)
     fetched = problem(await result(client, card), DocumentFailed)
-    waited = await client.post(
-        "/translate/document", files=upload("a.html", passage.encode()), data=FRENCH | {"wait": "true"}
-    )
+    waited = await posted(client, "a.html", passage.encode(), wait="true")
     assert failed["status"] == "error"
     assert "501 inline tags" in failed["error"]
     assert fetched["detail"] == problem(waited, DocumentFailed)["detail"]
@@ -348,9 +342,8 @@ async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytes
 @pytest.mark.process
 async def test_a_document_in_the_target_language_comes_back_byte_for_byte(client: Client) -> None:
     data = by_hand(paragraph(run("a dog")))
-    fields = {"source": "fr", "target": "fr", "wait": "true"}
-    same = await client.post("/translate/document", files=upload("a.docx", data), data=fields)
-    empty = await client.post("/translate/document", files=upload("a.txt", b""), data=FRENCH | {"wait": "true"})
+    same = await posted(client, "a.docx", data, source="fr", target="fr", wait="true")
+    empty = await posted(client, "a.txt", b"", wait="true")
     assert same.raise_for_status().content == data
     assert empty.raise_for_status().content == b""
 
@@ -360,12 +353,11 @@ async def test_a_full_shelf_makes_room_by_what_was_fetched(serve: Serve) -> None
         first, second = [await sent(client, "a.txt", TEXT) for _ in range(2)]
         for card in (first, second):
             await finished(client, card)
-        sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
-        full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
+        full = await posted(client, "a.txt", TEXT)
         assert "2" in problem(full, QueueFull)["detail"]
         assert full.headers["retry-after"] == "30"
         await result(client, second)
-        assert (await client.post("/translate/document", **sending)).status_code == 202  # type: ignore[arg-type]
+        assert (await posted(client, "a.txt", TEXT)).status_code == 202
         assert (await status(client, first)).status_code == 200
         problem(await status(client, second), UnknownDocument)
 
@@ -376,7 +368,6 @@ async def test_a_disk_that_is_full_for_a_while_ends_no_document(
     monkeypatch.setattr(worker, "REPORT_S", 0.01)
     monkeypatch.setattr(worker, "CHECK_S", 0.05)
     gate = Gate(monkeypatch)
-    sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
     async with serve() as client:
         cards = [await sent(client, "a.txt", TEXT) for _ in range(2)]
         await until(gate.come.is_set)
@@ -387,7 +378,7 @@ async def test_a_disk_that_is_full_for_a_while_ends_no_document(
 
         disk.is_full = True
         await go_on()
-        full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
+        full = await posted(client, "a.txt", TEXT)
         gate.opened.set()
         await go_on()
         disk.is_full = False
@@ -420,7 +411,7 @@ async def test_a_document_that_a_server_could_not_tell_the_end_of_is_translated_
 
 async def test_documents_are_behind_keys(serve: Serve) -> None:
     async with serve(api_keys="k") as client:
-        problem(await client.post("/translate/document", files=upload("a.txt", TEXT), data=FRENCH), KeyMissing)
+        problem(await posted(client, "a.txt", TEXT), KeyMissing)
         client.headers["authorization"] = "Bearer k"
         card = await sent(client, "a.txt", TEXT)
         await finished(client, card)
@@ -447,7 +438,8 @@ def test_any_server_tells_of_a_document_and_a_restart_loses_none(artifacts: Path
 
 def post(client: httpx.Client, data: bytes) -> str:
     """Where it is told how far the document is."""
-    card = client.post("/translate/document", files=upload("a.txt", data), data=FRENCH).raise_for_status().json()
+    sending = {"files": {"file": ("a.txt", data)}, "data": FRENCH}
+    card = client.post("/translate/document", **sending).raise_for_status().json()  # type: ignore[arg-type]
     return f"/translate/document/{card['id']}?key={card['key']}"
 
 

@@ -83,15 +83,9 @@ async def test_the_pieces_make_the_answer(client: Client, body: dict[str, Any], 
 
 
 ODD = [
-    *(
-        "the dog runs.", "a cat!", "the {name} sees", "see x_y.", "😀 the man", "don\\'t", "42", "(the", "- a", "a)",
-        "...",
-    ),
-    *(
-        "**old** dog", "**the dog.**", "*a cat*", "[a](b)", "~~a dog~~", "_x_", "<b>the", "{b}red{/b}", "`a b`",
-        "a\\nthe",
-    ),
-    *("@man #tag :smile:", "&File", "ファイル(&F)", "犬が走る。", "猫。", "https://example.org/a.", "%s", "Attend"),
+    "the dog runs.", "a cat!", "the {name} sees", "see x_y.", "😀 the man", "don\\'t", "42", "(the", "- a", "a)", "...",
+    "**old** dog", "**the dog.**", "*a cat*", "[a](b)", "~~a dog~~", "_x_", "<b>the", "{b}red{/b}", "`a b`", "a\\nthe",
+    "@man #tag :smile:", "&File", "ファイル(&F)", "犬が走る。", "猫。", "https://example.org/a.", "%s", "Attend",
 ]  # fmt: skip
 BETWEEN = [" ", "  ", "", "\n", "\t", "\u3000", "\u200b", " - "]
 
