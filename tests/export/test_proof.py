@@ -14,9 +14,8 @@ from export.manifest import Precision, Provider, read_manifest
 from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, as_batch, greedy_alone, proof_sequences, prove
 from model.checkpoint import load_checkpoint
 from model.decoding.search import Hypothesis, greedy_search_uncached
-from model.networks.transformer import Transformer
 from model.weights import WEIGHTS, read_weights, write_weights
-from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint, translator_of
 
 ENCODER, DECODER, ATTENTION = "encoder.onnx", "decoder_step.onnx", "attention.onnx"
 HEAD_DIM = LAYERS["d_model"] // LAYERS["n_heads"]
@@ -128,8 +127,7 @@ def test_what_only_searches_meet_is_found(
 def test_a_guess_that_is_no_greedy_translation_is_found_out(
     checkpoint: MakeCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = load_checkpoint(checkpoint("translation")).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint("translation"))
     sources = [[9, 12, 20, 3], [30, 3]]
     searched = [greedy_search_uncached(model, *as_batch(source), 9)[0].ids for source in sources]
     found, distributions = greedy_alone(model, sources, 9)
