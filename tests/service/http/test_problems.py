@@ -28,6 +28,8 @@ from tests.service.conftest import Client, Serve, problem
 
 pytestmark = pytest.mark.anyio
 
+JSON = {"content-type": "application/json"}
+
 
 @pytest.mark.parametrize(
     ("body", "loc", "part"),
@@ -122,7 +124,7 @@ async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
     ],
 )
 async def test_a_body_of_the_wrong_shape_is_a_bad_request(client: Client, content: bytes, part: str) -> None:
-    response = await client.post("/translate", content=content, headers={"content-type": "application/json"})
+    response = await client.post("/translate", content=content, headers=JSON)
     assert part in problem(response, BadRequest)["detail"]
 
 
@@ -137,15 +139,12 @@ async def test_a_body_of_the_wrong_shape_is_a_bad_request(client: Client, conten
 async def test_half_of_a_surrogate_pair_is_refused_anywhere(
     client: Client, body: str, error: type[RequestError]
 ) -> None:
-    headers = {"content-type": "application/json"}
-    problem(await client.post("/translate", content=body.encode(), headers=headers), error)
+    problem(await client.post("/translate", content=body.encode(), headers=JSON), error)
 
 
 async def test_of_several_texts_the_unreadable_one_is_named(client: Client) -> None:
-    headers = {"content-type": "application/json"}
-    found = problem(
-        await client.post("/translate", content=rb'{"text": ["a", "\ud83d"]}', headers=headers), InvalidFields
-    )
+    response = await client.post("/translate", content=rb'{"text": ["a", "\ud83d"]}', headers=JSON)
+    found = problem(response, InvalidFields)
     assert re.match("`text` .*surrogate pair.* 1", found["detail"])
 
 
