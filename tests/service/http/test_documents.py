@@ -241,15 +241,14 @@ class Gate:
         monkeypatch.setattr(Models, "translate", waiting)
 
 
-async def test_a_document_on_its_way_is_told_and_not_given_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_document_on_its_way_is_told_and_not_given_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
-    async with serve() as client:
-        card = await sent(client, "a.txt", TEXT)
-        await until(gate.come.is_set)
-        assert (await status(client, card)).json()["status"] == "translating"
-        early = await result(client, card)
-        gate.opened.set()
-        assert (await finished(client, card))["status"] == "done"
+    card = await sent(client, "a.txt", TEXT)
+    await until(gate.come.is_set)
+    assert (await status(client, card)).json()["status"] == "translating"
+    early = await result(client, card)
+    gate.opened.set()
+    assert (await finished(client, card))["status"] == "done"
     assert "translating" in problem(early, DocumentNotReady)["detail"]
 
 
@@ -288,17 +287,16 @@ async def test_nobody_gets_a_document_without_its_key(client: Client, key: str) 
     assert (await result(client, card)).status_code == 200
 
 
-async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_time_of_a_document_counts_from_its_arrival(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others may be read before it, one at a time."""
 
     async def read(*_: object) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(DocumentReader, "read", read)
-    async with serve() as client:
-        for wait in ("true", "false"):
-            late = await posted(client, "a.txt", TEXT, wait=wait, timeout_s="0.05")
-            assert "read within 0.05 s" in problem(late, DeadlinePassed)["detail"]
+    for wait in ("true", "false"):
+        late = await posted(client, "a.txt", TEXT, wait=wait, timeout_s="0.05")
+        assert "read within 0.05 s" in problem(late, DeadlinePassed)["detail"]
 
 
 async def test_a_client_that_waits_and_leaves_leaves_nothing(

@@ -156,7 +156,9 @@ async def test_what_fails_before_the_first_piece_has_its_own_status(
     problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), error)
 
 
-async def test_an_error_behind_the_first_piece_is_the_last_event(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_behind_the_first_piece_is_the_last_event(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, n_runs = Pool.run, 0
 
     async def fails_later(self: Pool[Any], *given: Any, **options: Any) -> Any:
@@ -168,22 +170,20 @@ async def test_an_error_behind_the_first_piece_is_the_last_event(serve: Serve, m
         return await run(self, *given, **options)
 
     monkeypatch.setattr(Pool, "run", fails_later)
-    async with serve() as client:
-        *pieces, last = await streamed(client, text="the dog. a cat. the man. a horse. the field.")
-        assert (await client.get("/health/ready")).status_code == 200
+    *pieces, last = await streamed(client, text="the dog. a cat. the man. a horse. the field.")
+    assert (await client.get("/health/ready")).status_code == 200
     assert pieces
     assert (last["status"], last["detail"]) == (504, "too late")
 
 
 async def test_an_error_that_nobody_expected_is_the_last_event_too(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: Any) -> str:
         raise ZeroDivisionError("a secret")
 
     monkeypatch.setattr(leg, "compose_answer", fails)
-    async with serve() as client:
-        response = await client.post("/translate", json={"text": "the dog"}, headers={"Accept": "application/x-ndjson"})
+    response = await client.post("/translate", json={"text": "the dog"}, headers={"Accept": "application/x-ndjson"})
     *pieces, last = events(response.text, "application/x-ndjson")
     assert pieces
     assert last["status"] == 500

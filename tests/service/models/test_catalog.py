@@ -250,9 +250,4 @@ def test_without_any_model_for_a_task_the_answer_says_so(models: Catalog) -> Non
 
 def test_readiness_names_every_model_that_is_not(models: Catalog) -> None:
     reason = models.unready_reason() or ""
-    assert [part.split(": ") for part in reason.split("; ")] == [
-        ["en-de-en", "starting"],
-        ["en-fr", "starting"],
-        ["reviews", "starting"],
-        ["tweets", "starting"],
-    ]
+    assert reason.split("; ") == [f"{name}: starting" for name in ("en-de-en", "en-fr", "reviews", "tweets")]
