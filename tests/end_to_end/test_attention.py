@@ -1,14 +1,11 @@
 """What the shipped models show of themselves, through a real server."""
 
-import base64
 from typing import Any
 from unicodedata import normalize
 
 import httpx
 import numpy as np
 import pytest
-
-from service.base.errors import LimitExceeded
 
 ALIGNED = [
     ("A man is riding a horse on the beach.", "man-homme horse-cheval beach-plage"),
@@ -52,18 +49,6 @@ def test_obvious_words_are_aligned(server: httpx.Client) -> None:
     assert right / (right + len(missed)) >= 0.9, missed
 
 
-def test_rows_sum_to_one_and_base64_is_json(server: httpx.Client) -> None:
-    text = "A man with a café au lait 🐶 is riding a horse.\nTwo dogs play."
-    found = ask(server, "/translate", text=text, attention=True)["attention"]["matrices"]
-    coded = ask(server, "/translate", text=text, attention={"encoding": "base64"})["attention"]["matrices"]
-    assert len(found) == len(coded) == 2 * 4 * (6 + 2 + 2)
-    for matrix, other in zip(found, coded, strict=True):
-        weights = np.array(matrix["weights"])
-        np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
-        decoded = np.frombuffer(base64.b64decode(other["weights"]), "<f4").reshape(other["shape"])
-        np.testing.assert_allclose(weights, decoded, atol=1e-6)
-
-
 @pytest.mark.parametrize("text", ["🎉 Bravo, cafe\u0301!", "A so\u00adft \uff44og", "A\u00a0dog  runs. \n\n Two\tdogs"])
 def test_spans_are_of_the_text_as_it_was_sent(server: httpx.Client, text: str) -> None:
     translation = ask(server, "/translate", text=text, attention={"heads": "mean", "layers": "last"}, alignment=True)
@@ -100,14 +85,6 @@ def test_evidence_covers_the_text_and_its_logits_are_those_of_the_answer(server:
     assert "".join(text[i] for i in range(len(text)) if i not in covered).strip() == ""
     scores = np.exp(list(evidence["logits"].values()))
     assert dict(zip(evidence["logits"], scores / scores.sum(), strict=True)) == pytest.approx(prediction["scores"])
-
-
-def test_matrices_of_a_long_text_are_refused_with_the_way_to_fewer(server: httpx.Client) -> None:
-    response = server.post("/classify", json={"text": "Boring and far too long. " * 400, "attention": True})
-    assert response.status_code == 422
-    problem = response.json()
-    assert problem["code"] == LimitExceeded.code
-    assert "1,000,000" in problem["detail"]
 
 
 def test_markup_and_what_is_no_language_come_out_as_they_went_in(server: httpx.Client) -> None:

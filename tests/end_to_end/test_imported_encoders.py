@@ -23,11 +23,13 @@ from model.importing.imported import Options
 from service.base.errors import InvalidFields, UnknownModel
 from tests.model.importing.encoder_checkpoints import (
     FAMILIES,
+    MODES,
     N_POSITIONS,
     TEXTS,
     original_ids,
     original_logits,
     original_states,
+    pooled,
     write_encoder,
     write_modules,
 )
@@ -40,7 +42,6 @@ CLASSIFIERS: dict[str, dict[str, Any]] = dict.fromkeys(FAMILIES, LABELS) | {"rob
 
 PLAIN, RICH = "plain", "rich"
 PROMPTS = {"query": "Ask: ", "passage": "Tell me of "}
-MODES = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
 D_PLAIN, D_RICH = 24, 12
 
 Originals = dict[str, tuple[Path, Any]]
@@ -168,20 +169,6 @@ def test_attention_of_every_window_is_that_of_transformers(imported: httpx.Clien
         first += len(ids)
 
 
-def pooled(states: torch.Tensor, modes: list[str], n_left_out: int = 0) -> torch.Tensor:
-    """As sentence-transformers defines it, states (S, E) of one text."""
-    rows, places = states[n_left_out:], torch.arange(n_left_out, len(states))[:, None] + 1
-    found = {
-        "cls": rows[0],
-        "max": rows.amax(dim=0),
-        "mean": rows.sum(dim=0) / len(rows),
-        "mean_sqrt_len_tokens": rows.sum(dim=0) / len(rows) ** 0.5,
-        "weightedmean": (rows * places).sum(dim=0) / places.sum(),
-        "lasttoken": rows[-1],
-    }
-    return torch.cat([found[mode] for mode in modes])
-
-
 def expected_embedding(originals: Originals, name: str, text: str, prompt: str = "") -> list[float]:
     """The mean of the embeddings of all windows by their pooled tokens."""
     directory, model = originals[name]
@@ -192,8 +179,8 @@ def expected_embedding(originals: Originals, name: str, text: str, prompt: str =
     for ids in windows:
         states = original_states(model, ids)
         with torch.inference_mode():
-            vector = pooled(states, ["mean"]) if name == PLAIN else pooled(states, MODES, n_left_out)
-            found.append(vector if name == PLAIN else originals[f"{RICH} layers"][1](vector))
+            of_rich = originals[f"{RICH} layers"][1]
+            found.append(states.mean(dim=0) if name == PLAIN else of_rich(pooled(states, n_left_out)))
     weights = torch.tensor([len(ids) - n_left_out for ids in windows]).float()
     mean = (torch.stack(found) * weights[:, None]).sum(dim=0) / weights.sum()
     embedding: list[float] = (mean / mean.norm() if name == PLAIN else mean).tolist()

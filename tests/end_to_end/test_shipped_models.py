@@ -28,26 +28,12 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("A man is riding a horse on the beach.", ["homme", "cheval", "plage"]),
-        ("Two dogs play in the snow.", ["deux", "chiens", "neige"]),
-        ("Where is the station?", ["où", "gare"]),
-        ("He is reading a book.", ["il", "livre"]),  # "il lit" and "il est en train de lire" are both right
-    ],
-)
-def test_a_sentence_is_translated(server: httpx.Client, text: str, words: list[str]) -> None:
-    answer = server.post("/translate", json={"text": text, "target": "fr"}).raise_for_status().json()
-    [translation] = answer["translations"]
-    assert (answer["source"], answer["target"]) == ("en", "fr")
-    assert translation["finish_reason"] == "eos"
-    found = re.findall(r"\w+", translation["text"].lower())
-    assert [word for word in words if word not in found] == []
-
-
-@pytest.mark.parametrize(
     ("text", "source", "target", "words"),
     [
+        ("A man is riding a horse on the beach.", "en", "fr", ["homme", "cheval", "plage"]),
+        ("Two dogs play in the snow.", "en", "fr", ["deux", "chiens", "neige"]),
+        ("Where is the station?", "en", "fr", ["où", "gare"]),
+        ("He is reading a book.", "en", "fr", ["il", "livre"]),  # "il lit" and "il est en train de lire" are both right
         ("Un homme monte à cheval sur la plage.", "fr", "en", ["man", "horse", "beach"]),
         ("Deux chiens jouent dans la neige.", "fr", "en", ["two", "dogs", "snow"]),
         ("Marie a rencontré Zoltan Grzegorz en 1987.", "fr", "en", ["mary", "met", "zoltan", "grzegorz", "1987"]),
@@ -62,10 +48,13 @@ def test_a_sentence_is_translated(server: httpx.Client, text: str, words: list[s
         ("私の妹は東京に住んでいます。", "ja", "en", ["my", "sister", "lives", "tokyo"]),
     ],
 )
-def test_the_other_directions(server: httpx.Client, text: str, source: str, target: str, words: list[str]) -> None:
+def test_a_sentence_is_translated(server: httpx.Client, text: str, source: str, target: str, words: list[str]) -> None:
     body = {"text": text, "source": source, "target": target}
     answer = server.post("/translate", json=body).raise_for_status().json()
-    found = re.findall(r"\w+", answer["translations"][0]["text"].lower())
+    [translation] = answer["translations"]
+    assert (answer["source"], answer["target"]) == (source, target)
+    assert translation["finish_reason"] == "eos"
+    found = re.findall(r"\w+", translation["text"].lower())
     assert [word for word in words if word not in found] == []
 
 
@@ -147,15 +136,6 @@ def test_marks_of_a_word_processor_and_wide_letters_change_no_label(server: http
     assert found == expected
 
 
-def test_alternatives_are_other_words_and_the_best_comes_first(server: httpx.Client) -> None:
-    body = {"text": SENTENCES[5], "target": "fr", "beam_size": 5, "alternatives": 3, "length_penalty": 1.0}
-    [translation] = server.post("/translate", json=body).raise_for_status().json()["translations"]
-    found = [translation, *translation["alternatives"]]
-    assert len({candidate["text"] for candidate in found}) == 4
-    ranks = [(candidate["finish_reason"] == "eos", candidate["score"]) for candidate in found]
-    assert ranks == sorted(ranks, reverse=True)
-
-
 def test_sixty_four_clients_at_once_get_the_answers_of_one_at_a_time_to_the_last_bit(server: httpx.Client) -> None:
     """Scores too: whatever lengths and beams share a step, each row is computed as if it were alone."""
     requests = [
@@ -186,28 +166,6 @@ def test_white_space_lines_and_unknown_characters_survive(server: httpx.Client) 
     for segment in translation["segments"]:
         start, end = segment["source"]
         assert text[start:end].strip() == text[start:end] != ""
-
-
-@pytest.mark.parametrize(
-    ("path", "content", "status"),
-    [
-        ("/translate", b'{"text": "", "target": "fr"}', 422),
-        ("/translate", b'{"text": "' + b"a" * 1_000_000 + b'"}', 413),
-        ("/translate", b'{"text": "Hi.", "target": "tlh"}', 422),
-        ("/translate", b'{"text": "Hi.', 400),
-        ("/translate", b'{"text": "Hi."}', 422),
-        ("/translate", b'{"text": "Hi.", "target": "fr", "beam": 4}', 422),
-        ("/classify", b"[]", 400),
-    ],
-)
-def test_a_wrong_request_gets_an_error_that_says_why_and_harms_nobody(
-    server: httpx.Client, path: str, content: bytes, status: int
-) -> None:
-    answer = server.post(path, content=content, headers={"content-type": "application/json"})
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["detail"]
-    assert server.post("/translate", json={"text": "Hi.", "target": "fr"}).status_code == 200
 
 
 def test_models_tell_their_scores_and_metrics_count(server: httpx.Client) -> None:

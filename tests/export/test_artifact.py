@@ -76,15 +76,13 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         assert file == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
 
-def test_the_manifest_of_a_classifier(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
+def test_the_manifest_of_a_classifier(artifact: MakeArtifact) -> None:
     manifest = json.loads((artifact("max_classifier", "fp32") / "manifest.json").read_text())
     assert manifest["task"] == "classification"
     assert manifest["dimensions"]["n_decoder_layers"] == 0
     assert manifest["labels"] == ["bad", "good", "odd", "dull", "long"]
     assert manifest["limits"] == {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 0}
     assert (manifest["pooling"], manifest["decoding"], manifest["sources"]) == ("max", None, [])
-    model = load_checkpoint(checkpoint("max_classifier")).model
-    assert isinstance(model, TransformerClassifier)
     assert manifest["alignment"] is None
     graphs = {f"{provider}/{name}.onnx" for provider in ("cpu", "cuda") for name in ("classifier", "attention")}
     assert manifest["files"].keys() == graphs | {"weights.safetensors", "tokenizer.json"}
@@ -96,16 +94,14 @@ def test_the_tokenizer_is_the_checkpoints(artifact: MakeArtifact, checkpoint: Ma
 
 
 def test_scores_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
-    scored = tmp_path / "checkpoint"
-    shutil.copytree(checkpoint("mean_classifier"), scored)
+    scored = shutil.copytree(checkpoint("mean_classifier"), tmp_path / "checkpoint")
     (scored / "evaluation.json").write_text(json.dumps(EVALUATION))
     manifest = describe(load_checkpoint(scored), "int8", scored, {})
     assert manifest.model_dump(mode="json")["evaluation"] == EVALUATION
 
 
 def test_the_heads_that_align_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
-    chosen = tmp_path / "checkpoint"
-    shutil.copytree(checkpoint("translation"), chosen)
+    chosen = shutil.copytree(checkpoint("translation"), tmp_path / "checkpoint")
     choice = {"layer": 0, "heads": [2, 0], "next_row": True}
     (chosen / "alignment.json").write_text(json.dumps({"choice": choice, "measured": {}}))
     manifest = describe(load_checkpoint(chosen), "int8", chosen, {})
@@ -124,8 +120,7 @@ def test_a_failed_proof_leaves_no_artifact(
 def test_a_failed_proof_leaves_the_old_artifact(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(artifact("mean_classifier", "fp32"), out)
+    out = shutil.copytree(artifact("mean_classifier", "fp32"), tmp_path / "out")
     before = contents(out)
 
     def fail(*_: object) -> None:
@@ -146,8 +141,7 @@ def test_a_failed_proof_leaves_the_old_artifact(
 def test_an_artifact_is_replaced_by_its_successor_of_the_same_bytes_each_time(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(artifact("mean_classifier", "fp32"), out)
+    out = shutil.copytree(artifact("mean_classifier", "fp32"), tmp_path / "out")
     expected = contents(artifact("translation", "int8"))
     capfd.readouterr()
     result = CliRunner().invoke(app, [str(checkpoint("translation")), str(out), "--precision", "int8"])
@@ -166,8 +160,7 @@ def test_an_artifact_is_exported_to_the_same_bytes(
     artifact: MakeArtifact, tmp_path: Path, kind: Kind, precision: Precision
 ) -> None:
     """Also over itself, where its owner keeps notes and files for people."""
-    out = tmp_path / "artifact"
-    shutil.copytree(artifact(kind, precision), out)
+    out = shutil.copytree(artifact(kind, precision), tmp_path / "artifact")
     notes = {
         "README.md": "A model.",
         "recipe.yaml": "data: {}",
@@ -195,8 +188,7 @@ def test_an_artifact_is_read_as_the_checkpoint_that_it_was(artifact: MakeArtifac
 
 
 def test_damaged_weights_are_refused_and_not_exported_anew(artifact: MakeArtifact, tmp_path: Path) -> None:
-    out = tmp_path / "artifact"
-    shutil.copytree(artifact("mean_classifier", "fp16"), out)
+    out = shutil.copytree(artifact("mean_classifier", "fp16"), tmp_path / "artifact")
     weights = bytearray((out / WEIGHTS).read_bytes())
     weights[-200] ^= 1
     (out / WEIGHTS).write_bytes(weights)

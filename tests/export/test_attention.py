@@ -13,10 +13,8 @@ from export.attention_proof import run_classifier, run_translation
 from export.examination import TOLERANCES
 from export.manifest import Precision, Provider, read_manifest
 from export.session import open_session
-from model.checkpoint import load_checkpoint
 from model.networks.matrices import classification_matrices, translation_matrices
-from model.networks.transformer import Transformer, TransformerClassifier
-from tests.export.tiny_checkpoints import GRAPHS, Kind, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import GRAPHS, Kind, MakeArtifact, MakeCheckpoint, classifier_of, translator_of
 
 RANDOM = np.random.default_rng(7)
 SOURCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4, 17, 60)]
@@ -46,8 +44,7 @@ def session(artifact: MakeArtifact, kind: Kind, precision: Precision, provider: 
 def test_a_padded_batch_has_pytorchs_matrices_of_each_pair_alone(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision, provider: Provider
 ) -> None:
-    model = load_checkpoint(checkpoint(kind)).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint(kind))
     found = run_translation(session(artifact, kind, precision, provider), SOURCES, TARGETS, PADDING)
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         S, T = len(source), len(target)
@@ -62,8 +59,7 @@ def test_a_padded_batch_has_pytorchs_matrices_of_each_pair_alone(
 def test_a_padded_batch_has_pytorchs_matrices_of_each_text_alone(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision, provider: Provider
 ) -> None:
-    model = load_checkpoint(checkpoint(kind)).model
-    assert isinstance(model, TransformerClassifier)
+    model = classifier_of(checkpoint(kind))
     found = run_classifier(session(artifact, kind, precision, provider), SOURCES, PADDING)
     for row, source in enumerate(SOURCES):
         S = len(source)

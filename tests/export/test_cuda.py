@@ -74,12 +74,7 @@ for position in range(40):
 
 
 @pytest.mark.parametrize(
-    ("kind", "precision"),
-    [
-        ("translation", "fp16"),
-        ("translation_post_norm", "int8"),
-        ("translation_rotary", "fp16"),
-    ],
+    ("kind", "precision"), [("translation", "fp16"), ("translation_post_norm", "int8"), ("translation_rotary", "fp16")]
 )
 def test_a_pass_is_captured_once_for_each_size_and_length_and_launched_from_then_on(
     gpu: Environment, artifact: MakeArtifact, tmp_path: Path, kind: Kind, precision: Precision

@@ -10,10 +10,8 @@ import torch
 from export.decoding import FIRST_CACHE_LENGTH, DecoderRows, Memory, Translator
 from export.manifest import Precision, Provider, read_manifest
 from export.padding import pad
-from model.checkpoint import load_checkpoint
 from model.decoding.search import greedy_search_uncached
-from model.networks.transformer import Transformer
-from tests.export.tiny_checkpoints import GRAPHS, Kind, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import GRAPHS, Kind, MakeArtifact, MakeCheckpoint, translator_of
 
 RANDOM = np.random.default_rng(7)
 SOURCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4, 17, 9, 60, 2)]
@@ -28,8 +26,7 @@ def translator(artifact: Path, n_rows: int, provider: Provider = "cpu") -> Trans
 def test_cached_decoding_at_mixed_positions_is_pytorchs_uncached_one(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind
 ) -> None:
-    model = load_checkpoint(checkpoint(kind)).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint(kind))
     expected = [
         greedy_search_uncached(model, torch.tensor([source]), torch.tensor([len(source)]), LIMIT)[0]
         for source in SOURCES

@@ -14,9 +14,8 @@ from export.manifest import Precision, Provider, read_manifest
 from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, as_batch, greedy_alone, proof_sequences, prove
 from model.checkpoint import load_checkpoint
 from model.decoding.search import Hypothesis, greedy_search_uncached
-from model.networks.transformer import Transformer
 from model.weights import WEIGHTS, read_weights, write_weights
-from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint, translator_of
 
 ENCODER, DECODER, ATTENTION = "encoder.onnx", "decoder_step.onnx", "attention.onnx"
 HEAD_DIM = LAYERS["d_model"] // LAYERS["n_heads"]
@@ -51,8 +50,7 @@ def test_one_wrong_bias_is_found(
     provider: Provider,
 ) -> None:
     """One error in each graph at a time; what the proof says of attention.onnx is independent of the other graphs."""
-    spoiled = tmp_path / "spoiled"
-    shutil.copytree(artifact("translation", precision), spoiled)
+    spoiled = shutil.copytree(artifact("translation", precision), tmp_path / "spoiled")
     for name, layer in wrong:
         path = spoiled / provider / name
         model = ir.load(path)
@@ -81,8 +79,7 @@ def test_one_wrong_bias_is_found(
 def test_one_wrong_tensor_is_found_however_small_it_is(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, precision: Precision
 ) -> None:
-    spoiled = tmp_path / "spoiled"
-    shutil.copytree(artifact("translation", precision), spoiled)
+    spoiled = shutil.copytree(artifact("translation", precision), tmp_path / "spoiled")
     tensors = read_weights(spoiled / WEIGHTS)
     tensors["encoder.layers.2.self_attention.output.bias"][::2] += 0.05
     write_weights(spoiled / WEIGHTS, tensors)
@@ -113,14 +110,9 @@ def read_one_row_of_a_source(graph: ir.Graph) -> None:
     [(select_the_least_probable, "few candidates"), (read_one_row_of_a_source, "decoder steps in beams")],
 )
 def test_what_only_searches_meet_is_found(
-    artifact: MakeArtifact,
-    checkpoint: MakeCheckpoint,
-    tmp_path: Path,
-    spoil: Callable[[ir.Graph], None],
-    failure: str,
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, spoil: Callable[[ir.Graph], None], failure: str
 ) -> None:
-    spoiled = tmp_path / "spoiled"
-    shutil.copytree(artifact("translation", "int8"), spoiled)
+    spoiled = shutil.copytree(artifact("translation", "int8"), tmp_path / "spoiled")
     path = spoiled / "cpu" / DECODER
     model = ir.load(path)
     spoil(model.graph)
@@ -135,8 +127,7 @@ def test_what_only_searches_meet_is_found(
 def test_a_guess_that_is_no_greedy_translation_is_found_out(
     checkpoint: MakeCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = load_checkpoint(checkpoint("translation")).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint("translation"))
     sources = [[9, 12, 20, 3], [30, 3]]
     searched = [greedy_search_uncached(model, *as_batch(source), 9)[0].ids for source in sources]
     found, distributions = greedy_alone(model, sources, 9)

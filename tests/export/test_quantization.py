@@ -22,7 +22,7 @@ from model.checkpoint import load_checkpoint
 from model.networks.layers import FeedForward
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.weights import dequantize
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, classifier_of, translator_of
 
 pytestmark = pytest.mark.slow
 
@@ -122,8 +122,7 @@ def test_rows_far_larger_than_others_do_not_hide_them() -> None:
 
 
 def test_what_bytes_would_change_too_much_stays_in_floats(checkpoint: MakeCheckpoint) -> None:
-    model = load_checkpoint(checkpoint("translation")).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint("translation"))
     with_outlier(
         model.encoder.get_submodule("layers.1.add_norm_feed_forward.norm"),
         [model.encoder.get_submodule("layers.1.feed_forward.hidden")],
@@ -136,8 +135,7 @@ def test_what_bytes_would_change_too_much_stays_in_floats(checkpoint: MakeCheckp
 
 
 def test_what_smoothing_makes_bytes_of_is_smoothed_and_nothing_else(checkpoint: MakeCheckpoint) -> None:
-    model = load_checkpoint(checkpoint("mean_classifier")).model
-    assert isinstance(model, TransformerClassifier)
+    model = classifier_of(checkpoint("mean_classifier"))
     name = "encoder.layers.1.feed_forward.hidden"
     with_outlier(
         model.encoder.get_submodule("layers.1.add_norm_feed_forward.norm"), [model.get_submodule(name)], times=20
@@ -155,8 +153,7 @@ def test_what_smoothing_makes_bytes_of_is_smoothed_and_nothing_else(checkpoint: 
 
 def test_what_a_relu_may_have_silenced_is_not_smoothed(checkpoint: MakeCheckpoint) -> None:
     """A channel that no calibration text uses would have no bytes in a text that uses it."""
-    model = load_checkpoint(checkpoint("mean_classifier")).model
-    assert isinstance(model, TransformerClassifier)
+    model = classifier_of(checkpoint("mean_classifier"))
     feed_forward = model.encoder.get_submodule("layers.1.feed_forward")
     assert isinstance(feed_forward, FeedForward)
     assert feed_forward.activate is torch.relu
@@ -170,8 +167,7 @@ def test_what_a_relu_may_have_silenced_is_not_smoothed(checkpoint: MakeCheckpoin
 
 def test_if_one_layer_that_reads_the_source_stays_in_floats_all_do(checkpoint: MakeCheckpoint) -> None:
     """They are one product."""
-    model = load_checkpoint(checkpoint("translation")).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint("translation"))
     name = "decoder.layers.0.add_norm_cross.norm"
     with_outlier(model.get_submodule(name), [model.get_submodule("decoder.layers.0.cross_attention.input")], rows=24)
     served = quantize_model(model, {})
@@ -202,8 +198,7 @@ def test_every_table_and_every_dense_layer_that_is_not_narrow_is_bytes(checkpoin
 
 def test_what_is_stored_is_taken_as_it_is(checkpoint: MakeCheckpoint) -> None:
     """Rounding or choosing limits a second time would change the numbers."""
-    model = load_checkpoint(checkpoint("translation")).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint("translation"))
     stored = named_tensors(quantize_model(model, {}))
     random = torch.Generator().manual_seed(4)
     for name, tensor in stored.items():

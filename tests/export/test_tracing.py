@@ -18,11 +18,9 @@ from export.manifest import Precision, Provider, read_manifest
 from export.session import tensors_of
 from export.signatures import decoder_step_signature, encoder_signature
 from export.tracing import ExportError, trace
-from model.checkpoint import load_checkpoint
-from model.networks.transformer import Transformer
 from model.weights import WEIGHTS, read_weights
 from tests.export.tiny_checkpoints import GRAPHS as GRAPH_SETS
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, translator_of
 
 H, D, C = 3, 8, 5
 
@@ -55,22 +53,11 @@ ATTENTION_BOUNDARY = {
 SELF_ATTENTION_TO_THE_PAST = {"encoder.onnx": 0, "decoder_step.onnx": 2, "classifier.onnx": 0}
 OTHER_ATTENTION = {"encoder.onnx": 3, "decoder_step.onnx": 2, "classifier.onnx": 3}
 INTEGERS = {
-    "input_ids",
-    "target_ids",
-    "rows_of_sources",
-    "places_of_rows",
-    "source_lengths",
-    "lengths",
-    "k",
-    "token_ids",
-}
+    "input_ids", "target_ids", "rows_of_sources", "places_of_rows", "source_lengths", "lengths", "k", "token_ids",
+}  # fmt: skip
 INT32 = {"positions", "total_length"}
 
-GRAPHS = [
-    ("translation", "encoder.onnx"),
-    ("translation", "decoder_step.onnx"),
-    ("mean_classifier", "classifier.onnx"),
-]
+GRAPHS = [("translation", "encoder.onnx"), ("translation", "decoder_step.onnx"), ("mean_classifier", "classifier.onnx")]
 ATTENTION_GRAPHS = [("translation", "attention.onnx"), ("mean_classifier", "attention.onnx")]
 
 
@@ -223,8 +210,7 @@ def test_nothing_of_the_exporting_machine_is_left(
 @pytest.mark.slow
 def test_a_graph_is_the_same_in_inference_mode(checkpoint: MakeCheckpoint) -> None:
     """In inference mode the exporter names constants differently."""
-    model = load_checkpoint(checkpoint("translation_rotary")).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint("translation_rotary"))
     traced = partial(trace, DecoderStepGraph(model), decoder_step_signature(model), n_attention=2)
     in_other_modes = ir.to_proto(traced())
     with torch.inference_mode():
@@ -233,8 +219,7 @@ def test_a_graph_is_the_same_in_inference_mode(checkpoint: MakeCheckpoint) -> No
 
 @pytest.mark.slow
 def test_a_graph_without_all_its_attention_is_refused(checkpoint: MakeCheckpoint) -> None:
-    model = load_checkpoint(checkpoint("translation")).model
-    assert isinstance(model, Transformer)
+    model = translator_of(checkpoint("translation"))
     with pytest.raises(ExportError, match="EncoderGraph has 4 attention sublayers and 3 nodes of attention"):
         trace(EncoderGraph(model), encoder_signature(model), n_attention=4)
 

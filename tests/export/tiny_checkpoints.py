@@ -9,7 +9,8 @@ from torch import nn
 
 from export.manifest import Precision, Provider
 from export.proof import TEXTS
-from model.checkpoint import build_model, save_checkpoint
+from model.checkpoint import build_model, load_checkpoint, save_checkpoint
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import EOS_ID, train_tokenizer
 from tests.model.tiny_configs import configured
 
@@ -84,6 +85,18 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
     randomize(built, eos, target_share)
     tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")
     save_checkpoint(directory, config, built.state_dict(), tokenizer)
+
+
+def translator_of(checkpoint: Path) -> Transformer:
+    model = load_checkpoint(checkpoint).model
+    assert isinstance(model, Transformer)
+    return model
+
+
+def classifier_of(checkpoint: Path) -> TransformerClassifier:
+    model = load_checkpoint(checkpoint).model
+    assert isinstance(model, TransformerClassifier)
+    return model
 
 
 def randomize(model: nn.Module, eos: float, target_share: float) -> None:

@@ -19,9 +19,11 @@ from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID
 from tests.model.importing.encoder_checkpoints import (
+    MODES,
     N_POSITIONS,
     original_ids,
     original_states,
+    pooled,
     write_encoder,
     write_modules,
 )
@@ -130,17 +132,8 @@ def test_the_command_writes_a_line_for_each_text(saved: Path) -> None:
         assert line["embedding"] == pytest.approx(one.mean().tolist(), abs=1e-5)
 
 
-MODES = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
 PROMPTS = {"query": "find: ", "document": ""}
 LONG = "The ending was the best of it, and the rest was dull, " * 9
-
-
-def pooled(rows: torch.Tensor, n_left_out: int) -> torch.Tensor:
-    """Pool the states (S, E) of one text as sentence-transformers does."""
-    kept, places = rows[n_left_out:], torch.arange(n_left_out, len(rows))[:, None] + 1
-    weighted = (kept * places).sum(dim=0) / places.sum()
-    total = kept.sum(dim=0)
-    return torch.cat([kept[0], kept.amax(dim=0), total / len(kept), total / len(kept) ** 0.5, weighted, kept[-1]])
 
 
 @pytest.mark.parametrize("includes_prompt", [True, False])

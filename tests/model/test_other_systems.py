@@ -35,10 +35,7 @@ pytestmark = [pytest.mark.slow, *WARNINGS]
 
 
 def experiment_of(name: str) -> Experiment:
-    data = {
-        "train": [{"file": "pairs.tsv", "licence": "ours"}],
-        "test": [{"file": "test.tsv", "licence": "ours"}],
-    }
+    data = {"train": [{"file": "pairs.tsv", "licence": "ours"}], "test": [{"file": "test.tsv", "licence": "ours"}]}
     schedule = {"max_steps": 150, "checkpoint_every_steps": 50, "warmup_steps": 5, "decay_steps": 50}
     return configured(MODELS[name], name, data, schedule)
 
@@ -139,11 +136,9 @@ def test_what_they_cannot_do_is_refused_in_a_sentence(trained: Path, data: Path,
         classify(loaded, ["a dog"])
 
 
-def test_a_language_model_does_not_translate_and_a_translator_continues_nothing(trained: Path) -> None:
+def test_a_language_model_does_not_translate(trained: Path) -> None:
     with pytest.raises(CheckpointError, match="language-model does not translate: its task is language_model"):
         translate(load_checkpoint(trained / "language-model"), ["a dog"])
-    refused = CliRunner().invoke(app, ["generate", str(trained / "gru-none"), "a dog"])
-    assert isinstance(refused.exception, CheckpointError)
 
 
 @pytest.mark.parametrize(("key", "value"), [("cell", "elman"), ("attention", "dot"), ("n_heads", 3), ("d_model", 25)])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from model.config import RecurrentConfig
-from model.decoding.search import Candidate, beam_search, greedy_search_uncached, is_runaway
+from model.decoding.search import Candidate, beam_search, greedy_search_uncached
 from model.networks.transformer import Transformer
 from model.tokenizer import BOS_ID, EOS_ID
 from tests.model.tiny_configs import RECURRENT
@@ -114,20 +114,3 @@ def test_a_target_that_only_begins_in_circles_goes_on() -> None:
     script = [*[7, 8] * 11, 9, 10, *[7, 8] * 10, EOS_ID]
     found = search_scripted(script, n_source=2)
     assert (found.ids, found.finish_reason) == (script, "eos")
-
-
-@pytest.mark.parametrize(
-    ("ids", "n_source", "runaway"),
-    [
-        ([7] * 24, 5, True),
-        ([7] * 23, 5, False),
-        ([7] * 25, 5, False),  # looked at after every eighth token
-        ([7] * 24, 25, False),
-        ([5, 6, 7, 8, 9, 10] * 4, 5, True),
-        ([5, 6, 7, 8, 9, 10, 11, 12] * 3, 5, False),  # three pieces
-        ([*range(5, 13), *[7] * 24], 5, True),
-        ([*[7] * 23, 8], 5, False),
-    ],
-)
-def test_four_equal_pieces_as_long_as_the_source_are_a_circle(ids: list[int], n_source: int, runaway: bool) -> None:
-    assert is_runaway(ids, n_source) is runaway

@@ -52,7 +52,6 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def trained_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Train a translator; return its checkpoint."""
     directory = write_data(tmp_path_factory.mktemp("translator"))
     train(translation_experiment(), directory, directory / "run", directory / "out")
     return directory / "out"
@@ -60,7 +59,6 @@ def trained_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained_classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Train a classifier; return its checkpoint."""
     directory = write_data(tmp_path_factory.mktemp("classifier"))
     train(classifier_experiment(), directory, directory / "run", directory / "out")
     return directory / "out"
@@ -80,20 +78,15 @@ def test_a_tiny_translator_learns_its_sentences(trained_translator: Path) -> Non
 
 @pytest.mark.parametrize(("bf16_seconds", "used"), [(1.0, "bf16-mixed"), (3.0, "32-true")])
 def test_bf16_is_for_processors_on_which_it_is_faster(
-    data: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    bf16_seconds: float,
-    used: str,
+    data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bf16_seconds: float, used: str
 ) -> None:
     seconds = {torch.bfloat16: bf16_seconds, torch.float32: 2.0}
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     monkeypatch.setattr(precision, "_product_seconds", seconds.__getitem__)
     monkeypatch.setattr(precision, "bf16_is_faster", precision.bf16_is_faster.__wrapped__)
     experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1, precision="bf16-mixed")
-    train(experiment, data, tmp_path / "run", tmp_path / "out")
-    assert load_training(tmp_path / "out")["precision"] == used
+    train(experiment, data, data / "run", data / "out")
+    assert load_training(data / "out")["precision"] == used
     assert caplog.text.count("not faster on this machine") == (used == "32-true")
     assert usable_precision("32-true") == "32-true"
 

@@ -118,10 +118,7 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Tensor | None], sentenc
 
 def test_scales_of_activations_are_nothing_that_a_model_computes_with() -> None:
     layer = nn.Linear(3, 4)
-    assign_weights(
-        layer,
-        {"weight": torch.ones(4, 3).half(), "bias": torch.ones(4), "input.step": torch.ones(())},
-    )
+    assign_weights(layer, {"weight": torch.ones(4, 3).half(), "bias": torch.ones(4), "input.step": torch.ones(())})
     assert torch.equal(layer.weight, torch.ones(4, 3))
 
 

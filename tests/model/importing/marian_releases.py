@@ -3,7 +3,6 @@
 Legend: S source, T target, E d_model, V vocabulary.
 """
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 import numpy as np
 import sentencepiece
 import yaml
+
+from tests.model.importing.sentencepieces import sentencepiece_model
 
 D, HEADS, D_FF, ENCODER, DECODER = 24, 3, 40, 2, 3
 MODEL = "opus.spm-spm.transformer-align.model1.npz.best-perplexity.npz"
@@ -64,8 +65,8 @@ def write_release(
 ) -> dict[str, np.ndarray]:
     """Write a release from English to French; return its arrays by name."""
     directory.mkdir()
-    (directory / "source.spm").write_bytes(spm_of(ENGLISH, 90))
-    (directory / "target.spm").write_bytes(spm_of(FRENCH, 80))
+    (directory / "source.spm").write_bytes(sentencepiece_model(ENGLISH * 8, 90))
+    (directory / "target.spm").write_bytes(sentencepiece_model(FRENCH * 8, 80))
     source, target = (pieces_of(directory / name) for name in ("source.spm", "target.spm"))
     if kind == "separate" if separate is None else separate:
         vocabularies = {"opus.src.vocab.yml": source, "opus.trg.vocab.yml": target}
@@ -86,16 +87,6 @@ def write_release(
     )
     (directory / "LICENSE").write_text("\nAttribution 4.0 International\n\n====\n")
     return arrays
-
-
-def spm_of(texts: Sequence[str], size: int) -> bytes:
-    """Write a SentencePiece model."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(list(texts) * 8), model_writer=model, vocab_size=size, hard_vocab_limit=False,
-        minloglevel=2,
-    )  # fmt: skip
-    return model.getvalue()
 
 
 def pieces_of(path: Path) -> list[str]:

@@ -27,10 +27,10 @@ from tests.model.importing.marian_releases import (
     OPTIONS,
     logits,
     pieces_of,
-    spm_of,
     write_npz,
     write_release,
 )
+from tests.model.importing.sentencepieces import sentencepiece_model
 
 
 def change(path: Path, **settings: Any) -> None:
@@ -196,7 +196,7 @@ def test_odd_pieces_are_read_from_every_kind_of_vocabulary(tmp_path: Path) -> No
     for end in ("\n", "\r\n"):
         (tmp_path / "v.vocab").write_bytes("".join(f"{piece}{end}" for piece in lines).encode())
         assert list(read_pieces(tmp_path / "v.vocab")) == lines
-    (tmp_path / "v.spm").write_bytes(spm_of(ENGLISH, 90))
+    (tmp_path / "v.spm").write_bytes(sentencepiece_model(ENGLISH * 8, 90))
     pieces = read_pieces(tmp_path / "v.spm")
     assert set(pieces) == {"<s>", *pieces_of(tmp_path / "v.spm")}
     assert pieces["</s>"] == 2
@@ -239,11 +239,7 @@ def test_a_vocabulary_may_be_the_sentencepiece_model_itself(tmp_path: Path) -> N
         ("lemma-dim-emb", 16, "factors"),
         ("ulr", True, r"universal embeddings \(ULR\)"),
         ("transformer-decoder-dim-ffn", 48, "`transformer-decoder-dim-ffn` is 48; they must be equal"),
-        (
-            "transformer-ffn-activation",
-            "prelu",
-            "transformer-ffn-activation: Input should be 'swish', ",
-        ),
+        ("transformer-ffn-activation", "prelu", "transformer-ffn-activation: Input should be 'swish', "),
         ("transformer-heads", 5, "`dim-emb` is 24; it must be a multiple of `transformer-heads`, 5"),
         ("dim-emb", "wide", "dim-emb: Input should be a valid integer"),
         ("enc-depth", 3, "the weights have no encoder_l3_self_Wq"),

@@ -14,11 +14,7 @@ from model.importing.weights_files import read_tensors
 from model.weights import read_weights
 from tests.model.importing.encoder_checkpoints import write_encoder
 
-TENSORS = {
-    "a": torch.arange(6.0).view(2, 3).half(),
-    "b": torch.arange(4.0).bfloat16() / 3,
-    "n": torch.arange(3),
-}
+TENSORS = {"a": torch.arange(6.0).view(2, 3).half(), "b": torch.arange(4.0).bfloat16() / 3, "n": torch.arange(3)}
 
 
 def expect_tensors(found: dict[str, Tensor]) -> None:

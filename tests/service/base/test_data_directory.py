@@ -25,10 +25,7 @@ def test_a_folder_that_cannot_be_used_refuses_the_start(tmp_path: Path, monkeypa
     ):
         pass
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with (
-        pytest.raises(StartRefused, match=f"{tmp_path} .*written"),
-        with_data_directory(Settings(data=tmp_path)),
-    ):
+    with pytest.raises(StartRefused, match=f"{tmp_path} .*written"), with_data_directory(Settings(data=tmp_path)):
         pass
 
 

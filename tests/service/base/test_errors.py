@@ -12,46 +12,27 @@ from service.base.errors import ClientGone, RequestError
 from service.http.problems import codes
 
 ROOT = Path(__file__).parents[3]
-CODES = {
-    "malformed_body": 400,
-    "key_missing": 401,
-    "key_wrong": 403,
-    "unknown_model": 404,
-    "unknown_glossary": 404,
-    "unknown_document": 404,
-    "unknown_path": 404,
-    "method_not_allowed": 405,
-    "body_timeout": 408,
-    "reload_refused": 409,
-    "document_not_ready": 409,
-    "content_too_large": 413,
-    "text_too_long": 413,
-    "unsupported_media_type": 415,
-    "unsupported_file_type": 415,
-    "invalid_fields": 422,
-    "target_required": 422,
-    "source_required": 422,
-    "model_required": 422,
-    "unsupported_language_pair": 422,
-    "language_not_detected": 422,
-    "unsupported_option": 422,
-    "empty_text": 422,
-    "too_many_texts": 422,
-    "limit_exceeded": 422,
-    "invalid_glossary": 422,
-    "glossary_mismatch": 422,
-    "invalid_document": 422,
-    "document_failed": 422,
-    "rate_limited": 429,
-    "internal_error": 500,
-    "queue_full": 503,
-    "starting": 503,
-    "draining": 503,
-    "broken": 503,
-    "not_stored": 503,
-    "not_ready": 503,
-    "deadline_passed": 504,
-}
+BY_STATUS = {
+    400: ["malformed_body"],
+    401: ["key_missing"],
+    403: ["key_wrong"],
+    404: ["unknown_model", "unknown_glossary", "unknown_document", "unknown_path"],
+    405: ["method_not_allowed"],
+    408: ["body_timeout"],
+    409: ["reload_refused", "document_not_ready"],
+    413: ["content_too_large", "text_too_long"],
+    415: ["unsupported_media_type", "unsupported_file_type"],
+    422: [
+        "invalid_fields", "target_required", "source_required", "model_required", "unsupported_language_pair",
+        "language_not_detected", "unsupported_option", "empty_text", "too_many_texts", "limit_exceeded",
+        "invalid_glossary", "glossary_mismatch", "invalid_document", "document_failed",
+    ],
+    429: ["rate_limited"],
+    500: ["internal_error"],
+    503: ["queue_full", "starting", "draining", "broken", "not_stored", "not_ready"],
+    504: ["deadline_passed"],
+}  # fmt: skip
+CODES = {code: status for status, codes in BY_STATUS.items() for code in codes}
 """Clients compare these: none is ever renamed, and none gets another status."""
 
 

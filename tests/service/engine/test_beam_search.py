@@ -136,16 +136,6 @@ def test_the_searches_above_end_in_every_way() -> None:
     assert min(reasons.count(reason) for reason in ("eos", "length", "repetition")) > 5
 
 
-@pytest.mark.parametrize("first", range(4, 12))
-def test_a_beam_of_one_is_greedy_search(first: int) -> None:
-    source = (first, 20, EOS)
-    target: list[int] = []
-    while EOS not in target and len(target) < 20:
-        target.append(int(next_log_probs(source, tuple(target)).argmax()))
-    (found,) = search_alone(Sequence(list(source), Search(max_target_tokens=20)))
-    assert found.token_ids == target
-
-
 def test_the_log_probability_of_a_hypothesis_is_the_sum_over_its_tokens() -> None:
     rng = np.random.default_rng(1)
     for sequence in (random_sequence(rng) for _ in range(10)):
@@ -230,17 +220,6 @@ def test_each_row_is_fed_its_own_last_token_at_its_own_position() -> None:
     beams.step([early, late])
     beams.step([early, late])
     assert rows.fed == [([BOS], [0]), ([7, BOS], [1, 0]), ([8, 6], [2, 1])]
-
-
-@pytest.mark.parametrize(
-    ("limit", "token_ids", "reason"), [(9, [7, 8, EOS], "eos"), (3, [7, 8, EOS], "eos"), (2, [7, 8], "length")]
-)
-def test_a_hypothesis_ends_with_the_end_of_sequence_or_at_its_limit(
-    limit: int, token_ids: list[int], reason: str
-) -> None:
-    (found,) = search_alone(Sequence([5, EOS], Search(limit)), ScriptedRows([7, 8, EOS]))
-    assert (found.token_ids, found.finish_reason) == (token_ids, reason)
-    assert found.log_prob == pytest.approx(sum(-0.5 * (i + 1) for i in range(len(token_ids))))
 
 
 @pytest.mark.parametrize("period", [1, 3, 6])

@@ -26,7 +26,6 @@ N_ROWS = 24
 
 
 def engine_of(kind: str, rows: Rows, n_rows: int = N_ROWS) -> FixedEngine[Search]:
-    """Return an engine of greedy search, of greedy search that launches steps ahead, or of beam search."""
     return fixed_engine(kind, rows, n_rows, (BOS, EOS, PAD), prefill_padded_tokens=10_000)
 
 

@@ -1,7 +1,7 @@
 """The promises of a loop and its engine, with a computation that the test drives."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
@@ -13,13 +13,27 @@ from service.engine.loop import RETRY_S
 from service.engine.scheduler import Sequence
 from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, TickingClock, sequences
 
+Make = Callable[..., Harness]
+
 
 @pytest.fixture
-def harness() -> Iterator[Harness]:
-    harness = Harness().start()
-    yield harness
-    harness.computation.release()
-    harness.loop.stop(PATIENCE_S)
+def make() -> Iterator[Make]:
+    """make(**options) is a harness, whose loop is stopped in the end."""
+    made: list[Harness] = []
+
+    def make(**options: Any) -> Harness:
+        made.append(Harness(**options))
+        return made[-1]
+
+    yield make
+    for harness in made:
+        harness.computation.release()
+        harness.loop.stop(PATIENCE_S)
+
+
+@pytest.fixture
+def harness(make: Make) -> Harness:
+    return make().start()
 
 
 def outcome(future: "Future[Any]") -> Any:
@@ -44,11 +58,10 @@ def test_newcomers_enter_while_others_run_and_each_keeps_what_is_in_its_place(ha
     assert outcome(long).outputs[0].neighbours == [0, 1, 1, 0, 0]
 
 
-def test_a_finished_row_frees_its_slot_at_once_for_one_that_waits() -> None:
-    harness = Harness(max_rows=1).start()
+def test_a_finished_row_frees_its_slot_at_once_for_one_that_waits(make: Make) -> None:
+    harness = make(max_rows=1).start()
     futures = [harness.submit(2) for _ in range(5)]
     assert all(outcome(future).outputs[0].places == [0, 0] for future in futures)
-    harness.loop.stop(PATIENCE_S)
 
 
 def test_a_failed_step_answers_every_member_and_the_next_request_succeeds(harness: Harness) -> None:
@@ -141,8 +154,8 @@ def lengths_read_together(harness: Harness) -> list[list[int]]:
     return read
 
 
-def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
-    harness = Harness(max_rows=8, max_padding=4).start()
+def test_newcomers_of_unlike_lengths_are_read_in_several_passes(make: Make) -> None:
+    harness = make(max_rows=8, max_padding=4).start()
     read = lengths_read_together(harness)
     request = [sequence for tokens in (9, 3, 4, 10) for sequence in sequences(2, tokens=tokens)]
     outcome(harness.submit_all(request))
@@ -150,11 +163,10 @@ def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
     assert harness.metric("padding_tokens_total") == 2
     assert harness.metric("tokens_total", side="source") == 26
     assert {len(sequence.output.places) for sequence in request} == {2}
-    harness.loop.stop(PATIENCE_S)
 
 
-def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
-    harness = Harness(max_rows=8, max_padding=0).start()
+def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next(make: Make) -> None:
+    harness = make(max_rows=8, max_padding=0).start()
     read = lengths_read_together(harness)
     harness.computation.failing = lambda call, batch: call == "prefill" and len(batch[0].source_ids) == 3
     request = [*sequences(1000, tokens=3), *sequences(1000, tokens=9)]
@@ -163,12 +175,11 @@ def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
     outcome(harness.submit(1, tokens=5))
     assert read == [[3], [5]]
     assert harness.is_idle
-    harness.loop.stop(PATIENCE_S)
 
 
-def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> None:
+def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails(make: Make) -> None:
     """A sequence that its prefill finishes leaves its place between two passes, and that may fail."""
-    harness = Harness(max_rows=8, max_padding=0).start()
+    harness = make(max_rows=8, max_padding=0).start()
     harness.computation.hold()
     running = harness.submit(1000, tokens=3)
     harness.computation.await_arrival()
@@ -181,7 +192,6 @@ def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> 
     harness.computation.failing = lambda call, batch: False
     outcome(harness.submit(1))
     assert harness.is_idle
-    harness.loop.stop(PATIENCE_S)
 
 
 def test_a_client_that_left_frees_its_rows_within_one_step(harness: Harness) -> None:
@@ -198,8 +208,8 @@ def test_a_client_that_left_frees_its_rows_within_one_step(harness: Harness) -> 
         outcome(leaving)
 
 
-def test_a_client_that_left_while_waiting_is_never_read() -> None:
-    harness = Harness(max_rows=1).start()
+def test_a_client_that_left_while_waiting_is_never_read(make: Make) -> None:
+    harness = make(max_rows=1).start()
     harness.computation.hold()
     running = harness.submit(2)
     harness.computation.await_arrival()
@@ -209,7 +219,6 @@ def test_a_client_that_left_while_waiting_is_never_read() -> None:
     outcome(running)
     outcome(harness.submit(1))
     assert [call for call, _ in harness.computation.calls].count("prefill") == 2
-    harness.loop.stop(PATIENCE_S)
 
 
 def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: Harness) -> None:
@@ -225,8 +234,8 @@ def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: H
     assert not harness.scheduler.running
 
 
-def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
-    harness = Harness(max_rows=1, max_waiting=1).start()
+def test_a_full_queue_refuses_at_once_and_says_when_to_retry(make: Make) -> None:
+    harness = make(max_rows=1, max_waiting=1).start()
     harness.computation.hold()
     running = harness.submit(1)
     harness.computation.await_arrival()
@@ -241,11 +250,10 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
     harness.computation.release()
     assert outcome(running).outputs
     assert outcome(waiting).outputs
-    harness.loop.stop(PATIENCE_S)
 
 
-def test_readiness_and_requests_wait_for_the_first_forward_pass() -> None:
-    harness = Harness()
+def test_readiness_and_requests_wait_for_the_first_forward_pass(make: Make) -> None:
+    harness = make()
     harness.computation.hold()
     harness.loop.start()
     harness.computation.await_arrival()
@@ -255,11 +263,10 @@ def test_readiness_and_requests_wait_for_the_first_forward_pass() -> None:
     harness.computation.release()
     assert harness.loop.warm.wait(PATIENCE_S)
     assert harness.unready_reason is None
-    harness.loop.stop(PATIENCE_S)
 
 
-def test_a_failing_probe_is_told_by_readiness_and_refuses_requests_until_one_succeeds() -> None:
-    harness = Harness()
+def test_a_failing_probe_is_told_by_readiness_and_refuses_requests_until_one_succeeds(make: Make) -> None:
+    harness = make()
     harness.computation.failing = lambda call, _: call == "warm_up"
     harness.start()
     assert harness.unready_reason == "the last forward pass failed (RuntimeError)"
@@ -272,7 +279,6 @@ def test_a_failing_probe_is_told_by_readiness_and_refuses_requests_until_one_suc
     harness.computation.release()
     harness.await_ready()
     outcome(harness.submit(1))
-    harness.loop.stop(PATIENCE_S)
 
 
 def test_an_input_that_fails_does_not_make_its_model_unready(harness: Harness) -> None:
@@ -289,17 +295,16 @@ def test_a_model_that_fails_whatever_it_reads_is_unready_before_the_error_is_ans
     assert harness.unready_reason == "the last forward pass failed (RuntimeError)"
 
 
-def test_readiness_ends_when_the_last_forward_pass_is_long_ago() -> None:
-    harness = Harness(probe_interval_s=3600).start()
+def test_readiness_ends_when_the_last_forward_pass_is_long_ago(make: Make) -> None:
+    harness = make(probe_interval_s=3600).start()
     harness.clock.now += 3 * 3600 + 1
     assert harness.unready_reason == "the last forward pass ended 10801 s ago"
     outcome(harness.submit(1))
     assert harness.unready_reason is None
-    harness.loop.stop(PATIENCE_S)
 
 
-def test_an_idle_engine_proves_itself_again_and_again() -> None:
-    harness = Harness(probe_interval_s=0.001, clock=TickingClock())
+def test_an_idle_engine_proves_itself_again_and_again(make: Make) -> None:
+    harness = make(probe_interval_s=0.001, clock=TickingClock())
     harness.computation.hold()
     harness.loop.start()
     for _ in range(4):
@@ -307,7 +312,6 @@ def test_an_idle_engine_proves_itself_again_and_again() -> None:
         harness.computation.allow()
     harness.computation.release()
     assert {call for call, _ in harness.computation.calls} == {"warm_up"}
-    harness.loop.stop(PATIENCE_S)
 
 
 @pytest.mark.parametrize("dying_call", ["prefill", "step", "warm_up"])
@@ -381,9 +385,9 @@ def test_stopping_fails_what_is_not_answered_in_time(caplog: pytest.LogCaptureFi
     assert "dies" not in caplog.text
 
 
-def test_the_answer_tells_where_the_time_went() -> None:
+def test_the_answer_tells_where_the_time_went(make: Make) -> None:
     clock = FakeClock()
-    harness = Harness(clock=clock).start()
+    harness = make(clock=clock).start()
 
     def pass_time(call: str, batch: list[Sequence[Tally]]) -> bool:
         clock.now += {"prefill": 2, "step": 5}.get(call, 0)
@@ -392,7 +396,6 @@ def test_the_answer_tells_where_the_time_went() -> None:
     harness.computation.failing = pass_time
     answer = outcome(harness.submit(3))
     assert (answer.queue_s, answer.encode_s, answer.decode_s) == (0, 2, 15)
-    harness.loop.stop(PATIENCE_S)
 
 
 def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) -> None:

@@ -18,11 +18,6 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-async def test_without_configured_keys_nobody_needs_one(serve: Serve) -> None:
-    async with serve() as client:
-        assert (await client.post("/classify", json=BODY)).status_code == 200
-
-
 async def test_a_missing_key_and_a_wrong_key_are_told_apart(serve: Serve) -> None:
     async with serve(api_keys="one,two,clé") as client:
         missing = await client.post("/classify", json=BODY)

@@ -20,7 +20,7 @@ from service.base.errors import (
     UnsupportedOption,
 )
 from service.workers.pool import Pool
-from tests.service.conftest import Serve, post, problem
+from tests.service.conftest import Client, Serve, post, problem
 from tests.service.tiny_artifacts import save_translators
 from tests.service.tiny_classifier import TinyClassifier
 
@@ -34,7 +34,7 @@ SPANISH = "el perro corre por la playa todos los días"
 
 
 @pytest.fixture(scope="module")
-def into_english(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: TinyClassifier) -> Path:
+def artifacts(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: TinyClassifier) -> Path:
     """Translators of three languages into English, and one of English."""
     root = tmp_path_factory.mktemp("into_english")
     tiny_classifier.save(root / "reviews")
@@ -46,14 +46,11 @@ translated = partial(post, path="/translate")
 
 
 @pytest.mark.parametrize("source", [{"source": "auto"}, {}])
-async def test_each_text_of_a_list_goes_to_the_model_for_its_language(
-    serve: Serve, into_english: Path, source: dict[str, str]
-) -> None:
+async def test_each_text_of_a_list_goes_to_the_model_for_its_language(client: Client, source: dict[str, str]) -> None:
     texts = [RUSSIAN, FRENCH, "42 😀", ENGLISH, GERMAN, FRENCH.upper(), " \n"]
-    async with serve(artifacts=into_english) as client:
-        answer = await translated(client, text=texts, target="en", **source)
-        alone = {code: await translated(client, text=text, source=code, target="en")
-                 for code, text in (("ru", RUSSIAN), ("fr", FRENCH), ("de", GERMAN))}  # fmt: skip
+    answer = await translated(client, text=texts, target="en", **source)
+    alone = {code: await translated(client, text=text, source=code, target="en")
+             for code, text in (("ru", RUSSIAN), ("fr", FRENCH), ("de", GERMAN))}  # fmt: skip
     assert (answer["source"], answer["target"], answer.get("model")) == ("auto", "en", None)
     found = answer["translations"]
     models = [one.get("model") for one in found]
@@ -67,34 +64,27 @@ async def test_each_text_of_a_list_goes_to_the_model_for_its_language(
     assert answer["usage"]["source_tokens"] == sum(one["source_tokens"] for one in found) > 0
 
 
-async def test_nothing_is_detected_where_one_direction_fits(serve: Serve, into_english: Path) -> None:
-    async with serve(artifacts=into_english) as client:
-        answer = await translated(client, text=FRENCH, target="fr")
-        named = await translated(client, text=FRENCH, model="de-en")
+async def test_nothing_is_detected_where_one_direction_fits(client: Client) -> None:
+    answer = await translated(client, text=FRENCH, target="fr")
+    named = await translated(client, text=FRENCH, model="de-en")
     assert (answer["model"], answer["source"]) == ("en-fr", "en")
     assert (named["model"], named["source"]) == ("de-en", "de")
     assert "detected" not in answer["translations"][0]
 
 
 @pytest.mark.parametrize(("source", "target"), [("fr", "fr"), ("FR-ca", "fra"), ("nb", "no"), ("sw", "sw")])
-async def test_a_source_that_is_the_target_comes_back(
-    serve: Serve, into_english: Path, source: str, target: str
-) -> None:
+async def test_a_source_that_is_the_target_comes_back(client: Client, source: str, target: str) -> None:
     body = {"text": ["la  plage ", "<b>"], "source": source, "target": target, "beam_size": 4, "alternatives": 2}
-    async with serve(artifacts=into_english) as client:
-        answer = await translated(client, **body)
-        problem(await client.post("/translate", json=body | {"model": "none"}), UnknownModel)
+    answer = await translated(client, **body)
+    problem(await client.post("/translate", json=body | {"model": "none"}), UnknownModel)
     assert [one["text"] for one in answer["translations"]] == body["text"]
     assert answer["usage"] == {"characters": sum(map(len, body["text"])), "source_tokens": 0, "target_tokens": 0}
     assert "model" not in answer
 
 
 @pytest.mark.parametrize(("source", "target"), [("xx", "xx"), ("fr", "de"), ("zh", "zh-Hant")])
-async def test_what_is_not_one_language_is_refused_as_before(
-    serve: Serve, into_english: Path, source: str, target: str
-) -> None:
-    async with serve(artifacts=into_english) as client:
-        response = await client.post("/translate", json={"text": "a", "source": source, "target": target})
+async def test_what_is_not_one_language_is_refused_as_before(client: Client, source: str, target: str) -> None:
+    response = await client.post("/translate", json={"text": "a", "source": source, "target": target})
     assert f"from {source} to {target}; available: de-en" in problem(response, UnsupportedLanguagePair)["detail"]
 
 
@@ -117,17 +107,14 @@ async def test_what_is_not_one_language_is_refused_as_before(
     ],
 )
 async def test_what_nobody_here_translates_is_refused_with_a_sentence(
-    serve: Serve, into_english: Path, body: dict[str, Any], error: type[RequestError], values: list[str]
+    client: Client, body: dict[str, Any], error: type[RequestError], values: list[str]
 ) -> None:
-    async with serve(artifacts=into_english) as client:
-        response = await client.post("/translate", json={"source": "auto", **body})
+    response = await client.post("/translate", json={"source": "auto", **body})
     detail = problem(response, error)["detail"]
     assert [value for value in values if value not in detail] == []
 
 
-async def test_when_one_model_fails_the_others_are_given_up(
-    serve: Serve, into_english: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_when_one_model_fails_the_others_are_given_up(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     given_up = asyncio.Event()
 
     async def failing(pool: Pool[Any], *_: object, **__: object) -> Any:
@@ -138,23 +125,21 @@ async def test_when_one_model_fails_the_others_are_given_up(
         finally:
             given_up.set()
 
-    async with serve(artifacts=into_english) as client:
-        monkeypatch.setattr(Pool, "run", failing)
-        response = await client.post("/translate", json={"text": [FRENCH, RUSSIAN], "target": "en"})
-        async with asyncio.timeout(60):
-            await given_up.wait()
+    monkeypatch.setattr(Pool, "run", failing)
+    response = await client.post("/translate", json={"text": [FRENCH, RUSSIAN], "target": "en"})
+    async with asyncio.timeout(60):
+        await given_up.wait()
     problem(response, InferenceFailed)
 
 
-async def test_languages_are_told_with_their_confidence(serve: Serve, into_english: Path) -> None:
+async def test_languages_are_told_with_their_confidence(client: Client) -> None:
     body = {"text": [FRENCH, RUSSIAN, "https://example.org", SPANISH]}
-    async with serve(artifacts=into_english) as client:
-        answer = (await client.post("/detect", json=body)).raise_for_status().json()
-        [of_one] = (await client.post("/detect", json={"text": FRENCH})).raise_for_status().json()["detections"]
-        html = {"text": f"<p lang=the>{FRENCH}</p>", "format": "html"}
-        [in_html] = (await client.post("/detect", json=html)).raise_for_status().json()["detections"]
-        of_german = {"text": FRENCH, "model": "de-en"}
-        [with_model] = (await client.post("/detect", json=of_german)).raise_for_status().json()["detections"]
+    answer = (await client.post("/detect", json=body)).raise_for_status().json()
+    [of_one] = (await client.post("/detect", json={"text": FRENCH})).raise_for_status().json()["detections"]
+    html = {"text": f"<p lang=the>{FRENCH}</p>", "format": "html"}
+    [in_html] = (await client.post("/detect", json=html)).raise_for_status().json()["detections"]
+    of_german = {"text": FRENCH, "model": "de-en"}
+    [with_model] = (await client.post("/detect", json=of_german)).raise_for_status().json()["detections"]
     french, russian, address, spanish = (one["languages"] for one in answer["detections"])
     assert of_one["languages"] == in_html["languages"] == french
     assert (french[0]["language"], russian[0]["language"], address) == ("fr", "ru", [])
@@ -164,19 +149,18 @@ async def test_languages_are_told_with_their_confidence(serve: Serve, into_engli
     assert all(one["confidence"] < 0.5 for one in (*spanish, *with_model["languages"]))
 
 
-async def test_what_xml_keeps_is_not_looked_at(serve: Serve, into_english: Path) -> None:
+async def test_what_xml_keeps_is_not_looked_at(client: Client) -> None:
     body = {"text": f"<doc><q>{ENGLISH * 3}</q> <p>{FRENCH}</p></doc>", "format": "xml", "target": "en"}
-    async with serve(artifacts=into_english) as client:
-        languages = [
-            (await translated(client, **body, tags=rules))["translations"][0]["detected"]["language"]
-            for rules in ({}, {"keep": ["q"]})
-        ]
-        problem(
-            await client.post("/translate", json=body | {"source": "fr", "format": "markdown", "tags": {}}),
-            UnsupportedOption,
-        )
-        too_many = {"source": "fr", "tags": {"keep": ["a"] * 101}}
-        problem(await client.post("/translate", json=body | too_many), InvalidFields)
+    languages = [
+        (await translated(client, **body, tags=rules))["translations"][0]["detected"]["language"]
+        for rules in ({}, {"keep": ["q"]})
+    ]
+    problem(
+        await client.post("/translate", json=body | {"source": "fr", "format": "markdown", "tags": {}}),
+        UnsupportedOption,
+    )
+    too_many = {"source": "fr", "tags": {"keep": ["a"] * 101}}
+    problem(await client.post("/translate", json=body | too_many), InvalidFields)
     assert languages == ["en", "fr"]
 
 
@@ -191,8 +175,8 @@ async def test_what_xml_keeps_is_not_looked_at(serve: Serve, into_english: Path)
     ],
 )
 async def test_detection_has_the_limits_of_the_others(
-    serve: Serve, into_english: Path, body: dict[str, Any], error: type[RequestError], part: str
+    serve: Serve, artifacts: Path, body: dict[str, Any], error: type[RequestError], part: str
 ) -> None:
-    async with serve(artifacts=into_english, max_text_characters=50, max_texts=3) as client:
+    async with serve(artifacts=artifacts, max_text_characters=50, max_texts=3) as client:
         response = await client.post("/detect", json=body)
     assert part in problem(response, error)["detail"]

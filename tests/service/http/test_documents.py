@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import docx
 import httpx
 import pytest
 
@@ -39,7 +38,7 @@ from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.test_subtitles import FILM
-from tests.service.documents.word_files import by_hand, opened, paragraph, run, saved
+from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.server.test_servers import environment
 from tests.waiting import until, wait_until
@@ -50,12 +49,12 @@ TEXT = b"the dog runs on the beach\n\na cat\n"
 FRENCH = {"target": "fr"}
 
 
-def upload(name: str, data: bytes) -> dict[str, tuple[str, bytes]]:
-    return {"file": (name, data)}
+async def posted(client: Client, name: str, data: bytes, **fields: str) -> httpx.Response:
+    return await client.post("/translate/document", files={"file": (name, data)}, data=FRENCH | fields)
 
 
 async def sent(client: Client, name: str, data: bytes, **fields: str) -> dict[str, Any]:
-    response = await client.post("/translate/document", files=upload(name, data), data=FRENCH | fields)
+    response = await posted(client, name, data, **fields)
     assert response.status_code == 202, response.text
     card: dict[str, Any] = response.json()
     return card
@@ -87,18 +86,17 @@ async def result(client: Client, card: dict[str, Any]) -> httpx.Response:
     return await client.get(f"/translate/document/{card['id']}/result", params={"key": card["key"]})
 
 
-async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(serve: Serve) -> None:
-    async with serve() as client:
-        answers = await client.post("/translate", json={"text": ["the dog runs on the beach", "a cat"], **FRENCH})
-        beach, cat = (one["text"] for one in answers.raise_for_status().json()["translations"])
-        card = await sent(client, "été/my file.TXT", TEXT)
-        assert card["status"] == "queued"
-        assert (card["file_name"], card["source"], card["target"]) == ("my file.fr.TXT", "en", "fr")
-        assert card["characters"] == len(TEXT)
-        ended = await finished(client, card)
-        assert (ended["status"], ended["progress"], "key" in ended) == ("done", 1, False)
-        assert ended["expires_at"] > ended["created_at"]
-        fetched = await result(client, card)
+async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(client: Client) -> None:
+    answers = await client.post("/translate", json={"text": ["the dog runs on the beach", "a cat"], **FRENCH})
+    beach, cat = (one["text"] for one in answers.raise_for_status().json()["translations"])
+    card = await sent(client, "été/my file.TXT", TEXT)
+    assert card["status"] == "queued"
+    assert (card["file_name"], card["source"], card["target"]) == ("my file.fr.TXT", "en", "fr")
+    assert card["characters"] == len(TEXT)
+    ended = await finished(client, card)
+    assert (ended["status"], ended["progress"], "key" in ended) == ("done", 1, False)
+    assert ended["expires_at"] > ended["created_at"]
+    fetched = await result(client, card)
     assert fetched.content.decode() == f"{beach}\n\n{cat}\n"
     assert fetched.headers["content-type"] == "text/plain"
     assert fetched.headers["content-disposition"] == "attachment; filename*=UTF-8''my%20file.fr.TXT"
@@ -119,12 +117,11 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(s
         ),
     ],
 )
-async def test_each_kind_of_document_is_translated(serve: Serve, name: str, data: bytes, media_type: str) -> None:
-    async with serve() as client:
-        waited = await client.post("/translate/document", files=upload(name, data), data=FRENCH | {"wait": "true"})
-        card = await sent(client, name, data)
-        await finished(client, card)
-        fetched = await result(client, card)
+async def test_each_kind_of_document_is_translated(client: Client, name: str, data: bytes, media_type: str) -> None:
+    waited = await posted(client, name, data, wait="true")
+    card = await sent(client, name, data)
+    await finished(client, card)
+    fetched = await result(client, card)
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
@@ -141,24 +138,13 @@ async def test_an_upload_without_room_is_refused_and_the_next_one_taken(
     async with serve(max_document_bytes=3_000_000) as client:
         with monkeypatch.context() as patch:
             patch.setattr(tempfile, "TemporaryFile", full)
-            refused = await client.post("/translate/document", files=upload("a.txt", large), data=FRENCH)
+            refused = await posted(client, "a.txt", large)
         await sent(client, "a.txt", TEXT)
     problem(refused, NotStored)
     assert int(refused.headers["Retry-After"]) > 0
 
 
-@pytest.mark.process
-async def test_a_word_document_comes_back_as_one(serve: Serve) -> None:
-    document = docx.Document()
-    document.add_paragraph("the dog ").add_run("runs").bold = True
-    async with serve() as client:
-        sending = upload("a.docx", saved(document))
-        waited = await client.post("/translate/document", files=sending, data=FRENCH | {"wait": "true"})
-    runs = opened(waited.raise_for_status().content).paragraphs[0].runs
-    assert any(one.bold for one in runs)
-
-
-async def test_options_are_those_of_a_translation(serve: Serve) -> None:
+async def test_options_are_those_of_a_translation(client: Client) -> None:
     fields = {
         "keep": '["cat"]',
         "glossary": '{"dog": "clebs"}',
@@ -166,11 +152,9 @@ async def test_options_are_those_of_a_translation(serve: Serve) -> None:
         "model": "tiny-en-fr",
         "wait": "true",
     }
-    async with serve() as client:
-        glossary = {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {"beach": "plage"}}]}
-        fields["glossary_id"] = (await client.post("/glossaries", json=glossary)).json()["id"]
-        sending = upload("a.txt", b"dog, cat, beach")
-        waited = await client.post("/translate/document", files=sending, data=FRENCH | fields)
+    glossary = {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {"beach": "plage"}}]}
+    fields["glossary_id"] = (await client.post("/glossaries", json=glossary)).json()["id"]
+    waited = await posted(client, "a.txt", b"dog, cat, beach", **fields)
     assert waited.raise_for_status().text == "clebs, cat, plage"
 
 
@@ -204,17 +188,17 @@ async def test_what_cannot_be_translated_is_refused_at_once_in_words(
     serve: Serve, name: str, data: bytes, fields: dict[str, str], error: type[RequestError], part: str
 ) -> None:
     async with serve(max_document_bytes=100_000, max_text_characters=50) as client:
-        response = await client.post("/translate/document", files=upload(name, data), data=FRENCH | fields)
+        response = await posted(client, name, data, **fields)
     assert part in problem(response, error)["detail"]
 
 
 async def test_a_file_may_be_larger_than_other_bodies(serve: Serve) -> None:
     body = {"text": "a" * 2000}
     async with serve(max_body_bytes=1000, max_document_bytes=4000) as client:
-        response = await client.post("/translate/document", files=upload("a.txt", b"a\n" * 1000), data=FRENCH)
+        response = await posted(client, "a.txt", b"a\n" * 1000)
         assert response.status_code == 202
         problem(await client.post("/translate", json=body), TooLarge)
-        problem(await client.post("/translate/document", files=upload("a.txt", b"a\n" * 2000), data=FRENCH), TooLarge)
+        problem(await posted(client, "a.txt", b"a\n" * 2000), TooLarge)
 
 
 @pytest.mark.parametrize(
@@ -225,18 +209,13 @@ async def test_a_file_may_be_larger_than_other_bodies(serve: Serve) -> None:
         ({"files": {"other": ("a.txt", b"x")}}, InvalidFields, "`file`"),
         ({"files": {"file": (None, "x")}}, InvalidFields, "`file`"),
         ({"content": b"x", "headers": {"content-type": "multipart/form-data"}}, BadRequest, "form"),
-        (
-            {"content": b"x", "headers": {"content-type": "multipart/form-data; boundary=b"}},
-            BadRequest,
-            "form",
-        ),
+        ({"content": b"x", "headers": {"content-type": "multipart/form-data; boundary=b"}}, BadRequest, "form"),
     ],
 )
 async def test_a_body_that_is_no_such_form_is_refused(
-    serve: Serve, request_: dict[str, Any], error: type[RequestError], part: str
+    client: Client, request_: dict[str, Any], error: type[RequestError], part: str
 ) -> None:
-    async with serve() as client:
-        assert part in problem(await client.post("/translate/document", **request_), error)["detail"]
+    assert part in problem(await client.post("/translate/document", **request_), error)["detail"]
 
 
 class Gate:
@@ -262,15 +241,14 @@ class Gate:
         monkeypatch.setattr(Models, "translate", waiting)
 
 
-async def test_a_document_on_its_way_is_told_and_not_given_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_document_on_its_way_is_told_and_not_given_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
-    async with serve() as client:
-        card = await sent(client, "a.txt", TEXT)
-        await until(gate.come.is_set)
-        assert (await status(client, card)).json()["status"] == "translating"
-        early = await result(client, card)
-        gate.opened.set()
-        assert (await finished(client, card))["status"] == "done"
+    card = await sent(client, "a.txt", TEXT)
+    await until(gate.come.is_set)
+    assert (await status(client, card)).json()["status"] == "translating"
+    early = await result(client, card)
+    gate.opened.set()
+    assert (await finished(client, card))["status"] == "done"
     assert "translating" in problem(early, DocumentNotReady)["detail"]
 
 
@@ -293,36 +271,32 @@ async def test_a_document_that_is_deleted_is_given_up_and_forgotten(
 
 
 @pytest.mark.parametrize("key", ["", "x", "\udc80"])
-async def test_nobody_gets_a_document_without_its_key(serve: Serve, key: str) -> None:
-    async with serve() as client:
-        card = await sent(client, "a.txt", TEXT)
-        await finished(client, card)
-        other = await sent(client, "b.txt", TEXT)
-        wrong = card | {"key": key.encode(errors="surrogateescape")}
-        for of_other in (wrong, card | {"key": other["key"]}):
-            problem(await status(client, of_other), UnknownDocument)
-            problem(await result(client, of_other), UnknownDocument)
-            problem(
-                await client.delete(f"/translate/document/{card['id']}", params={"key": of_other["key"]}),
-                UnknownDocument,
-            )
-        missing = problem(await client.get(f"/translate/document/{card['id']}"), InvalidFields)
-        assert missing["errors"][0]["loc"] == ["query", "key"]
-        assert (await result(client, card)).status_code == 200
+async def test_nobody_gets_a_document_without_its_key(client: Client, key: str) -> None:
+    card = await sent(client, "a.txt", TEXT)
+    await finished(client, card)
+    other = await sent(client, "b.txt", TEXT)
+    wrong = card | {"key": key.encode(errors="surrogateescape")}
+    for of_other in (wrong, card | {"key": other["key"]}):
+        problem(await status(client, of_other), UnknownDocument)
+        problem(await result(client, of_other), UnknownDocument)
+        problem(
+            await client.delete(f"/translate/document/{card['id']}", params={"key": of_other["key"]}), UnknownDocument
+        )
+    missing = problem(await client.get(f"/translate/document/{card['id']}"), InvalidFields)
+    assert missing["errors"][0]["loc"] == ["query", "key"]
+    assert (await result(client, card)).status_code == 200
 
 
-async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_time_of_a_document_counts_from_its_arrival(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others may be read before it, one at a time."""
 
     async def read(*_: object) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(DocumentReader, "read", read)
-    async with serve() as client:
-        for wait in ("true", "false"):
-            fields = FRENCH | {"wait": wait, "timeout_s": "0.05"}
-            late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields)
-            assert "read within 0.05 s" in problem(late, DeadlinePassed)["detail"]
+    for wait in ("true", "false"):
+        late = await posted(client, "a.txt", TEXT, wait=wait, timeout_s="0.05")
+        assert "read within 0.05 s" in problem(late, DeadlinePassed)["detail"]
 
 
 async def test_a_client_that_waits_and_leaves_leaves_nothing(
@@ -331,50 +305,43 @@ async def test_a_client_that_waits_and_leaves_leaves_nothing(
     monkeypatch.setattr(worker, "REPORT_S", 0.01)
     gate = Gate(monkeypatch)
     async with serve() as client:
-        fields = FRENCH | {"wait": "true"}
-        late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields | {"timeout_s": "0.2"})
+        late = await posted(client, "a.txt", TEXT, wait="true", timeout_s="0.2")
         assert "not translated" in problem(late, DeadlinePassed)["detail"]
-        waiting = asyncio.create_task(client.post("/translate/document", files=upload("a.txt", TEXT), data=fields))
+        waiting = asyncio.create_task(posted(client, "a.txt", TEXT, wait="true"))
         await until(lambda: gate.n_calls >= 2)
         waiting.cancel()
         await until(lambda: gate.given_up >= 2 and not [*(tmp_path / "data" / "documents").iterdir()])
         gate.opened.set()
-        answered = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields)
-        assert answered.status_code == 200
+        assert (await posted(client, "a.txt", TEXT, wait="true")).status_code == 200
         assert [*(tmp_path / "data" / "documents").iterdir()] == []
 
 
-async def test_a_document_that_fails_says_why(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     passage = "<p>" + "<b>a</b> " * 501 + "</p>"
-    async with serve() as client:
-        card = await sent(client, "a.html", passage.encode())
-        failed = await finished(client, card)
-        fetched = problem(await result(client, card), DocumentFailed)
-        waited = await client.post(
-            "/translate/document", files=upload("a.html", passage.encode()), data=FRENCH | {"wait": "true"}
-        )
-        assert failed["status"] == "error"
-        assert "501 inline tags" in failed["error"]
-        assert fetched["detail"] == problem(waited, DocumentFailed)["detail"]
-        assert fetched["detail"].endswith(failed["error"])
+    card = await sent(client, "a.html", passage.encode())
+    failed = await finished(client, card)
+    fetched = problem(await result(client, card), DocumentFailed)
+    waited = await posted(client, "a.html", passage.encode(), wait="true")
+    assert failed["status"] == "error"
+    assert "501 inline tags" in failed["error"]
+    assert fetched["detail"] == problem(waited, DocumentFailed)["detail"]
+    assert fetched["detail"].endswith(failed["error"])
 
-        async def failing(*_: Any, **__: Any) -> Any:
-            raise RuntimeError("a bug")
+    async def failing(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("a bug")
 
-        monkeypatch.setattr(Models, "translate", failing)
-        card = await sent(client, "a.txt", TEXT)
-        error = (await finished(client, card))["error"]
-        assert card["id"] in error
-        assert "a bug" not in error
+    monkeypatch.setattr(Models, "translate", failing)
+    card = await sent(client, "a.txt", TEXT)
+    error = (await finished(client, card))["error"]
+    assert card["id"] in error
+    assert "a bug" not in error
 
 
 @pytest.mark.process
-async def test_a_document_in_the_target_language_comes_back_byte_for_byte(serve: Serve) -> None:
+async def test_a_document_in_the_target_language_comes_back_byte_for_byte(client: Client) -> None:
     data = by_hand(paragraph(run("a dog")))
-    async with serve() as client:
-        fields = {"source": "fr", "target": "fr", "wait": "true"}
-        same = await client.post("/translate/document", files=upload("a.docx", data), data=fields)
-        empty = await client.post("/translate/document", files=upload("a.txt", b""), data=FRENCH | {"wait": "true"})
+    same = await posted(client, "a.docx", data, source="fr", target="fr", wait="true")
+    empty = await posted(client, "a.txt", b"", wait="true")
     assert same.raise_for_status().content == data
     assert empty.raise_for_status().content == b""
 
@@ -384,12 +351,11 @@ async def test_a_full_shelf_makes_room_by_what_was_fetched(serve: Serve) -> None
         first, second = [await sent(client, "a.txt", TEXT) for _ in range(2)]
         for card in (first, second):
             await finished(client, card)
-        sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
-        full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
+        full = await posted(client, "a.txt", TEXT)
         assert "2" in problem(full, QueueFull)["detail"]
         assert full.headers["retry-after"] == "30"
         await result(client, second)
-        assert (await client.post("/translate/document", **sending)).status_code == 202  # type: ignore[arg-type]
+        assert (await posted(client, "a.txt", TEXT)).status_code == 202
         assert (await status(client, first)).status_code == 200
         problem(await status(client, second), UnknownDocument)
 
@@ -400,7 +366,6 @@ async def test_a_disk_that_is_full_for_a_while_ends_no_document(
     monkeypatch.setattr(worker, "REPORT_S", 0.01)
     monkeypatch.setattr(worker, "CHECK_S", 0.05)
     gate = Gate(monkeypatch)
-    sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
     async with serve() as client:
         cards = [await sent(client, "a.txt", TEXT) for _ in range(2)]
         await until(gate.come.is_set)
@@ -411,7 +376,7 @@ async def test_a_disk_that_is_full_for_a_while_ends_no_document(
 
         disk.is_full = True
         await go_on()
-        full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
+        full = await posted(client, "a.txt", TEXT)
         gate.opened.set()
         await go_on()
         disk.is_full = False
@@ -444,7 +409,7 @@ async def test_a_document_that_a_server_could_not_tell_the_end_of_is_translated_
 
 async def test_documents_are_behind_keys(serve: Serve) -> None:
     async with serve(api_keys="k") as client:
-        problem(await client.post("/translate/document", files=upload("a.txt", TEXT), data=FRENCH), KeyMissing)
+        problem(await posted(client, "a.txt", TEXT), KeyMissing)
         client.headers["authorization"] = "Bearer k"
         card = await sent(client, "a.txt", TEXT)
         await finished(client, card)
@@ -471,7 +436,8 @@ def test_any_server_tells_of_a_document_and_a_restart_loses_none(artifacts: Path
 
 def post(client: httpx.Client, data: bytes) -> str:
     """Where it is told how far the document is."""
-    card = client.post("/translate/document", files=upload("a.txt", data), data=FRENCH).raise_for_status().json()
+    sending = {"files": {"file": ("a.txt", data)}, "data": FRENCH}
+    card = client.post("/translate/document", **sending).raise_for_status().json()  # type: ignore[arg-type]
     return f"/translate/document/{card['id']}?key={card['key']}"
 
 

@@ -38,49 +38,47 @@ async def made(client: Client) -> dict[str, Any]:
     return answer
 
 
-async def test_a_glossary_is_kept_until_it_is_deleted(serve: Serve) -> None:
-    async with serve() as client:
-        assert (await client.get("/glossaries")).json() == {"glossaries": []}
-        card = await made(client)
-        assert datetime.fromisoformat(card["created_at"]).tzinfo is not None
-        assert card == {
-            "id": card["id"],
-            "name": "Animals",
-            "created_at": card["created_at"],
-            "dictionaries": [
-                {"source": "en", "target": "fr", "entry_count": 2},
-                {"source": "en", "target": "de", "entry_count": 1},
-            ],
-        }
-        path = f"/glossaries/{card['id']}"
-        assert (await client.get("/glossaries")).json() == {"glossaries": [card]}
-        whole = (await client.get(path)).json()
-        assert [one.pop("entries") for one in whole["dictionaries"]] == [
-            {"dog": "clebs", "the cat": "le matou"},
-            {"dog": "Köter"},
-        ]
-        assert whole == card
-        assert (await client.delete(path)).status_code == 204
-        for call in (client.get, client.delete):
-            assert card["id"] in problem(await call(path), UnknownGlossary)["detail"]
+async def test_a_glossary_is_kept_until_it_is_deleted(client: Client) -> None:
+    assert (await client.get("/glossaries")).json() == {"glossaries": []}
+    card = await made(client)
+    assert datetime.fromisoformat(card["created_at"]).tzinfo is not None
+    assert card == {
+        "id": card["id"],
+        "name": "Animals",
+        "created_at": card["created_at"],
+        "dictionaries": [
+            {"source": "en", "target": "fr", "entry_count": 2},
+            {"source": "en", "target": "de", "entry_count": 1},
+        ],
+    }
+    path = f"/glossaries/{card['id']}"
+    assert (await client.get("/glossaries")).json() == {"glossaries": [card]}
+    whole = (await client.get(path)).json()
+    assert [one.pop("entries") for one in whole["dictionaries"]] == [
+        {"dog": "clebs", "the cat": "le matou"},
+        {"dog": "Köter"},
+    ]
+    assert whole == card
+    assert (await client.delete(path)).status_code == 204
+    for call in (client.get, client.delete):
+        assert card["id"] in problem(await call(path), UnknownGlossary)["detail"]
 
 
-async def test_a_glossary_is_changed(serve: Serve) -> None:
-    async with serve() as client:
-        path = f"/glossaries/{(await made(client))['id']}"
-        more = {"name": "Beasts", "dictionaries": [{"source": "en", "target": "fr", "entries": {"cow": "vache"}}]}
-        card = (await client.patch(path, json=more)).raise_for_status().json()
-        assert (card["name"], card["dictionaries"][0]["entry_count"]) == ("Beasts", 3)
-        other = {"source": "en", "target": "fr", "entries": {"dog": "chien"}}
-        put = (await client.put(f"{path}/dictionaries", json=other)).raise_for_status().json()
-        assert put == {"source": "en", "target": "fr", "entry_count": 1}
-        of_pair = {"source": "en", "target": "de"}
-        assert (await client.delete(f"{path}/dictionaries", params=of_pair)).status_code == 204
-        whole = (await client.get(path)).json()
-        assert whole["dictionaries"] == [{**other, "entry_count": 1}]
-        problem(await client.delete(f"{path}/dictionaries", params=of_pair), UnknownGlossary)
-        missing = problem(await client.delete(f"{path}/dictionaries", params={"source": "en"}), InvalidFields)
-        assert [error["loc"] for error in missing["errors"]] == [["query", "target"]]
+async def test_a_glossary_is_changed(client: Client) -> None:
+    path = f"/glossaries/{(await made(client))['id']}"
+    more = {"name": "Beasts", "dictionaries": [{"source": "en", "target": "fr", "entries": {"cow": "vache"}}]}
+    card = (await client.patch(path, json=more)).raise_for_status().json()
+    assert (card["name"], card["dictionaries"][0]["entry_count"]) == ("Beasts", 3)
+    other = {"source": "en", "target": "fr", "entries": {"dog": "chien"}}
+    put = (await client.put(f"{path}/dictionaries", json=other)).raise_for_status().json()
+    assert put == {"source": "en", "target": "fr", "entry_count": 1}
+    of_pair = {"source": "en", "target": "de"}
+    assert (await client.delete(f"{path}/dictionaries", params=of_pair)).status_code == 204
+    whole = (await client.get(path)).json()
+    assert whole["dictionaries"] == [{**other, "entry_count": 1}]
+    problem(await client.delete(f"{path}/dictionaries", params=of_pair), UnknownGlossary)
+    missing = problem(await client.delete(f"{path}/dictionaries", params={"source": "en"}), InvalidFields)
+    assert [error["loc"] for error in missing["errors"]] == [["query", "target"]]
 
 
 @pytest.mark.parametrize(
@@ -113,25 +111,23 @@ async def test_a_glossary_is_changed(serve: Serve) -> None:
     ],
 )
 async def test_what_is_no_glossary_is_refused_in_words(
-    serve: Serve, body: dict[str, Any], error: type[RequestError], part: str
+    client: Client, body: dict[str, Any], error: type[RequestError], part: str
 ) -> None:
-    async with serve() as client:
-        content = json.dumps(body).encode()
-        response = await client.post("/glossaries", content=content, headers={"content-type": "application/json"})
-        assert part in problem(response, error)["detail"]
-        assert (await client.get("/glossaries")).json() == {"glossaries": []}
+    content = json.dumps(body).encode()
+    response = await client.post("/glossaries", content=content, headers={"content-type": "application/json"})
+    assert part in problem(response, error)["detail"]
+    assert (await client.get("/glossaries")).json() == {"glossaries": []}
 
 
-async def test_a_translation_has_the_terms_of_a_stored_glossary(serve: Serve) -> None:
+async def test_a_translation_has_the_terms_of_a_stored_glossary(client: Client) -> None:
     body = {"text": ["the dog of Tom", "a cat", "dog"], "target": "fr"}
-    async with serve() as client:
-        card = await made(client)
-        inline = await client.post("/translate", json=body | {"glossary": ANIMALS["dictionaries"][0]["entries"]})
-        stored = await client.post("/translate", json=body | {"glossary_id": card["id"]})
-        own = await client.post("/translate", json=body | {"glossary_id": card["id"], "glossary": {"dog": "chien"}})
-        none = await client.post("/translate", json=body)
-        headers = {"accept": "application/x-ndjson"}
-        pieces = await client.post("/translate", json=body | {"glossary_id": card["id"]}, headers=headers)
+    card = await made(client)
+    inline = await client.post("/translate", json=body | {"glossary": ANIMALS["dictionaries"][0]["entries"]})
+    stored = await client.post("/translate", json=body | {"glossary_id": card["id"]})
+    own = await client.post("/translate", json=body | {"glossary_id": card["id"], "glossary": {"dog": "chien"}})
+    none = await client.post("/translate", json=body)
+    headers = {"accept": "application/x-ndjson"}
+    pieces = await client.post("/translate", json=body | {"glossary_id": card["id"]}, headers=headers)
     texts = [one["text"] for one in stored.raise_for_status().json()["translations"]]
     assert stored.json() == inline.json()
     assert texts[2] == "clebs"
@@ -141,29 +137,27 @@ async def test_a_translation_has_the_terms_of_a_stored_glossary(serve: Serve) ->
     assert json.loads(pieces.text.splitlines()[-1])["translations"] == stored.json()["translations"]
 
 
-async def test_a_glossary_that_is_not_there_or_not_for_these_languages_is_refused(serve: Serve) -> None:
+async def test_a_glossary_that_is_not_there_or_not_for_these_languages_is_refused(client: Client) -> None:
     body = {"text": "the dog", "target": "fr"}
-    async with serve() as client:
-        card = await made(client)
-        unknown = await client.post("/translate", json=body | {"glossary_id": "x"})
-        await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
-        other = await client.post("/translate", json=body | {"glossary_id": card["id"]})
-        same = await client.post("/translate", json=body | {"source": "fr", "glossary_id": card["id"]})
+    card = await made(client)
+    unknown = await client.post("/translate", json=body | {"glossary_id": "x"})
+    await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
+    other = await client.post("/translate", json=body | {"glossary_id": card["id"]})
+    same = await client.post("/translate", json=body | {"source": "fr", "glossary_id": card["id"]})
     problem(unknown, UnknownGlossary)
     detail = problem(other, GlossaryMismatch)["detail"]
     assert [value for value in ("'Animals'", "en to fr", "en to de") if value not in detail] == []
     assert same.json()["translations"][0]["text"] == "the dog"
 
 
-async def test_where_languages_are_detected_a_glossary_is_for_those_that_it_has(serve: Serve) -> None:
-    async with serve() as client:
-        card = await made(client)
-        body = {"text": ["the dog runs on the beach", "42"], "source": "auto", "target": "fr"}
-        found = await client.post("/translate", json=body | {"glossary_id": card["id"]})
-        assert "clebs" in found.raise_for_status().json()["translations"][0]["text"]
-        await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
-        without = await client.post("/translate", json=body | {"glossary_id": card["id"]})
-        assert "clebs" not in without.raise_for_status().json()["translations"][0]["text"]
+async def test_where_languages_are_detected_a_glossary_is_for_those_that_it_has(client: Client) -> None:
+    card = await made(client)
+    body = {"text": ["the dog runs on the beach", "42"], "source": "auto", "target": "fr"}
+    found = await client.post("/translate", json=body | {"glossary_id": card["id"]})
+    assert "clebs" in found.raise_for_status().json()["translations"][0]["text"]
+    await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
+    without = await client.post("/translate", json=body | {"glossary_id": card["id"]})
+    assert "clebs" not in without.raise_for_status().json()["translations"][0]["text"]
 
 
 async def test_glossaries_are_behind_keys_and_rates(serve: Serve) -> None:

@@ -24,10 +24,6 @@ def test_keys_of_the_setting_and_of_the_file_count_together(file: Path) -> None:
     assert [keys.have(key) for key in (b"one", b"two", "clé".encode(), b"", b"three")] == [True] * 3 + [False] * 2
 
 
-def test_without_keys_none_is_wanted() -> None:
-    assert not keys_of()
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [(None, "cannot be read: No such file or directory"), (b" \n\n", "has no key"), (b"\xff\xfe", "is not UTF-8")],

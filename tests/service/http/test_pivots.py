@@ -20,7 +20,7 @@ from service.schemas.answers import Alignment, Links, Segment, ShownToken
 from service.tasks.alignment import compose
 from service.tasks.leg import Leg
 from service.tasks.pivot import _segments
-from tests.service.conftest import Client, Serve, post, problem
+from tests.service.conftest import Client, post, problem
 from tests.service.tiny_artifacts import save_translators
 from tests.service.tiny_classifier import TinyClassifier
 
@@ -37,6 +37,11 @@ def through_english(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: T
     return save_translators(root, {"fr-en": (3, "fr", "en"), "ru-en": (7, "ru", "en"), "en-de": (11, "en", "de")})
 
 
+@pytest.fixture(scope="module")
+def artifacts(through_english: Path) -> Path:
+    return through_english
+
+
 asked = partial(post, path="/translate")
 
 
@@ -47,11 +52,10 @@ async def one_after_the_other(client: Client, sentence: str, **options: Any) -> 
     return into, second["translations"][0]
 
 
-async def test_each_sentence_goes_through_both(serve: Serve, through_english: Path) -> None:
-    async with serve(artifacts=through_english) as client:
-        answer = await asked(client, text=" ".join(SENTENCES), source="fr", target="de")
-        legs = [await one_after_the_other(client, sentence) for sentence in SENTENCES]
-        many = await asked(client, text=[*SENTENCES, " ".join(SENTENCES)], source="fr", target="de")
+async def test_each_sentence_goes_through_both(client: Client) -> None:
+    answer = await asked(client, text=" ".join(SENTENCES), source="fr", target="de")
+    legs = [await one_after_the_other(client, sentence) for sentence in SENTENCES]
+    many = await asked(client, text=[*SENTENCES, " ".join(SENTENCES)], source="fr", target="de")
     (translation,) = answer["translations"]
     assert translation["text"] == " ".join(second["text"] for _, second in legs)
     assert translation["source_tokens"] == sum(leg["source_tokens"] for both in legs for leg in both)
@@ -70,12 +74,11 @@ async def test_each_sentence_goes_through_both(serve: Serve, through_english: Pa
     assert [one["text"] for one in many["translations"][:-1]] == [second["text"] for _, second in legs]
 
 
-async def test_alternatives_and_length_are_those_of_the_second(serve: Serve, through_english: Path) -> None:
+async def test_alternatives_and_length_are_those_of_the_second(client: Client) -> None:
     options: dict[str, Any] = {"beam_size": 4, "alternatives": 3, "max_target_tokens": 5}
-    async with serve(artifacts=through_english) as client:
-        answer = await asked(client, text=SENTENCES[0], source="fr", target="de", **options)
-        into = (await asked(client, text=SENTENCES[0], source="fr", target="en", beam_size=4))["translations"][0]
-        second = await asked(client, text=into["text"], source="en", target="de", split_sentences=False, **options)
+    answer = await asked(client, text=SENTENCES[0], source="fr", target="de", **options)
+    into = (await asked(client, text=SENTENCES[0], source="fr", target="en", beam_size=4))["translations"][0]
+    second = await asked(client, text=into["text"], source="en", target="de", split_sentences=False, **options)
     (translation,), (expected,) = answer["translations"], second["translations"]
     assert translation["text"] == expected["text"]
     assert [one["text"] for one in translation["alternatives"]] == [one["text"] for one in expected["alternatives"]]
@@ -99,13 +102,10 @@ async def test_alternatives_and_length_are_those_of_the_second(serve: Serve, thr
         {"text": "The **dog** of {name}. See Attend at https://example.org!\n\n- a _cat_ 42 😀"},
     ],
 )
-async def test_tags_kept_spans_and_terms_survive_both(
-    serve: Serve, through_english: Path, body: dict[str, Any]
-) -> None:
+async def test_tags_kept_spans_and_terms_survive_both(client: Client, body: dict[str, Any]) -> None:
     kept = {"dog": "Köter"}
-    async with serve(artifacts=through_english) as client:
-        answer = await asked(client, source="fr", target="de", glossary=kept, keep=["Attend"], **body)
-        direct = await asked(client, source="fr", target="en", glossary=kept, keep=["Attend"], **body)
+    answer = await asked(client, source="fr", target="de", glossary=kept, keep=["Attend"], **body)
+    direct = await asked(client, source="fr", target="en", glossary=kept, keep=["Attend"], **body)
     text, whole = answer["translations"][0]["text"], direct["translations"][0]["text"]
     pieces = ("Köter", "{name}", "https://example.org", "Attend", "😀", "<p>", "</p>", "<B>", "</B>", "<li>", "</li>",
               "<code>x()</code>", "# ", "`cat`", "- ")  # fmt: skip
@@ -113,14 +113,13 @@ async def test_tags_kept_spans_and_terms_survive_both(
         assert text.count(piece) == body["text"].replace("dog", "Köter").count(piece) == whole.count(piece), piece
 
 
-async def test_sources_that_nobody_names_may_go_through_a_pivot(serve: Serve, through_english: Path) -> None:
+async def test_sources_that_nobody_names_may_go_through_a_pivot(client: Client) -> None:
     texts = ["le chien court sur la plage", "the dog runs on the beach", "собака бежит по пляжу", "42"]
-    async with serve(artifacts=through_english) as client:
-        answer = await asked(client, text=texts, source="auto", target="de")
-        alone = [
-            await asked(client, text=text, source=source, target="de")
-            for text, source in zip(texts, ("fr", "en", "ru"), strict=False)
-        ]
+    answer = await asked(client, text=texts, source="auto", target="de")
+    alone = [
+        await asked(client, text=text, source=source, target="de")
+        for text, source in zip(texts, ("fr", "en", "ru"), strict=False)
+    ]
     found = answer["translations"]
     assert [one.get("detected", {}).get("language") for one in found] == ["fr", "en", "ru", None]
     assert [one.get("model") for one in found] == [None, "en-de", None, None]
@@ -140,37 +139,33 @@ async def test_sources_that_nobody_names_may_go_through_a_pivot(serve: Serve, th
     ],
 )
 async def test_what_cannot_be_is_refused(
-    serve: Serve, through_english: Path, body: dict[str, Any], error: type[RequestError], part: str
+    client: Client, body: dict[str, Any], error: type[RequestError], part: str
 ) -> None:
-    async with serve(artifacts=through_english) as client:
-        response = await client.post("/translate", json={"text": "a", "source": "fr", "target": "de"} | body)
+    response = await client.post("/translate", json={"text": "a", "source": "fr", "target": "de"} | body)
     assert re.search(part, problem(response, error)["detail"])
 
 
-async def test_one_deadline_holds_for_both(serve: Serve, through_english: Path) -> None:
+async def test_one_deadline_holds_for_both(client: Client) -> None:
     body = {"text": ["the dog " * 200] * 40, "source": "fr", "target": "de", "timeout_s": 0.001}
-    async with serve(artifacts=through_english) as client:
-        problem(await client.post("/translate", json=body), DeadlinePassed)
+    problem(await client.post("/translate", json=body), DeadlinePassed)
 
 
 async def test_a_service_that_drains_between_the_legs_goes_on_with_the_second(
-    serve: Serve, through_english: Path, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serve(artifacts=through_english) as client:
-        drain, translated = client._transport.app.state.serving.drain, Leg.translated_documents  # type: ignore[attr-defined]
+    drain, translated = client._transport.app.state.serving.drain, Leg.translated_documents  # type: ignore[attr-defined]
 
-        async def after_a_drain(self: Leg) -> list[Document]:
-            drain()
-            return await translated(self)
+    async def after_a_drain(self: Leg) -> list[Document]:
+        drain()
+        return await translated(self)
 
-        monkeypatch.setattr(Leg, "translated_documents", after_a_drain)
-        assert await asked(client, text=SENTENCES[0], source="fr", target="de")
-        problem(await client.post("/translate", json={"text": "a", "source": "fr", "target": "de"}), Draining)
+    monkeypatch.setattr(Leg, "translated_documents", after_a_drain)
+    assert await asked(client, text=SENTENCES[0], source="fr", target="de")
+    problem(await client.post("/translate", json={"text": "a", "source": "fr", "target": "de"}), Draining)
 
 
-async def test_languages_are_listed_with_what_can_be_had(serve: Serve, through_english: Path) -> None:
-    async with serve(artifacts=through_english) as client:
-        found = (await client.get("/languages")).raise_for_status().json()["languages"]
+async def test_languages_are_listed_with_what_can_be_had(client: Client) -> None:
+    found = (await client.get("/languages")).raise_for_status().json()["languages"]
     assert found == [
         {"language": "de", "name": "German", "targets": [], "through_pivot": []},
         {"language": "en", "name": "English", "targets": ["de"], "through_pivot": []},

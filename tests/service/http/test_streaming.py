@@ -73,10 +73,9 @@ async def streamed(client: Client, media_type: str = "application/x-ndjson", **b
 
 @pytest.mark.parametrize("body", TEXTS)
 @pytest.mark.parametrize("media_type", ["text/event-stream", "application/x-ndjson"])
-async def test_the_pieces_make_the_answer(serve: Serve, body: dict[str, Any], media_type: str) -> None:
-    async with serve() as client:
-        whole = (await client.post("/translate", json=body)).raise_for_status().json()
-        *pieces, last = await streamed(client, media_type, **body)
+async def test_the_pieces_make_the_answer(client: Client, body: dict[str, Any], media_type: str) -> None:
+    whole = (await client.post("/translate", json=body)).raise_for_status().json()
+    *pieces, last = await streamed(client, media_type, **body)
     assert last == whole
     assert [piece["index"] for piece in pieces] == sorted(piece["index"] for piece in pieces)
     for i, translation in enumerate(whole["translations"]):
@@ -84,33 +83,10 @@ async def test_the_pieces_make_the_answer(serve: Serve, body: dict[str, Any], me
 
 
 ODD = [
-    *(
-        "the dog runs.",
-        "a cat!",
-        "the {name} sees",
-        "see x_y.",
-        "😀 the man",
-        "don\\'t",
-        "42",
-        "(the",
-        "- a",
-        "a)",
-        "...",
-    ),
-    *(
-        "**old** dog",
-        "**the dog.**",
-        "*a cat*",
-        "[a](b)",
-        "~~a dog~~",
-        "_x_",
-        "<b>the",
-        "{b}red{/b}",
-        "`a b`",
-        "a\\nthe",
-    ),
-    *("@man #tag :smile:", "&File", "ファイル(&F)", "犬が走る。", "猫。", "https://example.org/a.", "%s", "Attend"),
-]
+    "the dog runs.", "a cat!", "the {name} sees", "see x_y.", "😀 the man", "don\\'t", "42", "(the", "- a", "a)", "...",
+    "**old** dog", "**the dog.**", "*a cat*", "[a](b)", "~~a dog~~", "_x_", "<b>the", "{b}red{/b}", "`a b`", "a\\nthe",
+    "@man #tag :smile:", "&File", "ファイル(&F)", "犬が走る。", "猫。", "https://example.org/a.", "%s", "Attend",
+]  # fmt: skip
 BETWEEN = [" ", "  ", "", "\n", "\t", "\u3000", "\u200b", " - "]
 
 
@@ -141,11 +117,10 @@ async def test_pieces_of_odd_texts_make_the_answer(serve: Serve, through_english
             assert one["target"][1] <= following["target"][0], texts[i]
 
 
-async def test_there_is_a_piece_for_each_sentence(serve: Serve) -> None:
-    async with serve() as client:
-        *pieces, _ = await streamed(client, text="the dog. " * 100)
-        *lines, _ = await streamed(client, text="*the dog.*\n**a cat.**\n" * 9)
-        *passages, _ = await streamed(client, text="<p>the dog. a cat." * 9, format="html")
+async def test_there_is_a_piece_for_each_sentence(client: Client) -> None:
+    *pieces, _ = await streamed(client, text="the dog. " * 100)
+    *lines, _ = await streamed(client, text="*the dog.*\n**a cat.**\n" * 9)
+    *passages, _ = await streamed(client, text="<p>the dog. a cat." * 9, format="html")
     assert len(pieces) == 100
     assert len(lines) == 18
     assert len(passages) == 9
@@ -176,13 +151,14 @@ async def test_through_a_pivot_the_pieces_are_those_of_the_second_leg(
     ],
 )
 async def test_what_fails_before_the_first_piece_has_its_own_status(
-    serve: Serve, body: dict[str, Any], error: type[RequestError]
+    client: Client, body: dict[str, Any], error: type[RequestError]
 ) -> None:
-    async with serve() as client:
-        problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), error)
+    problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), error)
 
 
-async def test_an_error_behind_the_first_piece_is_the_last_event(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_behind_the_first_piece_is_the_last_event(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, n_runs = Pool.run, 0
 
     async def fails_later(self: Pool[Any], *given: Any, **options: Any) -> Any:
@@ -194,22 +170,20 @@ async def test_an_error_behind_the_first_piece_is_the_last_event(serve: Serve, m
         return await run(self, *given, **options)
 
     monkeypatch.setattr(Pool, "run", fails_later)
-    async with serve() as client:
-        *pieces, last = await streamed(client, text="the dog. a cat. the man. a horse. the field.")
-        assert (await client.get("/health/ready")).status_code == 200
+    *pieces, last = await streamed(client, text="the dog. a cat. the man. a horse. the field.")
+    assert (await client.get("/health/ready")).status_code == 200
     assert pieces
     assert (last["status"], last["detail"]) == (504, "too late")
 
 
 async def test_an_error_that_nobody_expected_is_the_last_event_too(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: Any) -> str:
         raise ZeroDivisionError("a secret")
 
     monkeypatch.setattr(leg, "compose_answer", fails)
-    async with serve() as client:
-        response = await client.post("/translate", json={"text": "the dog"}, headers={"Accept": "application/x-ndjson"})
+    response = await client.post("/translate", json={"text": "the dog"}, headers={"Accept": "application/x-ndjson"})
     *pieces, last = events(response.text, "application/x-ndjson")
     assert pieces
     assert last["status"] == 500
@@ -231,19 +205,17 @@ async def test_an_error_that_nobody_expected_is_the_last_event_too(
     ],
 )
 async def test_who_names_a_stream_and_likes_it_no_less_gets_one(
-    serve: Serve, accepts: list[str], media_type: str
+    client: Client, accepts: list[str], media_type: str
 ) -> None:
-    async with serve() as client:
-        headers = [("Accept", one) for one in accepts]
-        del client.headers["Accept"]
-        response = await client.post("/translate", json={"text": "the dog"}, headers=headers)
+    headers = [("Accept", one) for one in accepts]
+    del client.headers["Accept"]
+    response = await client.post("/translate", json={"text": "the dog"}, headers=headers)
     assert response.headers["Content-Type"].partition(";")[0] == media_type
 
 
-async def test_no_character_of_a_text_ends_a_line(serve: Serve) -> None:
-    async with serve() as client:
-        body = {"text": "a\x85b\u2028c\u2029d", "keep": ["a\x85b\u2028c\u2029d"]}
-        response = await client.post("/translate", json=body, headers={"Accept": "application/x-ndjson"})
+async def test_no_character_of_a_text_ends_a_line(client: Client) -> None:
+    body = {"text": "a\x85b\u2028c\u2029d", "keep": ["a\x85b\u2028c\u2029d"]}
+    response = await client.post("/translate", json=body, headers={"Accept": "application/x-ndjson"})
     piece, answer = (json.loads(line) for line in response.text.splitlines())
     assert piece["piece"] == answer["translations"][0]["text"] == body["text"]
 

@@ -72,13 +72,8 @@ async def test_each_text_is_translated_once_in_small_parts() -> None:
     assert told == sorted(told)
     assert told[-1] == sum(map(len, set(texts)))
     first = models.requests[0]
-    assert (first.format, first.source, first.target, first.beam_size, first.glossary_id) == (
-        "html",
-        "en",
-        "fr",
-        2,
-        "g",
-    )
+    asked_for = (first.format, first.source, first.target, first.beam_size, first.glossary_id)
+    assert asked_for == ("html", "en", "fr", 2, "g")
 
 
 async def test_short_texts_are_as_many_as_a_request_may_have() -> None:

@@ -84,29 +84,12 @@ def test_marks_go_where_the_aligned_words_went(text: str, translation: str, link
 TEXTS = st.lists(
     st.sampled_from(
         [
-            "a",
-            "b. ",
-            " ",
-            "\n",
-            "\n\n",
-            "- ",
-            "你",
-            "*",
-            "**",
-            "_",
-            "__",
-            "~~",
-            "`",
-            "[",
-            "](/u)",
-            "![",
-            "{n}",
-            "\\",
-            "x_y",
+            "a", "b. ", " ", "\n", "\n\n", "- ", "你", "*", "**", "_", "__", "~~", "`", "[", "](/u)", "![", "{n}",
+            "\\", "x_y",
         ]
     ),
     max_size=16,
-).map("".join)
+).map("".join)  # fmt: skip
 
 
 @given(TEXTS)

@@ -8,53 +8,46 @@ from pydantic import ValidationError
 from service.base.errors import InferenceFailed, KeyMissing, UnknownPath
 from service.base.settings import Settings
 from service.models.models import Models
-from tests.service.conftest import Serve, problem
+from tests.service.conftest import Client, Serve, problem
 
 pytestmark = pytest.mark.anyio
 
 ORIGIN = "https://example.org"
 
 
-async def test_the_page_of_docs_gets_all_from_the_service(serve: Serve) -> None:
-    async with serve() as client:
-        page = await client.get("/docs")
-        assert re.findall(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|https?:", page.text) == []
-        assert "unsafe" not in page.headers["content-security-policy"]
-        addresses = re.findall(r'(?:src|href)="([^"]*)"', page.text)
-        assert len(addresses) == 5
-        for address in addresses:
-            assert not address.startswith("/")
-            assert (await client.get(address)).status_code == 200
-        assert (await client.get("/docs/nothing.js")).status_code == 404
-        assert (await client.get("/docs/index.html")).status_code == 404
+async def test_the_page_of_docs_gets_all_from_the_service(client: Client) -> None:
+    page = await client.get("/docs")
+    assert re.findall(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|https?:", page.text) == []
+    assert "unsafe" not in page.headers["content-security-policy"]
+    addresses = re.findall(r'(?:src|href)="([^"]*)"', page.text)
+    assert len(addresses) == 5
+    for address in addresses:
+        assert not address.startswith("/")
+        assert (await client.get(address)).status_code == 200
+    assert (await client.get("/docs/nothing.js")).status_code == 404
+    assert (await client.get("/docs/index.html")).status_code == 404
 
 
-async def test_pages_are_counted_under_their_own_names(serve: Serve) -> None:
-    async with serve() as client:
-        for path in ("/docs", "/openapi.json", "/", "/docs/start.js", "/playground/main.js"):
-            assert (await client.get(path)).status_code == 200
-        counted = (await client.get("/metrics")).text
+async def test_pages_are_counted_under_their_own_names(client: Client) -> None:
+    for path in ("/docs", "/openapi.json", "/", "/docs/start.js", "/playground/main.js"):
+        assert (await client.get(path)).status_code == 200
+    counted = (await client.get("/metrics")).text
     for route in ("/docs", "/openapi.json", "/", "/docs/{name}", "/playground/{name}"):
         assert f'attend_requests_total{{dialect="native",route="{route}",status="200"}} 1.0' in counted
     assert "unmatched" not in counted
 
 
-async def test_a_large_answer_is_compressed_and_says_the_same(serve: Serve) -> None:
+async def test_a_large_answer_is_compressed_and_says_the_same(client: Client) -> None:
     body = {"text": ["the dog runs"] * 8, "attention": True}
-    async with serve() as client:
-        for path in ("/translate", "/openapi.json", "/metrics", "/docs/swagger-ui-bundle.js"):
-            method = "POST" if path == "/translate" else "GET"
-            asked = client.build_request(method, path, json=body if method == "POST" else None)
-            answer = await client.send(asked)
-            plain = client.build_request(
-                method, path, json=body if method == "POST" else None, headers={"Accept-Encoding": "gzip;q=0"}
-            )
-            uncompressed = await client.send(plain)
-            assert answer.headers["content-encoding"] == "gzip"
-            assert "content-encoding" not in uncompressed.headers
-            assert int(answer.headers["content-length"]) < int(uncompressed.headers["content-length"])
-            if path != "/metrics":
-                assert answer.content == uncompressed.content
+    for path in ("/translate", "/openapi.json", "/metrics", "/docs/swagger-ui-bundle.js"):
+        method, asked = ("POST", body) if path == "/translate" else ("GET", None)
+        answer = await client.request(method, path, json=asked)
+        uncompressed = await client.request(method, path, json=asked, headers={"Accept-Encoding": "gzip;q=0"})
+        assert answer.headers["content-encoding"] == "gzip"
+        assert "content-encoding" not in uncompressed.headers
+        assert int(answer.headers["content-length"]) < int(uncompressed.headers["content-length"])
+        if path != "/metrics":
+            assert answer.content == uncompressed.content
 
 
 @pytest.mark.parametrize("root_path", ["/attend", "/some/where/"])
@@ -74,9 +67,8 @@ async def test_the_service_answers_under_its_path_and_without(serve: Serve, root
     assert 'attend_requests_total{dialect="native",route="/translate",status="200"} 2.0' in counted
 
 
-async def test_the_description_names_no_server_where_no_path_is_configured(serve: Serve) -> None:
-    async with serve() as client:
-        document = (await client.get("/openapi.json")).json()
+async def test_the_description_names_no_server_where_no_path_is_configured(client: Client) -> None:
+    document = (await client.get("/openapi.json")).json()
     assert "servers" not in document
     assert not {"/docs", "/openapi.json", "/docs/{name}"} & document["paths"].keys()
 

@@ -9,14 +9,7 @@ import onnx.parser
 import pytest
 from numpy.typing import DTypeLike
 
-from service.runner.caches import (
-    COARSE_LENGTHS,
-    FINE_LENGTHS,
-    CacheGroup,
-    Caches,
-    HostCaches,
-    LengthBuckets,
-)
+from service.runner.caches import COARSE_LENGTHS, FINE_LENGTHS, CacheGroup, Caches, HostCaches, LengthBuckets
 from service.runner.device_caches import DeviceCaches
 from service.runner.device_graphs import COPY, COPY_TEXT, PROBE, PROBE_TEXT
 from service.runner.provider import Provider

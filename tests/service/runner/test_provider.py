@@ -1,3 +1,5 @@
+from typing import Any
+
 import onnxruntime
 import pytest
 
@@ -40,12 +42,9 @@ def test_auto_is_the_cpu_where_cuda_is_listed_but_cannot_be_used(no_gpu: None) -
     assert choose_provider("auto") == "cpu"
 
 
-def test_auto_is_cuda_where_it_can_be_used(gpu: None) -> None:
-    assert choose_provider("auto") == "cuda"
-
-
-def test_cpu_is_the_cpu_even_where_cuda_can_be_used(gpu: None) -> None:
-    assert choose_provider("cpu") == "cpu"
+@pytest.mark.parametrize(("wanted", "chosen"), [("auto", "cuda"), ("cpu", "cpu")])
+def test_where_cuda_can_be_used_auto_is_cuda_and_cpu_is_the_cpu(gpu: None, wanted: Any, chosen: str) -> None:
+    assert choose_provider(wanted) == chosen
 
 
 def test_cuda_is_refused_with_the_reason_where_it_cannot_be_used(no_gpu: None) -> None:

@@ -26,8 +26,8 @@ WARNINGS_TOO = 2
 CPU = Provider("cpu", threads=1)
 
 
-def random_source(rng: np.random.Generator, length: int) -> list[int]:
-    return [*rng.integers(4, V, length - 1).tolist(), EOS]
+def random_source(rng: np.random.Generator, length: int, vocabulary_size: int = V) -> list[int]:
+    return [*rng.integers(4, vocabulary_size, length - 1).tolist(), EOS]
 
 
 def runner_of(artifact: Artifact, n_rows: int = 16) -> TranslationRunner:
@@ -41,7 +41,7 @@ def long_source(translator: TinyTranslator) -> list[int]:
     return next(source for source in sources if len(translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
 
 
-def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
+def random_sequence(rng: np.random.Generator, vocabulary_size: int = V) -> Sequence[Search]:
     beam_size = int(rng.integers(1, MAX_BEAM_SIZE + 1))
     search = Search(
         max_target_tokens=int(rng.integers(1, 50)),
@@ -50,7 +50,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         n_best=int(rng.integers(1, beam_size + 1)),
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
     )
-    return Sequence(random_source(rng, int(rng.integers(1, 40))), search, n_rows=beam_size)
+    return Sequence(random_source(rng, int(rng.integers(1, 40)), vocabulary_size), search, n_rows=beam_size)
 
 
 def assert_as_alone(everybody: list[Sequence[Search]], translator: TinyTranslator) -> None:

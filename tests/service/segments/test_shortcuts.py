@@ -63,19 +63,11 @@ def test_a_mark_goes_to_the_translation_of_its_word_if_no_letter_is_the_same() -
 @pytest.mark.parametrize(
     "text",
     [
-        "AT&T",
-        "R&D, Q&A and rock&roll",
-        "just you&me tonight",
-        "a & b && c",
-        "&nbsp; &amp;x",
-        "snake_case _italic_ __init__ and _very italic_",
-        "&Tom &Jerry",
-        "This is a long sentence that has the sign &here",
-        "f(&x, _y)",
-        "(&) (_) & _ 5_a",
-        "a=1&b=2",
+        "AT&T", "R&D, Q&A and rock&roll", "just you&me tonight", "a & b && c", "&nbsp; &amp;x",
+        "snake_case _italic_ __init__ and _very italic_", "&Tom &Jerry",
+        "This is a long sentence that has the sign &here", "f(&x, _y)", "(&) (_) & _ 5_a", "a=1&b=2",
     ],
-)
+)  # fmt: skip
 def test_signs_in_prose_and_in_names_are_none(text: str) -> None:
     assert [span.of(text) for span in shortcuts(text)] == []
 

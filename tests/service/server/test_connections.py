@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import uvicorn
@@ -58,13 +59,8 @@ def running() -> Running:
         metrics, application = Metrics(), Application()
         connections = Connections(limit, head_timeout_s, send_timeout_s, MAX_BODY_BYTES, metrics)
         listening = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(
-            application,
-            http=connections.protocol,  # type: ignore[arg-type]
-            lifespan="off",
-            log_config=None,
-            timeout_graceful_shutdown=1,
-        )
+        options: Any = {"lifespan": "off", "log_config": None, "timeout_graceful_shutdown": 1}
+        config = uvicorn.Config(application, http=connections.protocol, **options)  # type: ignore[arg-type]
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()

@@ -16,7 +16,6 @@ from service.server.server import LOOK_S
 from service.server.start import main
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
-from tests.service.tiny_artifacts import TinyTranslator
 from tests.waiting import until
 
 
@@ -29,22 +28,7 @@ def start_error() -> str:
     return said.removeprefix("attend cannot start: ")
 
 
-@pytest.mark.process
-def test_a_corrupted_artifact_is_refused_in_one_sentence(
-    tmp_path: Path, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    directory = tiny_translator.save(tmp_path / "tiny")
-    with (directory / "cpu" / "encoder.onnx").open("ab") as file:
-        file.write(b"x")
-    monkeypatch.setenv("ATTEND_ARTIFACTS", str(tmp_path))
-    monkeypatch.setenv("ATTEND_PROVIDER", "cpu")
-    monkeypatch.setenv("ATTEND_PORT", "0")
-    assert start_error().startswith(f"{directory / 'cpu' / 'encoder.onnx'}: sha256 is ")
-
-
-def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTEND_PORT", "70000")
     assert start_error() == "ATTEND_PORT is '70000': must be less than or equal to 65535"
 

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import uvicorn
@@ -30,13 +31,8 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 def address() -> Iterator[tuple[str, int]]:
     listening = socket.create_server(("127.0.0.1", 0))
     connections = Connections(100, PATIENCE_S, PATIENCE_S, 10_000, Metrics())
-    config = uvicorn.Config(
-        echo,
-        http=connections.protocol,  # type: ignore[arg-type]
-        ws="none",
-        lifespan="off",
-        log_config=None,
-    )
+    http: Any = connections.protocol
+    config = uvicorn.Config(echo, http=http, ws="none", lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()

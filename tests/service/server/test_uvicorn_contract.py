@@ -9,6 +9,7 @@ import inspect
 from asyncio import TimerHandle
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import httptools
 import pytest
@@ -24,30 +25,6 @@ KEEP_ALIVE_S = 75
 
 def look_at(code: str) -> str:
     return f"uvicorn {uvicorn.__version__} has changed: look at {code}"
-
-
-class Transport(asyncio.Transport):
-    """Takes all that is written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.is_closed = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.written += bytes(data)
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
 
 
 class Started(HttpToolsProtocol):
@@ -77,7 +54,9 @@ async def answer(scope: Any, receive: Any, send: Any) -> None:
 async def connected(protocol: type[Started] = Started) -> Started:
     config = uvicorn.Config(answer, ws="none", lifespan="off", log_config=None, timeout_keep_alive=KEEP_ALIVE_S)
     made = protocol(config=config, server_state=ServerState(), app_state={})
-    made.connection_made(Transport())
+    transport = Mock(asyncio.Transport)
+    transport.get_extra_info.return_value, transport.is_closing.return_value = None, False
+    made.connection_made(transport)
     return made
 
 

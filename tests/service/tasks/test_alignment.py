@@ -131,15 +131,11 @@ def test_words(text: str, expected: list[str]) -> None:
 
 def test_letters_without_spaces_are_one_word_with_those_of_the_same_token() -> None:
     text = "犬 は食べる。"
-    assert [word.token for word in words_of(tokens(text, "犬", "は", "食べ", "る", "。"), text)] == [
-        *("犬", "は", "食べ", "る", "。")
-    ]
-    assert [word.token for word in words_of(tokens(text, "犬 は", "食", "べる。"), text)] == [
-        "犬",
-        "は",
-        "食",
-        "べる。",
-    ]
+    for pieces, expected in (
+        (["犬", "は", "食べ", "る", "。"], ["犬", "は", "食べ", "る", "。"]),
+        (["犬 は", "食", "べる。"], ["犬", "は", "食", "べる。"]),
+    ):
+        assert [word.token for word in words_of(tokens(text, *pieces), text)] == expected
 
 
 def test_japanese_words_of_a_translation_are_aligned_one_by_one() -> None:

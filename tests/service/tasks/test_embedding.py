@@ -4,8 +4,6 @@ import asyncio
 import base64
 import re
 import shutil
-import threading
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,27 +24,18 @@ from service.base.errors import (
     LimitExceeded,
     ModelRequired,
     NotReady,
-    QueueFull,
     RequestError,
     StartRefused,
     UnknownModel,
     UnsupportedOption,
 )
-from service.base.metrics import Metrics, TaskMetrics
-from service.engine.engine import ContinuousEngine, OnePass
-from service.engine.loop import Loop
-from service.engine.scheduler import Scheduler, Sequence
-from service.models.catalog import Catalog
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load_session
-from service.tasks.embedding import Embedder
-from service.tasks.pooling import WindowEmbedding, read_states
+from service.tasks import pooling
 from service.text.tokenization import Tokenizer
-from service.workers.pool import Pool
-from tests.service.conftest import Serve, post, problem, until_warm
-from tests.service.fakes import PATIENCE_S
-from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WORDS, E, TinyTranslator
+from tests.service.conftest import Client, Serve, post, problem
+from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, WORDS, E, TinyTranslator
 from tests.service.tiny_classifier import WINDOW, TinyClassifier
 from tests.waiting import until
 
@@ -82,12 +71,11 @@ def random_texts(n: int, longest: int) -> list[str]:
 
 
 async def test_an_embedding_is_the_mean_of_the_encoders_states(
-    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+    client: Client, tokenizer: Tokenizer, tiny_translator: TinyTranslator
 ) -> None:
     texts = ["the dog runs", "a cat", TEXT]
-    async with serve() as client:
-        body = await embed(client, text=texts, source="en")
-        raw = await embed(client, text=texts, source="en", normalize=False)
+    body = await embed(client, text=texts, source="en")
+    raw = await embed(client, text=texts, source="en", normalize=False)
     encoded = tokenizer.encode(texts)
     expected = np.stack([tiny_translator.states(ids).mean(axis=0) for ids in encoded])
     np.testing.assert_allclose([one["embedding"] for one in raw["embeddings"]], expected, atol=1e-5)
@@ -98,11 +86,10 @@ async def test_an_embedding_is_the_mean_of_the_encoders_states(
 
 
 async def test_every_token_has_a_vector_and_covers_its_part_of_the_text(
-    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+    client: Client, tokenizer: Tokenizer, tiny_translator: TinyTranslator
 ) -> None:
     text = "  the dog runs.\n\na cat sees the man."
-    async with serve() as client:
-        body = await embed(client, text=text, model=TRANSLATOR, pooling="none", normalize=False)
+    body = await embed(client, text=text, model=TRANSLATOR, pooling="none", normalize=False)
     (found,) = body["embeddings"]
     sentences = tokenizer.encode(["the dog runs.", "a cat sees the man."])
     expected = np.concatenate([tiny_translator.states(ids) for ids in sentences])
@@ -113,34 +100,31 @@ async def test_every_token_has_a_vector_and_covers_its_part_of_the_text(
     assert body["usage"] == {"tokens": len(covered)}
 
 
-async def test_each_vector_of_a_token_has_length_one_unless_told_otherwise(serve: Serve) -> None:
-    async with serve() as client:
-        (found,) = (await embed(client, text=TEXT, source="en", pooling="none"))["embeddings"]
-        (raw,) = (await embed(client, text=TEXT, source="en", pooling="none", normalize=False))["embeddings"]
+async def test_each_vector_of_a_token_has_length_one_unless_told_otherwise(client: Client) -> None:
+    (found,) = (await embed(client, text=TEXT, source="en", pooling="none"))["embeddings"]
+    (raw,) = (await embed(client, text=TEXT, source="en", pooling="none", normalize=False))["embeddings"]
     np.testing.assert_allclose(np.linalg.norm(found["embeddings"], axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(found["embeddings"], unit(np.array(raw["embeddings"])), atol=1e-6)
 
 
 @pytest.mark.parametrize("n_words", [1, WINDOW, WINDOW + 1, 30])
 async def test_a_classifier_reads_windows_and_the_mean_is_over_all_their_tokens(
-    serve: Serve, classifier_tokenizer: Tokenizer, tiny_classifier: TinyClassifier, n_words: int
+    client: Client, classifier_tokenizer: Tokenizer, tiny_classifier: TinyClassifier, n_words: int
 ) -> None:
     text = " ".join(np.random.default_rng(n_words).choice(WORDS, n_words))
     (ids,) = classifier_tokenizer.encode([text])
     bounds = np.linspace(0, len(ids), -(-len(ids) // WINDOW) + 1).astype(int)
     states = [tiny_classifier.states(ids[a:b]) for a, b in pairwise(bounds)]
-    async with serve() as client:
-        (mean,) = (await embed(client, text=text, model=CLASSIFIER, normalize=False))["embeddings"]
-        (each,) = (await embed(client, text=text, model=CLASSIFIER, normalize=False, pooling="none"))["embeddings"]
+    (mean,) = (await embed(client, text=text, model=CLASSIFIER, normalize=False))["embeddings"]
+    (each,) = (await embed(client, text=text, model=CLASSIFIER, normalize=False, pooling="none"))["embeddings"]
     np.testing.assert_allclose(each["embeddings"], np.concatenate(states), atol=1e-5)
     np.testing.assert_allclose(mean["embedding"], np.concatenate(states).mean(axis=0), atol=1e-5)
     assert len(each["tokens"]) == n_words
 
 
-async def test_a_sentence_over_the_models_limit_is_read_in_pieces_and_nothing_is_lost(serve: Serve) -> None:
+async def test_a_sentence_over_the_models_limit_is_read_in_pieces_and_nothing_is_lost(client: Client) -> None:
     sentence = " ".join(["the dog runs, a cat sees the old man"] * 12)  # 120 tokens, no end in sight
-    async with serve() as client:
-        body = await embed(client, text=sentence, model=TRANSLATOR, pooling="none")
+    body = await embed(client, text=sentence, model=TRANSLATOR, pooling="none")
     (found,) = body["embeddings"]
     words = [sentence[slice(*token["span"])] for token in found["tokens"]]
     assert "".join(words) == sentence.replace(" ", "")
@@ -148,21 +132,19 @@ async def test_a_sentence_over_the_models_limit_is_read_in_pieces_and_nothing_is
 
 
 async def test_a_text_of_marks_alone_is_read_as_it_is(
-    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+    client: Client, tokenizer: Tokenizer, tiny_translator: TinyTranslator
 ) -> None:
-    async with serve() as client:
-        body = await embed(client, text=["the dog", "---"], source="en", normalize=False)
+    body = await embed(client, text=["the dog", "---"], source="en", normalize=False)
     expected = [tiny_translator.states(ids).mean(axis=0) for ids in tokenizer.encode(["the dog", "---"])]
     np.testing.assert_allclose([one["embedding"] for one in body["embeddings"]], expected, atol=1e-5)
 
 
-async def test_base64_is_the_same_numbers(serve: Serve) -> None:
-    async with serve() as client:
-        for pooling, key, shape in (("mean", "embedding", (E,)), ("none", "embeddings", (-1, E))):
-            (plain,) = (await embed(client, text=TEXT, source="en", pooling=pooling))["embeddings"]
-            (coded,) = (await embed(client, text=TEXT, source="en", pooling=pooling, encoding="base64"))["embeddings"]
-            decoded = np.frombuffer(base64.b64decode(coded[key]), "<f4").reshape(shape)
-            np.testing.assert_allclose(decoded, plain[key], atol=1e-6)
+async def test_base64_is_the_same_numbers(client: Client) -> None:
+    for pooling, key, shape in (("mean", "embedding", (E,)), ("none", "embeddings", (-1, E))):
+        (plain,) = (await embed(client, text=TEXT, source="en", pooling=pooling))["embeddings"]
+        (coded,) = (await embed(client, text=TEXT, source="en", pooling=pooling, encoding="base64"))["embeddings"]
+        decoded = np.frombuffer(base64.b64decode(coded[key]), "<f4").reshape(shape)
+        np.testing.assert_allclose(decoded, plain[key], atol=1e-6)
 
 
 @pytest.mark.parametrize("model", [TRANSLATOR, CLASSIFIER])
@@ -181,19 +163,18 @@ async def test_many_clients_at_once_get_the_answers_of_one_at_a_time_to_the_last
     assert in_one["embeddings"][::2] == means
 
 
-async def test_which_model_could_serve_is_said(serve: Serve) -> None:
-    async with serve() as client:
+async def test_which_model_could_serve_is_said(client: Client) -> None:
 
-        async def detail(error: type[RequestError], **body: Any) -> str:
-            found: str = problem(await client.post("/embed", json={"text": "a dog", **body}), error)["detail"]
-            return found
+    async def detail(error: type[RequestError], **body: Any) -> str:
+        found: str = problem(await client.post("/embed", json={"text": "a dog", **body}), error)["detail"]
+        return found
 
-        both = "en (tiny-en-fr), tiny-sentiment"
-        assert (await detail(ModelRequired)).endswith(both)
-        assert re.match(rf"`source` .* xx; .*{re.escape(both)}$", await detail(InvalidFields, source="xx"))
-        of_translator = await detail(InvalidFields, source="fr", model=TRANSLATOR)
-        assert re.match(r"`source` .* fr; .* en \(tiny-en-fr\)$", of_translator)
-        assert re.search("'big'.* tiny-en-fr, tiny-sentiment$", await detail(UnknownModel, model="big"))
+    both = "en (tiny-en-fr), tiny-sentiment"
+    assert (await detail(ModelRequired)).endswith(both)
+    assert re.match(rf"`source` .* xx; .*{re.escape(both)}$", await detail(InvalidFields, source="xx"))
+    of_translator = await detail(InvalidFields, source="fr", model=TRANSLATOR)
+    assert re.match(r"`source` .* fr; .* en \(tiny-en-fr\)$", of_translator)
+    assert re.search("'big'.* tiny-en-fr, tiny-sentiment$", await detail(UnknownModel, model="big"))
 
 
 @pytest.mark.parametrize(
@@ -211,9 +192,8 @@ async def test_which_model_could_serve_is_said(serve: Serve) -> None:
         ({"text": ["a", " \n"]}, EmptyText, "Text 1 of 2 .*embed"),
     ],
 )
-async def test_what_is_not_acceptable_is_named(serve: Serve, body: Any, error: type[RequestError], part: str) -> None:
-    async with serve() as client:
-        detail = problem(await client.post("/embed", json={"model": CLASSIFIER} | body), error)["detail"]
+async def test_what_is_not_acceptable_is_named(client: Client, body: Any, error: type[RequestError], part: str) -> None:
+    detail = problem(await client.post("/embed", json={"model": CLASSIFIER} | body), error)["detail"]
     assert re.match(part, detail), detail
 
 
@@ -228,11 +208,10 @@ async def test_too_many_numbers_are_refused_before_anything_is_read(serve: Serve
     assert "encode;dur=0.00" in response.headers["server-timing"]
 
 
-async def test_the_work_is_timed_counted_and_described(serve: Serve) -> None:
-    async with serve() as client:
-        response = await client.post("/embed", json={"text": "the dog", "source": "en"})
-        metrics = (await client.get("/metrics")).text.splitlines()
-        document = (await client.get("/openapi.json")).json()
+async def test_the_work_is_timed_counted_and_described(client: Client) -> None:
+    response = await client.post("/embed", json={"text": "the dog", "source": "en"})
+    metrics = (await client.get("/metrics")).text.splitlines()
+    document = (await client.get("/openapi.json")).json()
     parts = dict(part.split(";dur=") for part in response.headers["server-timing"].split(", "))
     assert float(parts["encode"]) > 0
     assert 'attend_requests_total{dialect="native",route="/embed",status="200"} 1.0' in metrics
@@ -274,103 +253,29 @@ def test_an_encoder_whose_states_are_not_as_wide_as_the_manifest_says_refuses_th
         EmbeddingRunner(artifact, session)
 
 
-GATED = "gated/embedding"
+async def test_a_failed_pass_is_a_named_error_and_the_next_request_succeeds(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("the secret cause")
 
+    async def is_ready() -> bool:
+        return (await client.get("/health/ready")).status_code == 200
 
-class GatedEncoder:
-    """An encoder that waits for the test, and fails where it is told to."""
-
-    def __init__(self, runner: EmbeddingRunner) -> None:
-        self._runner = runner
-        self.gate = threading.Event()
-        self.gate.set()
-        self.arrived = threading.Semaphore(0)
-        self.batches: list[int] = []
-        self.error: Exception | None = None
-        self.leave: Callable[[], object] = lambda: None
-        """Is called in the middle of a pass."""
-
-    def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        self.arrived.release()
-        assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
-        self.leave()
-        self.batches.append(len(sources))
-        if self.error is not None:
-            raise self.error
-        return self._runner.embed(sources)
-
-
-class Bench:
-    """One embedder on a gated encoder, which reads two short texts at a time."""
-
-    def __init__(self, artifact: Artifact) -> None:
-        session = load_session(artifact, Provider("cpu", 1), "classifier.onnx")
-        self.encoder = GatedEncoder(EmbeddingRunner(artifact, session))
-        self.metrics = Metrics()
-        engine = ContinuousEngine(
-            OnePass(
-                partial(read_states, self.encoder.embed, None), lambda: Sequence([UNK], WindowEmbedding(("mean",)))
-            ),
-            Scheduler(max_rows=2, max_waiting=1, prefill_padded_tokens=100),
-        )
-        self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
-        tokenizer = Tokenizer(artifact.path("tokenizer.json"))
-        pool: Pool[WindowEmbedding] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "embedding"))
-        embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, 1000)
-        self.models = Catalog([], [], [embedder], [self.loop])
-
-    async def hold(self) -> None:
-        """Stop at the next pass."""
-        while self.encoder.arrived.acquire(blocking=False):
-            pass
-        self.encoder.gate.clear()
-
-    async def await_pass(self) -> None:
-        assert await asyncio.to_thread(self.encoder.arrived.acquire, timeout=PATIENCE_S), "no pass came"
-
-
-@pytest.fixture
-def bench(artifacts: Any) -> Bench:
-    return Bench(read_artifact(artifacts / CLASSIFIER))
-
-
-async def test_a_failed_pass_is_a_named_error_and_the_next_request_succeeds(serve: Serve, bench: Bench) -> None:
-    async with serve(bench.models, bench.metrics) as client:
-        bench.encoder.error = MemoryError("the secret cause")
-        detail = problem(await client.post("/embed", json={"text": "a"}), InferenceFailed)["detail"]
-        assert "gated/embedding failed (MemoryError)" in detail
+    with monkeypatch.context() as patch:
+        patch.setattr(pooling, "pool_states", fail)
+        response = await client.post("/embed", json={"text": "a", "model": CLASSIFIER})
+        detail = problem(response, InferenceFailed)["detail"]
+        assert f"{CLASSIFIER}/embedding failed (MemoryError)" in detail
         assert "secret" not in detail
         not_ready = problem(await client.get("/health/ready"), NotReady)
         assert f"{CLASSIFIER}: the last forward pass failed (MemoryError)" in not_ready["detail"]
-        bench.encoder.error = None
-        await until_warm(bench.models, "failed")
-        await embed(client, text="a")
-        assert (await client.get("/health/ready")).status_code == 200
+    await until(is_ready)
+    await embed(client, text="a", model=CLASSIFIER)
 
 
-async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(serve: Serve, bench: Bench) -> None:
-    async with serve(bench.models, bench.metrics) as client:
-        await bench.hold()
-        running = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
-        await bench.await_pass()
-        left = bench.loop.submit(GATED, [Sequence([5], WindowEmbedding(("mean",)))], bench.loop.clock() + PATIENCE_S)
-        load = bench.loop.load
-        refusing = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
-        await until(lambda: bench.loop.load != load)
-        bench.encoder.leave = left.cancel
-        bench.encoder.gate.set()
-        refused = await refusing
-        assert re.search("1 sequences .* 1$", problem(refused, QueueFull)["detail"])
-        assert refused.headers["Retry-After"] == "1"
-        assert (await running).status_code == 200
-        await embed(client, text="the dog")
-        metrics = (await client.get("/metrics")).text.splitlines()
-    assert bench.encoder.batches == [1, 1, 1], "the warm-up, the first and the last request"
-    assert 'attend_rejected_total{reason="queue_full",task="embedding"} 1.0' in metrics
-
-
-async def test_a_deadline_that_passed_is_a_gateway_timeout_and_draining_is_told(serve: Serve, bench: Bench) -> None:
-    async with serve(bench.models, bench.metrics) as client:
-        problem(await client.post("/embed", json={"text": "a", "timeout_s": 1e-9}), DeadlinePassed)
-        bench.models.drain()
-        problem(await client.post("/embed", json={"text": "a"}), Draining)
+async def test_a_deadline_that_passed_is_a_gateway_timeout_and_draining_is_told(client: Client) -> None:
+    body = {"text": "a", "model": CLASSIFIER}
+    problem(await client.post("/embed", json=body | {"timeout_s": 1e-9}), DeadlinePassed)
+    client._transport.app.state.serving.drain()  # type: ignore[attr-defined]
+    problem(await client.post("/embed", json=body), Draining)

@@ -51,15 +51,15 @@ def saved(translator: TinyTranslator, directory: Path, **changes: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory: pytest.TempPathFactory, translator: TinyTranslator) -> Path:
+def artifacts(tmp_path_factory: pytest.TempPathFactory, translator: TinyTranslator) -> Path:
     root = tmp_path_factory.mktemp("several")
     saved(translator, root / "several")
     return root
 
 
 @pytest.fixture(scope="module")
-def tokenizer(several: Path) -> Tokenizer:
-    return Tokenizer(several / "several" / "tokenizer.json")
+def tokenizer(artifacts: Path) -> Tokenizer:
+    return Tokenizer(artifacts / "several" / "tokenizer.json")
 
 
 class Oracle:
@@ -90,12 +90,11 @@ async def translate(client: Client, direction: tuple[str, str], text: Any = TEXT
     return await post(client, "/translate", text=text, source=source, target=target, **body)
 
 
-async def test_models_and_answers_have_the_languages_by_their_tags(serve: Serve, several: Path) -> None:
-    async with serve(artifacts=several) as client:
-        [card] = (await client.get("/models")).json()["models"]
-        answers = [await translate(client, direction) for direction in ((ENGLISH, "fr-CA"), ("EN", "fra"))]
-        body = {"text": TEXT, "source": "en", "target": "xx"}
-        refused = problem(await client.post("/translate", json=body), UnsupportedLanguagePair)
+async def test_models_and_answers_have_the_languages_by_their_tags(client: Client) -> None:
+    [card] = (await client.get("/models")).json()["models"]
+    answers = [await translate(client, direction) for direction in ((ENGLISH, "fr-CA"), ("EN", "fra"))]
+    body = {"text": TEXT, "source": "en", "target": "xx"}
+    refused = problem(await client.post("/translate", json=body), UnsupportedLanguagePair)
     assert (card["sources"], card["targets"]) == ([*SOURCES], [*TARGETS])
     assert {(answer["source"], answer["target"]) for answer in answers} == {("en", "fr")}
     assert "from en to xx" in refused["detail"]
@@ -105,19 +104,13 @@ async def test_models_and_answers_have_the_languages_by_their_tags(serve: Serve,
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
 @pytest.mark.parametrize("direction", PREFIXES)
 async def test_every_direction_begins_with_its_tokens_and_counts_them_with_probability_one(
-    serve: Serve,
-    several: Path,
-    translator: TinyTranslator,
-    tokenizer: Tokenizer,
-    direction: tuple[str, str],
-    beam_size: int,
+    client: Client, translator: TinyTranslator, tokenizer: Tokenizer, direction: tuple[str, str], beam_size: int
 ) -> None:
     """As transformers counts a forced first token: in the length, and nothing in the sum."""
     oracle = Oracle(translator, tokenizer, *direction)
     n_best = min(2, beam_size)
     best, *others = oracle.search(TEXT, beam_size, n_best)
-    async with serve(artifacts=several) as client:
-        answer = await translate(client, direction, beam_size=beam_size, alternatives=n_best - 1)
+    answer = await translate(client, direction, beam_size=beam_size, alternatives=n_best - 1)
     [translation] = answer["translations"]
     assert tuple(best.token_ids[: len(oracle.target_prefix)]) == oracle.target_prefix
     assert translation["text"] == oracle.text(best)
@@ -128,33 +121,30 @@ async def test_every_direction_begins_with_its_tokens_and_counts_them_with_proba
     assert [other["text"] for other in translation.get("alternatives", [])] == [oracle.text(other) for other in others]
 
 
-async def test_a_limit_leaves_a_token_beside_the_first_ones(serve: Serve, several: Path) -> None:
-    async with serve(artifacts=several) as client:
-        body = {"text": TEXT, "source": "en", "target": "fr", "max_target_tokens": 1}
-        refused = problem(await client.post("/translate", json=body), InvalidFields)
-        [two] = (await translate(client, ("en", "fr"), max_target_tokens=2))["translations"]
-        [one] = (await translate(client, ("en", "br"), max_target_tokens=1))["translations"]
+async def test_a_limit_leaves_a_token_beside_the_first_ones(client: Client) -> None:
+    body = {"text": TEXT, "source": "en", "target": "fr", "max_target_tokens": 1}
+    refused = problem(await client.post("/translate", json=body), InvalidFields)
+    [two] = (await translate(client, ("en", "fr"), max_target_tokens=2))["translations"]
+    [one] = (await translate(client, ("en", "br"), max_target_tokens=1))["translations"]
     assert re.match("`max_target_tokens` .*at least 2 .*1", refused["detail"])
     assert (two["target_tokens"], one["target_tokens"]) == (2, 1)
 
 
-async def test_directions_share_steps_and_none_changes_another(serve: Serve, several: Path) -> None:
-    async with serve(artifacts=several) as client:
-        for beam_size in (1, 2):
-            alone = [await translate(client, direction, beam_size=beam_size) for direction in PREFIXES]
-            asked = [translate(client, direction, beam_size=beam_size) for direction in PREFIXES]
-            assert await asyncio.gather(*asked) == alone
-            assert len({answer["translations"][0]["text"] for answer in alone}) == len(PREFIXES)
+async def test_directions_share_steps_and_none_changes_another(client: Client) -> None:
+    for beam_size in (1, 2):
+        alone = [await translate(client, direction, beam_size=beam_size) for direction in PREFIXES]
+        asked = [translate(client, direction, beam_size=beam_size) for direction in PREFIXES]
+        assert await asyncio.gather(*asked) == alone
+        assert len({answer["translations"][0]["text"] for answer in alone}) == len(PREFIXES)
 
 
 @pytest.mark.parametrize("direction", PREFIXES)
 async def test_the_first_tokens_are_attended_to_cover_nothing_and_are_aligned_with_nothing(
-    serve: Serve, several: Path, translator: TinyTranslator, tokenizer: Tokenizer, direction: tuple[str, str]
+    client: Client, translator: TinyTranslator, tokenizer: Tokenizer, direction: tuple[str, str]
 ) -> None:
     oracle = Oracle(translator, tokenizer, *direction)
     before_source, before_target = PREFIXES[direction]
-    async with serve(artifacts=several) as client:
-        answer = await translate(client, direction, attention=True, alignment=True, beam_size=2)
+    answer = await translate(client, direction, attention=True, alignment=True, beam_size=2)
     [translation] = answer["translations"]
     attention, alignment = translation["attention"], translation["alignment"]
     assert attention["source"][: len(before_source)] == [{"token": name, "span": [0, 0]} for name in before_source]
@@ -179,10 +169,9 @@ async def test_the_first_tokens_are_attended_to_cover_nothing_and_are_aligned_wi
     assert words == [*TEXT.removesuffix(".").split(), "."]
 
 
-async def test_every_sentence_begins_with_them(serve: Serve, several: Path) -> None:
+async def test_every_sentence_begins_with_them(client: Client) -> None:
     text = "The dog runs.\nA cat sees the man."
-    async with serve(artifacts=several) as client:
-        [translation] = (await translate(client, ("en", "fr"), text, attention=True))["translations"]
+    [translation] = (await translate(client, ("en", "fr"), text, attention=True))["translations"]
     attention, segments = translation["attention"], translation["segments"]
     for side, name in (("source", ENGLISH), ("target", FRENCH)):
         starts = [segment[side][0] for segment in segments]
@@ -269,12 +258,11 @@ async def test_sentences_are_split_where_they_are_too_long_with_their_first_toke
 
 
 async def test_embeddings_are_of_texts_in_a_language(
-    serve: Serve, several: Path, translator: TinyTranslator, tokenizer: Tokenizer
+    client: Client, translator: TinyTranslator, tokenizer: Tokenizer
 ) -> None:
-    async with serve(artifacts=several) as client:
-        body = {"text": TEXT, "pooling": "none", "normalize": False}
-        refused = problem(await client.post("/embed", json=body), SourceRequired)
-        answer = (await client.post("/embed", json=body | {"source": "fra"})).raise_for_status().json()
+    body = {"text": TEXT, "pooling": "none", "normalize": False}
+    refused = problem(await client.post("/embed", json=body), SourceRequired)
+    answer = (await client.post("/embed", json=body | {"source": "fra"})).raise_for_status().json()
     assert "several reads 2 languages" in refused["detail"]
     [found] = answer["embeddings"]
     source_ids = [translator.languages[FRENCH], *tokenizer.encode([TEXT])[0]]

@@ -29,13 +29,8 @@ def test_a_search_goes_on_where_a_missing_slot_was_nearest() -> None:
     lacks_both = hypothesis((5, 7.0, INF), (6, 2.5, 3.0), (7, INF, 2.0), (EOS, 4.0, 9.0))
     again = rewind(lacks_both, search())
     assert again is not None
-    assert (again.prefix, again.once_tokens, again.beam_size, again.n_best, again.finished) == (
-        (5, 6, SECOND),
-        ONCE,
-        4,
-        1,
-        [],
-    )
+    asked = (again.prefix, again.once_tokens, again.beam_size, again.n_best, again.finished)
+    assert asked == ((5, 6, SECOND), ONCE, 4, 1, [])
 
 
 def test_a_slot_that_is_there_is_not_looked_for() -> None:
