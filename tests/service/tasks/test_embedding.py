@@ -32,7 +32,7 @@ from service.base.errors import (
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load_session
-from service.tasks import pooling
+from service.tasks import pooling as pooling_module
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, post, problem
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, WORDS, E, TinyTranslator
@@ -188,7 +188,7 @@ async def test_which_model_could_serve_is_said(client: Client) -> None:
         ({"text": "a", "normalize": 1}, InvalidFields, "`normalize` .*boolean"),
         ({"text": "a", "attention": True}, UnsupportedOption, "`attention` of tiny-sentiment .*/classify"),
         ({"text": "a", "prompt": "query"}, InvalidFields, "`prompt` .*tiny-sentiment, not 'query'; available: none"),
-        ({"text": "a", "timeout_s": 1000}, InvalidFields, "`timeout_s` .* 300, not 1000"),
+        ({"text": "a", "timeout_s": 1000}, InvalidFields, "`timeout_s` .* 300 s, not 1000 s"),
         ({"text": ["a", " \n"]}, EmptyText, "Text 1 of 2 .*embed"),
     ],
 )
@@ -263,7 +263,7 @@ async def test_a_failed_pass_is_a_named_error_and_the_next_request_succeeds(
         return (await client.get("/health/ready")).status_code == 200
 
     with monkeypatch.context() as patch:
-        patch.setattr(pooling, "pool_states", fail)
+        patch.setattr(pooling_module, "pool_states", fail)
         response = await client.post("/embed", json={"text": "a", "model": CLASSIFIER})
         detail = problem(response, InferenceFailed)["detail"]
         assert f"{CLASSIFIER}/embedding failed (MemoryError)" in detail
