@@ -13,7 +13,7 @@ from service.base.settings import Settings
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, languages
 from service.http.bodies import form_or_json
-from service.http.files import FILE_ANSWER, file_response, name_of
+from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of
 from service.http.json_route import validate
 from service.http.stores import stores_of
 from service.jobs.job import Job
@@ -74,9 +74,9 @@ def add_documents(router: APIRouter, uploads: APIRouter, models: Models, setting
         uploads: a router whose bodies are read by `read_form`.
     """
 
-    @uploads.post("/v2/document")
+    @uploads.post("/v2/document", description=TRANSLATE_FILE)
     async def translate_document(form: Annotated[DeepLDocument, Form()], http: Request) -> DeepLDocumentHandle:
-        """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
+        """Translate a file. Its formatting stays."""
         name = name_of(form.filename or form.file.filename)
         _refuse_other_format(form, name)
         source, target = languages(form, models.catalog.directions(None))

@@ -17,7 +17,8 @@ from service.base.errors import (
     UnprocessableRequest,
 )
 from service.base.settings import Settings
-from service.dialects.libretranslate.files import ENDINGS, add_files
+from service.dialects.libretranslate.files import add_files
+from service.documents.kinds import KINDS_BY_ENDING
 from service.http.access import Access, Credentials
 from service.http.bodies import as_native, fields_of, form_or_json
 from service.http.dialect import Dialect, ErrorBody
@@ -158,7 +159,7 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
             charLimit=settings.max_text_characters,
             apiKeys=access.wants_keys,
             keyRequired=access.wants_keys,
-            supportedFilesFormat=ENDINGS,
+            supportedFilesFormat=[*KINDS_BY_ENDING],
             language=languages,
         )
 

@@ -10,14 +10,13 @@ from starlette.datastructures import UploadFile
 
 from service.base.errors import BadRequest, UnknownDocument, UnprocessableRequest, UnsupportedMediaType
 from service.base.settings import Settings
-from service.documents.kinds import KINDS
+from service.documents.kinds import LISTED_KINDS
 from service.http.bodies import fields_of
 from service.http.files import FILE_ANSWER, file_response, name_of, translated_name
 from service.http.json_route import validate
 from service.http.stores import stores_of
 from service.schemas.requests import TranslateRequest
 
-ENDINGS = [ending for kind in KINDS for ending in kind.endings]
 Refuse = Callable[[str, str], None]
 """Of a source and a target: raises an error in LibreTranslate's words, if these are the reason."""
 
@@ -29,9 +28,12 @@ class TranslatedFile(BaseModel):
 def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Refuse) -> None:
     """The address of a file has its key in it: who knows it may fetch the file, as LibreTranslate has it."""
 
-    @keyed.post("/libretranslate/translate_file")
+    @keyed.post(
+        "/libretranslate/translate_file",
+        description=f"Translate a file, sent as a form with source and target: {LISTED_KINDS}.",
+    )
     async def translate_file(http: Request) -> TranslatedFile:
-        """Translate a file, sent as a form with source and target: .docx, .html, .md, .srt or .txt."""
+        """Translate a file, sent as a form with source and target."""
         documents = stores_of(http).documents
         try:
             file, source, target = _wanted(await fields_of(http))
