@@ -24,6 +24,7 @@ from service.schemas.requests import (
     EmbedRequest,
     TranslateRequest,
 )
+from tests.test_worked_example import NEW_FILES
 
 MOST_CHARACTERS = 600
 HISTORY = {"CHANGELOG.md", "measurements.md"}
@@ -89,7 +90,7 @@ def test_python_has_the_commands_that_pages_name(page: Path) -> None:
 def test_files_that_pages_name_exist(page: Path) -> None:
     packages = "benchmarks|docker|docs|export|model|requirements|service|tests"
     named = set(re.findall(rf"(?<![\w./-])(?:{packages})/[\w./-]*\w", "\n".join(commands(page))))
-    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    assert [path for path in sorted(named - NEW_FILES) if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

@@ -8,9 +8,11 @@ from service.schemas.requests import Format
 
 @dataclass(frozen=True)
 class Contents:
-    """The texts of a document, in order, none of them empty, and a function that writes the translated document."""
+    """The texts of a document, in order, and a function that writes the translated document."""
 
     texts: list[str]
+    """Each has a character at least, and no half of a surrogate pair."""
     format: Format
+    """The format of every text, as in `TranslateRequest`."""
     write: Callable[[Sequence[str]], bytes]
     """Returns the file with one translation for each text. With the original texts it returns the original file."""

@@ -15,7 +15,8 @@ class FileKind:
     """A kind of document file.
 
     Args:
-        endings: endings of file names, the usual one first.
+        endings: endings of file names, in lower case, the usual one first.
+        media_type: the type of answers that have such a file.
         read_file: reads a file from its bytes; its second argument is the size limit of the unpacked file.
     """
 
@@ -42,6 +43,9 @@ KINDS = (
 )
 KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
 KINDS_BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
+*_FIRST, _LAST = (f".{name}" for name in sorted(KINDS_BY_NAME))
+LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
+"""The usual ending of each kind, for descriptions: `.docx, .html or .txt`."""
 
 UNSUPPORTED = {
     b"%PDF": "a PDF",

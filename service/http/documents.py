@@ -13,7 +13,7 @@ from service.base.errors import InvalidFields, NotStored, UnknownDocument, Unsup
 from service.base.settings import Settings
 from service.http.access import Guards
 from service.http.bodies import fields_of
-from service.http.files import FILE_ANSWER, file_response, name_of, translated_name
+from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of, translated_name
 from service.http.json_route import json_route, validate
 from service.http.problems import document_errors
 from service.jobs.job import Job, Status
@@ -70,12 +70,13 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
 
     @router.post(
         DOCUMENT_PATH,
+        description=TRANSLATE_FILE,
         status_code=202,
         response_model_exclude_none=True,
         responses={**document_errors(400, 408, 413, 415, 422, 503, 504), **FILE_ANSWER},
     )
     async def translate_document(form: Annotated[DocumentForm, Form()], _: Request) -> DocumentCard:
-        """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
+        """Translate a file. Its formatting stays."""
         timeout_s = _timeout_s(form, settings)
         options = form.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
         job, key = await jobs.submit(

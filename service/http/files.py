@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from fastapi import Response
 
-from service.documents.kinds import KINDS_BY_NAME
+from service.documents.kinds import KINDS_BY_NAME, LISTED_KINDS
 from service.jobs.job import Job
 
 MAX_NAME_CHARACTERS = 255
@@ -14,6 +14,8 @@ FILE_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
 }
 """OpenAPI's description of an answer that is a file."""
+TRANSLATE_FILE = f"Translate a file: {LISTED_KINDS}. Its formatting stays."
+"""OpenAPI's description of a route that takes a file."""
 
 
 def name_of(file_name: str | None) -> str:

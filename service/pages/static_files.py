@@ -4,6 +4,7 @@ They are served under a content security policy that lets a page load and reach 
 """
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
@@ -30,10 +31,16 @@ HEADERS = {
 
 
 class StaticFile:
-    """A file that is read once and kept in memory."""
+    """A file that is read once and kept in memory.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        values: placeholders in the file, and what replaces each.
+    """
+
+    def __init__(self, path: Path, values: Iterable[tuple[str, str]] = ()) -> None:
         self._content = path.read_bytes()
+        for placeholder, value in values:
+            self._content = self._content.replace(placeholder.encode(), value.encode())
         self._media_type = MEDIA_TYPES[path.suffix]
         # The tag is weak (W/), as the file may be sent compressed or not.
         self._etag = f'W/"{hashlib.sha256(self._content).hexdigest()[:32]}"'

@@ -13,7 +13,7 @@ from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, native_languages
 from service.http.bodies import form_or_json
 from service.http.dialect import Backend
-from service.http.files import FILE_ANSWER, file_response, name_of
+from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of
 from service.http.json_route import validate
 from service.jobs.job import Job
 from service.models.directions import Directions
@@ -76,9 +76,9 @@ def add_documents(router: APIRouter, uploads: APIRouter, backend: Backend) -> No
     """
     documents = backend.stores.documents
 
-    @uploads.post("/v2/document")
+    @uploads.post("/v2/document", description=TRANSLATE_FILE)
     async def translate_document(form: Annotated[DeepLDocument, Form()], _: Request) -> DeepLDocumentHandle:
-        """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
+        """Translate a file. Its formatting stays."""
         name = name_of(form.filename or form.file.filename)
         _refuse_other_format(form, name)
         native = to_native(form, backend.models.catalog.directions(None))

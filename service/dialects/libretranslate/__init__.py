@@ -6,8 +6,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from service.base.errors import BadRequest, KeyMissing, KeyWrong, RateLimited, RequestError
-from service.dialects.libretranslate.files import ENDINGS, add_files
+from service.dialects.libretranslate.files import add_files
 from service.dialects.libretranslate.translate import add_translate
+from service.documents.kinds import KINDS_BY_ENDING
 from service.http.access import Credentials
 from service.http.bodies import fields_of
 from service.http.dialect import Backend, Dialect, ErrorBody
@@ -93,7 +94,7 @@ def routers(backend: Backend) -> list[APIRouter]:
             charLimit=settings.max_text_characters,
             apiKeys=access.wants_keys,
             keyRequired=access.wants_keys,
-            supportedFilesFormat=ENDINGS,
+            supportedFilesFormat=[*KINDS_BY_ENDING],
             language=languages,
         )
 

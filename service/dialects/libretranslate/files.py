@@ -9,14 +9,12 @@ from starlette.datastructures import UploadFile
 
 from service.base.errors import BadRequest, UnknownDocument, UnprocessableRequest, UnsupportedFileType
 from service.dialects.libretranslate.translate import native_source, refuse_languages
-from service.documents.kinds import KINDS
+from service.documents.kinds import LISTED_KINDS
 from service.http.bodies import fields_of
 from service.http.dialect import Backend
 from service.http.files import FILE_ANSWER, file_response, name_of, translated_name
 from service.http.json_route import validate
 from service.schemas.requests import TranslateRequest
-
-ENDINGS = [ending for kind in KINDS for ending in kind.endings]
 
 
 class TranslatedFile(BaseModel):
@@ -28,9 +26,12 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
     LibreTranslate has it."""
     documents, settings = backend.stores.documents, backend.settings
 
-    @keyed.post("/libretranslate/translate_file")
+    @keyed.post(
+        "/libretranslate/translate_file",
+        description=f"Translate a file, sent as a form with source and target: {LISTED_KINDS}.",
+    )
     async def translate_file(http: Request) -> TranslatedFile:
-        """Translate a file, sent as a form with source and target: .docx, .html, .md, .srt or .txt."""
+        """Translate a file, sent as a form with source and target."""
         try:
             file, source, target = _wanted(await fields_of(http))
             data = await file.read()

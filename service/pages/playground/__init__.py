@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
+from service.documents.kinds import KINDS_BY_ENDING, LISTED_KINDS
 from service.pages.static_files import MEDIA_TYPES, StaticFile, page_routes
 
 FOLDER = Path(__file__).parent
@@ -11,5 +12,7 @@ FOLDER = Path(__file__).parent
 
 def playground_routes() -> APIRouter:
     """Return the routes of the page and its files."""
-    files = {path.name: StaticFile(path) for path in FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
-    return page_routes("/", files.pop("index.html"), "/playground", files)
+    values = ("$LISTED_KINDS", LISTED_KINDS), ("$ENDINGS", ",".join(KINDS_BY_ENDING))
+    paths = [path for path in FOLDER.iterdir() if path.suffix in MEDIA_TYPES and path.name != "index.html"]
+    files = {path.name: StaticFile(path) for path in paths}
+    return page_routes("/", StaticFile(FOLDER / "index.html", values), "/playground", files)

@@ -1,10 +1,13 @@
+import re
+
 import pytest
 
+from docs.generate import ROOT
 from service.base.errors import InvalidDocument, RequestError, UnsupportedFileType
-from service.documents.kinds import KINDS, kind_of
+from service.documents.kinds import KINDS, KINDS_BY_ENDING, kind_of
 from tests.service.documents.word_files import by_hand, zipped
 
-SERVED = "supported: .docx, .htm, .html, .markdown, .md, .srt, .text, .txt"
+SERVED = f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,10 @@ def test_what_cannot_be_read_is_refused_in_words(name: str, data: bytes, error: 
 def test_endings_are_of_one_kind_each() -> None:
     endings = [ending for kind in KINDS for ending in kind.endings]
     assert len(endings) == len(set(endings))
+
+
+def test_the_table_of_documents_has_every_ending() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("| kind | what is translated |")
+    rows = re.findall(r"^\| (`\..*?) \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(re.findall(r"`(.*?)`", " ".join(rows))) == sorted(KINDS_BY_ENDING)

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from service.base.errors import InferenceFailed, KeyMissing, UnknownPath
 from service.base.settings import Settings
+from service.documents.kinds import KINDS_BY_ENDING, LISTED_KINDS
 from service.models.models import Models
 from tests.service.conftest import Client, Serve, problem
 
@@ -26,6 +27,15 @@ async def test_the_page_of_docs_gets_all_from_the_service(client: Client) -> Non
         assert (await client.get(address)).status_code == 200
     assert (await client.get("/docs/nothing.js")).status_code == 404
     assert (await client.get("/docs/index.html")).status_code == 404
+
+
+async def test_page_and_descriptions_list_the_kinds_of_files(client: Client) -> None:
+    page = (await client.get("/")).text
+    paths = (await client.get("/openapi.json")).json()["paths"]
+    assert f'accept="{",".join(KINDS_BY_ENDING)}"' in page
+    assert "$" not in page
+    for path in ("/translate/document", "/v2/document", "/libretranslate/translate_file"):
+        assert f"{LISTED_KINDS}." in paths[path]["post"]["description"]
 
 
 async def test_pages_are_counted_under_their_own_names(client: Client) -> None:
