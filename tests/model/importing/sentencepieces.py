@@ -9,6 +9,8 @@ def sentencepiece_model(texts: Iterable[str], vocab_size: int, **options: Any) -
     import sentencepiece  # prints at its first use
 
     trained = io.BytesIO()
-    given = {"sentence_iterator": iter(texts), "model_writer": trained, "vocab_size": vocab_size} | options
-    sentencepiece.SentencePieceTrainer.train(**given, hard_vocab_limit=False, minloglevel=2)
+    options |= {"hard_vocab_limit": False, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=trained, vocab_size=vocab_size, **options
+    )
     return trained.getvalue()
