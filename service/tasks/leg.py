@@ -4,6 +4,7 @@ Each text is read into a manuscript, the engine translates all sentences, and co
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -144,8 +145,9 @@ class Leg:
         return await self._beside_each(self.manuscripts, translate)
 
     async def _beside_each(self, items: Iterable[Item], work: Callable[[Item], Result]) -> list[Result]:
-        with self._context.timing.tokenizing():
-            return await run_on_each(items, work, self._n_characters, self._context.left_s)
+        context = self._context
+        with context.timing.tokenizing():
+            return await run_on_each(items, work, self._n_characters, context.deadline - time.monotonic())
 
     async def _run(self, manuscripts: list[Manuscript]) -> None:
         sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]

@@ -247,9 +247,12 @@ class Reader:
             spans = [*protected.cut_after_placeholders(spans, ends)] if ends else spans
         else:
             spans = [*protected.between_breaks()]
-        stripped = (strip_span(text, span) for span in spans)
+        found = [span for span in (strip_span(text, span) for span in spans) if span is not None]
         # A span without letters is the same in every language.
-        found = [span for span in stripped if span is not None and protected.has_words(span)]
+        if protected.placeholders:
+            found = [span for span in found if protected.has_words(span)]
+        else:
+            found = [span for span in found if any(map(str.isalpha, span.of(text)))]
         sentences = []
         for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
             search = self.new_search()

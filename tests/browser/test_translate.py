@@ -293,7 +293,7 @@ def test_a_long_translation_is_shown_as_it_comes(visit: Visit, server: httpx.Cli
 
 
 def test_what_has_come_of_a_long_translation_is_shown(visit: Visit) -> None:
-    lines = [{"index": 0, "piece": "Un"}, {"index": 0, "piece": " deux"}, {"status": 504, "detail": "too late"}]
+    lines = [{"index": 0, "piece": "Un"}, {"index": 0, "piece": " deux"}, {"status": 504, "detail": "Too late"}]
 
     def in_pieces(route: Route) -> None:
         route.fulfill(body="".join(f"{json.dumps(line)}\n" for line in lines), content_type="application/x-ndjson")
