@@ -1,4 +1,4 @@
-"""The native routes. A handler validates, submits, awaits and shapes; errors and metrics are handled elsewhere."""
+"""The native routes: each passes its request to `Models`. The middleware maps errors to HTTP and counts requests."""
 
 from collections.abc import Awaitable, Callable
 

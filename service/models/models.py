@@ -289,7 +289,7 @@ class Models:
 
         Raises:
             UnknownGlossary: no glossary has this id.
-            UnprocessableRequest: it has no dictionary for these languages.
+            GlossaryMismatch: it has no dictionary for these languages.
         """
         if request.glossary_id is None:
             return None
