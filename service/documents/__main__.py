@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from service.base.errors import RequestError
+from service.documents.contents import ReadOptions
 from service.documents.kinds import KINDS_BY_NAME, kind_of
 from service.documents.messages import LENGTHS, pack_message
 
@@ -35,15 +36,15 @@ def main(max_bytes: int) -> None:
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while lengths := requests.read(LENGTHS.size):
         n_text, n_file = LENGTHS.unpack(lengths)
-        answers.write(answer(json.loads(requests.read(n_text)), requests.read(n_file), max_bytes))
+        answers.write(answer(json.loads(requests.read(n_text)), requests.read(n_file)))
         answers.flush()
 
 
-def answer(request: dict[str, Any], file: bytes, max_bytes: int) -> bytes:
+def answer(request: dict[str, Any], file: bytes) -> bytes:
     """Return the texts of a file, or the file with the translations in the request."""
     try:
         kind = KINDS_BY_NAME[request["kind"]] if "kind" in request else kind_of(request["file_name"], file)
-        contents = kind.read_file(file, max_bytes)
+        contents = kind.read_file(file, ReadOptions(**request["options"]))
         if "translations" in request:
             return pack_message({}, contents.write(request["translations"]))
         return pack_message({"kind": kind.name, "format": contents.format, "texts": contents.texts})

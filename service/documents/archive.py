@@ -25,19 +25,6 @@ def is_zip(data: bytes) -> bool:
     return data.startswith(SIGNATURE)
 
 
-def file_names(data: bytes) -> set[str]:
-    """Return the names of the files in a zip archive.
-
-    Raises:
-        InvalidDocument: the zip is damaged.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as opened:
-            return set(opened.namelist())
-    except DAMAGED as error:
-        raise InvalidDocument(f"The file is a damaged zip: {error}") from None
-
-
 def unpack(data: bytes, max_bytes: int) -> Archive:
     """Return every file in a zip archive, in order.
 

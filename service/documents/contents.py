@@ -1,9 +1,32 @@
 """The texts of a document to translate, the same for every kind of file."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from service.schemas.requests import Format
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a file. A file is read with the same options when its translation is written.
+
+    Args:
+        max_bytes: the size limit of the unpacked file.
+        source: the language of the texts, as the request names it; None: not known yet.
+        target: the language of the translation, as the request names it; None: not known yet.
+        only_missing: leave out what the file has a translation for. Only kinds that hold both obey it.
+        columns: the columns of a table to translate; kinds without columns ignore it.
+    """
+
+    max_bytes: int = sys.maxsize
+    source: str | None = None
+    target: str | None = None
+    only_missing: bool = False
+    columns: Sequence[str] = ()
+
+
+DEFAULT_OPTIONS = ReadOptions()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 import webencodings
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import Contents
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import LIKE_BROWSERS, Encoding, decode
 from service.markup.html import parse
 from service.markup.passages import Passage
@@ -24,7 +24,7 @@ UNREADABLE = frozenset({"replacement", "x-user-defined"})
 """Encodings of the standard that cannot be decoded to text."""
 
 
-def read_file(data: bytes) -> Contents:
+def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read an HTML file. Raises InvalidDocument: the file is not text in its encoding, or its encoding is not known."""
     html, encoding = decode(data, _declared_encoding(data))
     parts = parse(html).parts

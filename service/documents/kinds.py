@@ -6,8 +6,9 @@ from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
 from service.documents import html, markdown, plain, subtitles, word
-from service.documents.archive import file_names, is_zip
-from service.documents.contents import Contents
+from service.documents.archive import is_zip
+from service.documents.contents import Contents, ReadOptions
+from service.documents.packages import type_of_package
 
 
 @dataclass(frozen=True)
@@ -17,32 +18,38 @@ class FileKind:
     Args:
         endings: endings of file names, in lower case, the usual one first.
         media_type: the type of answers that have such a file.
-        read_file: reads a file from its bytes; its second argument is the size limit of the unpacked file.
+        read_file: reads a file from its bytes.
+        package_types: the media types that a zip of this kind declares for itself or for its main part; () if a file of
+            this kind is no zip.
+        written_as: the ending of the translated file, where it is of another kind.
     """
 
     endings: tuple[str, ...]
     media_type: str
-    read_file: Callable[[bytes, int], Contents]
+    read_file: Callable[[bytes, ReadOptions], Contents]
+    package_types: frozenset[str] = frozenset()
+    written_as: str | None = None
 
     @property
     def name(self) -> str:
         return self.endings[0].removeprefix(".")
 
 
-def _without_limit(read_file: Callable[[bytes], Contents]) -> Callable[[bytes, int], Contents]:
-    return lambda data, _: read_file(data)
-
-
-WORD = FileKind((".docx",), "application/vnd.openxmlformats-officedocument.wordprocessingml.document", word.read_file)
 KINDS = (
-    FileKind((".txt", ".text"), "text/plain", _without_limit(plain.read_file)),
-    FileKind((".html", ".htm"), "text/html", _without_limit(html.read_file)),
-    FileKind((".md", ".markdown"), "text/markdown", _without_limit(markdown.read_file)),
-    FileKind((".srt",), "application/x-subrip", _without_limit(subtitles.read_file)),
-    WORD,
+    FileKind((".txt", ".text"), "text/plain", plain.read_file),
+    FileKind((".html", ".htm"), "text/html", html.read_file),
+    FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
+    FileKind((".srt",), "application/x-subrip", subtitles.read_file),
+    FileKind(
+        (".docx",),
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        word.read_file,
+        word.PACKAGE_TYPES,
+    ),
 )
 KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
 KINDS_BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
+KINDS_BY_PACKAGE_TYPE = {one: kind for kind in KINDS for one in kind.package_types}
 *_FIRST, _LAST = (f".{name}" for name in sorted(KINDS_BY_NAME))
 LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
 """The usual ending of each kind, for descriptions: `.docx, .html or .txt`."""
@@ -64,17 +71,19 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
     """
     ending = PurePath(file_name).suffix.lower()
     if is_zip(data):
-        if any(map(word.MAIN.fullmatch, file_names(data))):
-            return WORD
-        raise UnsupportedFileType(f"The file is a zip without word/document.xml, so not a Word document; {_known()}")
-    what = next((what for begins, what in UNSUPPORTED.items() if data.startswith(begins)), None)
-    if what is not None:
+        declared = type_of_package(data)
+        if declared in KINDS_BY_PACKAGE_TYPE:
+            return KINDS_BY_PACKAGE_TYPE[declared]
+        what = f"a zip of the type {declared}" if declared else "a zip that does not say what it is"
+        raise UnsupportedFileType(f"The file is {what}; {_known()}")
+    what = next((what for begins, what in UNSUPPORTED.items() if data.startswith(begins)), "")
+    if what:
         raise UnsupportedFileType(f"The file is {what}; {_known()}")
     kind = KINDS_BY_ENDING.get(ending)
     if kind is None:
         named = f"The file's name ends in {ending}" if ending else "The file's name has no ending"
         raise UnsupportedFileType(f"{named}; {_known()}")
-    if kind is WORD:
+    if kind.package_types:
         raise InvalidDocument(f"The file is called {ending} and is damaged: it is not a zip")
     return kind
 

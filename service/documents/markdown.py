@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from markdown_it.token import Token
 
-from service.documents.contents import Contents
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
 from service.markup.inline_marks import PARSER, Environment
 from service.markup.markdown import FRONT_MATTER
@@ -16,7 +16,7 @@ MIN_PIECE_LENGTH = 2_000
 """Minimum length of a piece in characters. The next block after an empty line then begins a new piece."""
 
 
-def read_file(data: bytes) -> Contents:
+def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read a Markdown file. Raises InvalidDocument: the file is not text."""
     text, encoding = decode(data)
     front_matter, pieces = _split(text)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from service.documents.contents import Contents
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
@@ -16,7 +16,7 @@ MAX_PIECE_LENGTH = 10_000
 """Maximum length of a piece in characters. A longer line is cut."""
 
 
-def read_file(data: bytes) -> Contents:
+def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read a text file. Raises InvalidDocument: the file is not text."""
     text, encoding = decode(data)
     return Contents([*split_pieces(text)], "text", lambda translations: encoding.encode("".join(translations)))

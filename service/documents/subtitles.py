@@ -10,7 +10,7 @@ from html import escape, unescape
 from itertools import chain, groupby, islice
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import Contents
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
 from service.documents.wrapping import balance_tags, visible_text, wrap
 from service.text.scripts import is_unspaced
@@ -51,7 +51,7 @@ _Exchange = list[_Speech]
 """Speeches that share cues: each begins in the cue where the last one ends. An element may span several speeches."""
 
 
-def read_file(data: bytes) -> Contents:
+def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read a subtitle file. Raises InvalidDocument: the file is not text, or has no cue."""
     text, encoding = decode(data)
     parts, times = _parse(text)

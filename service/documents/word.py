@@ -6,10 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 
 from service.documents.archive import Archive, pack, parse_xml, serialize_xml, unpack
-from service.documents.contents import Contents
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.word_nodes import Element
 from service.documents.word_paragraph import WordParagraph
 
+PACKAGE_TYPES = frozenset(
+    {
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
+        "application/vnd.ms-word.document.macroenabled.main+xml",
+    }
+)
+"""Content types of the main part of a document, a template and a document with macros."""
 NAMESPACES = (
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
     "http://purl.oclc.org/ooxml/wordprocessingml/main",
@@ -19,22 +27,19 @@ PART = re.compile(rf"{MAIN.pattern}|word/(?:header|footer|footnotes|endnotes)\d*
 """Files of the zip that have paragraphs to translate. Comments are left out: they are about the text."""
 
 
-def read_file(data: bytes, max_bytes: int) -> Contents:
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read a Word document.
-
-    Args:
-        max_bytes: the size limit of the unpacked file.
 
     Raises:
         InvalidDocument: the file is damaged.
         TooLarge: the unpacked file is too large.
     """
-    texts = [paragraph.html for _, _, paragraphs in _parts(unpack(data, max_bytes)) for paragraph in paragraphs]
+    texts = [paragraph.html for _, _, paragraphs in _parts(unpack(data, options.max_bytes)) for paragraph in paragraphs]
 
     def write(translations: Sequence[str]) -> bytes:
         if [*translations] == texts:
             return data
-        archive, remaining = unpack(data, max_bytes), iter(translations)
+        archive, remaining = unpack(data, options.max_bytes), iter(translations)
         replaced = {}
         for name, root, paragraphs in _parts(archive):
             changed = [(one, text) for one in paragraphs if (text := next(remaining)) != one.html]

@@ -18,14 +18,14 @@ from service.http.json_route import json_route, validate
 from service.http.problems import document_errors
 from service.jobs.job import Job, Status
 from service.jobs.worker import DocumentJobs
-from service.schemas.requests import TranslateRequest, TranslationOptions
+from service.schemas.requests import DocumentOptions, TranslateRequest, TranslationOptions
 
 DOCUMENT_PATH = "/translate/document"
 STRINGS = {"source", "target", "model", "glossary_id"}
 """Fields of the form that are plain strings; others are JSON."""
 
 
-class DocumentForm(TranslationOptions):
+class DocumentForm(TranslationOptions, DocumentOptions):
     """The file, and options as in /translate. Options that are not strings there are JSON here."""
 
     file: UploadFile = Field(description="The document; the ending of its name tells its kind.")
@@ -79,8 +79,15 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         """Translate a file. Its formatting stays."""
         timeout_s = _timeout_s(form, settings)
         options = form.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
+        document_options = DocumentOptions(
+            **form.model_dump(include={*DocumentOptions.model_fields}, exclude_unset=True)
+        )
         job, key = await jobs.submit(
-            name_of(form.file.filename), form._data, TranslateRequest(text=["-"], **options), timeout_s
+            name_of(form.file.filename),
+            form._data,
+            TranslateRequest(text=["-"], **options),
+            timeout_s,
+            DocumentOptions(**own),
         )
         if not form.wait:
             return _card(job, settings, key)

@@ -26,8 +26,8 @@ def name_of(file_name: str | None) -> str:
 
 def translated_name(job: Job) -> str:
     """Return the name of the translated file: report.docx becomes report.fr.docx."""
-    name = PurePath(job.file_name)
-    return f"{name.stem}.{job.target}{name.suffix or KINDS_BY_NAME[job.kind].endings[0]}"
+    name, kind = PurePath(job.file_name), KINDS_BY_NAME[job.kind]
+    return f"{name.stem}.{job.target}{kind.written_as or name.suffix or kind.endings[0]}"
 
 
 def file_response(job: Job, data: bytes) -> Response:

@@ -1,7 +1,12 @@
 """A document to translate, as all servers see it."""
 
+import json
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
+
+from service.documents.contents import ReadOptions
+from service.schemas.requests import DocumentOptions
 
 Status = Literal["queued", "translating", "done", "error"]
 
@@ -17,7 +22,7 @@ class Job:
     source: str
     target: str
     options: str
-    """A TranslateRequest without its text, as JSON."""
+    """`TranslationOptions` and `DocumentOptions`, as JSON."""
     status: Status
     n_characters: int
     n_translated: int
@@ -29,6 +34,18 @@ class Job:
     finished_at: float | None
     error: str | None
     """Why the translation failed, in one sentence."""
+
+    @cached_property
+    def translation_options(self) -> dict[str, Any]:
+        """The options of a TranslateRequest."""
+        options = json.loads(self.options)
+        return {name: value for name, value in options.items() if name not in DocumentOptions.model_fields}
+
+    @cached_property
+    def read_options(self) -> ReadOptions:
+        options = json.loads(self.options)
+        own = {name: options[name] for name in DocumentOptions.model_fields if name in options}
+        return ReadOptions(source=self.source, target=self.target, **own)
 
     @property
     def is_finished(self) -> bool:

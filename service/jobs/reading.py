@@ -5,12 +5,13 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from service.base.errors import InvalidDocument, RequestError, TooLarge, UnsupportedFileType
 from service.base.settings import PREFIX
 from service.documents.archive import is_zip
+from service.documents.contents import DEFAULT_OPTIONS, ReadOptions
 from service.documents.kinds import KINDS_BY_NAME, kind_of
 from service.documents.messages import LENGTHS, pack_message
 from service.schemas.requests import Format
@@ -49,39 +50,47 @@ class DocumentReader:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
 
-    async def read(self, file_name: str, data: bytes, kind: str | None = None) -> DocumentTexts:
+    async def read(
+        self, file_name: str, data: bytes, kind: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> DocumentTexts:
         """Return the texts of a document.
 
         Args:
             kind: the kind of the document; None: found by name and content.
+            options: how to read it; the size limit is this reader's own.
 
         Raises:
             UnsupportedMediaType, UnprocessableRequest, TooLarge: the document cannot be read.
         """
         if _is_small(data):
-            return await asyncio.to_thread(self._read, file_name, data, kind)
+            return await asyncio.to_thread(self._read, file_name, data, kind, options)
         which = {"file_name": file_name} if kind is None else {"kind": kind}
-        return DocumentTexts(**(await self._ask(which, data))[0])
+        return DocumentTexts(**(await self._ask(which, options, data))[0])
 
-    async def write(self, kind: str, data: bytes, translations: Sequence[str]) -> bytes:
+    async def write(
+        self, kind: str, data: bytes, translations: Sequence[str], options: ReadOptions = DEFAULT_OPTIONS
+    ) -> bytes:
         """Return the document with its texts replaced by these translations."""
         if _is_small(data):
             read = KINDS_BY_NAME[kind].read_file
-            return await asyncio.to_thread(lambda: read(data, self._max_bytes).write(translations))
-        return (await self._ask({"kind": kind, "translations": translations}, data))[1]
+            return await asyncio.to_thread(lambda: read(data, self._limited(options)).write(translations))
+        return (await self._ask({"kind": kind, "translations": translations}, options, data))[1]
 
     async def stop(self) -> None:
         """End the process; the next document starts another one."""
         async with self._lock:
             await self._kill()
 
-    def _read(self, file_name: str, data: bytes, name: str | None) -> DocumentTexts:
+    def _limited(self, options: ReadOptions) -> ReadOptions:
+        return replace(options, max_bytes=self._max_bytes)
+
+    def _read(self, file_name: str, data: bytes, name: str | None, options: ReadOptions) -> DocumentTexts:
         kind = KINDS_BY_NAME[name] if name is not None else kind_of(file_name, data)
-        contents = kind.read_file(data, self._max_bytes)
+        contents = kind.read_file(data, self._limited(options))
         return DocumentTexts(kind.name, contents.format, contents.texts)
 
-    async def _ask(self, request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
-        message = await asyncio.to_thread(pack_message, request, data)
+    async def _ask(self, request: dict[str, Any], options: ReadOptions, data: bytes) -> tuple[dict[str, Any], bytes]:
+        message = await asyncio.to_thread(pack_message, request | {"options": asdict(self._limited(options))}, data)
         async with self._lock:
             header, file = await self._exchange(message)
         if "error" in header:

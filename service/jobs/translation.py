@@ -1,7 +1,6 @@
 """Translate a document part by part, so that long ones are not refused, and other requests get their turn."""
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -57,7 +56,7 @@ class DocumentTranslator:
         known: dict[str, str] = {}
         n_translated = 0
         parts = iter([*_parts([*dict.fromkeys(document.texts)], self.settings.max_texts)])
-        options = TranslateRequest(text=["-"], source=job.source, target=job.target, **json.loads(job.options))
+        options = TranslateRequest(text=["-"], source=job.source, target=job.target, **job.translation_options)
 
         async def work() -> None:
             nonlocal n_translated

@@ -1,6 +1,7 @@
 """Accept documents, translate a few at a time, and report their progress."""
 
 import asyncio
+import json
 import logging
 import secrets
 import time
@@ -9,12 +10,13 @@ from pathlib import Path
 
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
+from service.documents.contents import ReadOptions
 from service.jobs.job import Job
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.jobs.translation import DocumentTranslator, refuse_long_texts
 from service.models.models import Models
-from service.schemas.requests import TranslateRequest
+from service.schemas.requests import DocumentOptions, TranslateRequest
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,8 @@ MAX_UNPACKED_RATIO = 4
 """A document may unpack to this many times the maximum file size."""
 EXCLUDED = {"text", "format", "source", "target", "timeout_s", "alternatives", "alignment", "attention"}
 """Fields of a request that `Job.options` leaves out: a job has them elsewhere, or documents do not use them."""
+
+NO_OPTIONS = DocumentOptions()
 
 
 class DocumentJobs:
@@ -62,12 +66,20 @@ class DocumentJobs:
         await self._reader.stop()
         self._store.close()
 
-    async def submit(self, file_name: str, data: bytes, request: TranslateRequest, timeout_s: float) -> tuple[Job, str]:
+    async def submit(
+        self,
+        file_name: str,
+        data: bytes,
+        request: TranslateRequest,
+        timeout_s: float,
+        document_options: DocumentOptions = NO_OPTIONS,
+    ) -> tuple[Job, str]:
         """Queue a document, and return the job with the key by which its client asks for it.
 
         Args:
             request: the options for each text of the document.
             timeout_s: seconds after which the translation is given up.
+            document_options: how to read the document.
 
         Raises:
             UnsupportedFileType, InvalidDocument, TooLarge: the document cannot be read.
@@ -77,15 +89,17 @@ class DocumentJobs:
             DeadlinePassed: reading took too long.
         """
         ends_at = time.monotonic() + timeout_s
+        own_options = document_options.model_dump(exclude_unset=True)
+        read_options = ReadOptions(source=request.source, target=request.target, **own_options)
         try:
             async with asyncio.timeout(timeout_s):
-                read = await self._reader.read(file_name, data)
+                read = await self._reader.read(file_name, data, options=read_options)
         except TimeoutError:
             raise DeadlinePassed(f"The document was not read within {timeout_s:g} s") from None
         refuse_long_texts(read, self._settings.max_text_characters)
         left_s = min(ends_at - time.monotonic(), self._settings.max_timeout_s)
         languages = await self._translator.languages(read, request, left_s)
-        options = request.model_dump_json(exclude=EXCLUDED, exclude_unset=True)
+        options = json.dumps(request.model_dump(exclude=EXCLUDED, exclude_unset=True) | own_options)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
         job = await asyncio.to_thread(
             self._store.add, data, file_name, read.kind, languages, options, n_characters, ends_at - time.monotonic()
@@ -167,9 +181,9 @@ class DocumentJobs:
         async def work() -> bytes:
             ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()
             data = await asyncio.to_thread(self._store.source, job.id)
-            read = await self._reader.read(job.file_name, data, job.kind)
+            read = await self._reader.read(job.file_name, data, job.kind, job.read_options)
             translations = await self._translator.texts(read, job, ends_at, on_progress)
-            return await self._reader.write(job.kind, data, translations)
+            return await self._reader.write(job.kind, data, translations, job.read_options)
 
         async def report() -> None:
             try:

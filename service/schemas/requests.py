@@ -235,6 +235,15 @@ class TranslationOptions(Input):
     )
 
 
+class DocumentOptions(Input):
+    """Options of a document beside those of its translation. Kinds of files that have no use for one ignore it."""
+
+    only_missing: bool = Field(
+        default=False, description="Translate only what the file has no translation for, if it can hold both languages."
+    )
+    columns: Names = Field(default=[], description="Columns of a table to translate, by name.", examples=[["text"]])
+
+
 class TranslateRequest(_AttendingRequest, TranslationOptions):
     format: Format = Field(
         default="text",

@@ -32,7 +32,8 @@ def test_a_word_document_is_one_whatever_its_name() -> None:
 @pytest.mark.parametrize(
     ("name", "data", "error", "part"),
     [
-        ("a.odt", zipped({"content.xml": ""}), UnsupportedFileType, "word/document.xml"),
+        ("a.odt", zipped({"content.xml": ""}), UnsupportedFileType, f"does not say what it is; {SERVED}"),
+        ("a.docx", zipped({"mimetype": "image/openraster"}), UnsupportedFileType, f"type image/openraster; {SERVED}"),
         ("a.docx", b"%PDF-1.7", UnsupportedFileType, f"PDF; {SERVED}"),
         ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1", UnsupportedFileType, "older Office, or encrypted"),
         ("a.docx", b"text", InvalidDocument, ".docx .*damaged"),

@@ -13,6 +13,7 @@ from lxml import etree
 
 from service.base.errors import InvalidDocument, TooLarge
 from service.documents import word
+from service.documents.contents import ReadOptions
 from service.documents.wrapping import visible_text
 from service.markup.html import parse
 from tests.service.documents.translating import in_capitals, translated
@@ -30,6 +31,7 @@ from tests.service.documents.word_files import (
 )
 
 MAX_BYTES = 2**21
+LIMIT = ReadOptions(MAX_BYTES)
 BOLD, ITALIC = "<w:b/>", "<w:i/>"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415478da63f8cfc000000301010018dd8db0"
@@ -52,7 +54,7 @@ def shown(data: bytes) -> list[list[tuple[str, str]]]:
 
 
 def texts(body: str) -> list[str]:
-    return word.read_file(by_hand(body), MAX_BYTES).texts
+    return word.read_file(by_hand(body), LIMIT).texts
 
 
 def test_a_document_of_python_docx_keeps_all_but_its_words() -> None:
@@ -69,7 +71,7 @@ def test_a_document_of_python_docx_keeps_all_but_its_words() -> None:
     document.sections[0].header.paragraphs[0].text = "above"
     document.sections[0].footer.paragraphs[0].text = "below"
     data = saved(document)
-    new = translated(word.read_file(data, MAX_BYTES))
+    new = translated(word.read_file(data, LIMIT))
     read = opened(new)
     assert read.paragraphs[0].text == "THE TITLE"
     assert read.paragraphs[0].style == read.styles["Title"]
@@ -99,14 +101,14 @@ def test_a_document_of_python_docx_keeps_all_but_its_words() -> None:
 
 def test_runs_go_where_their_words_went() -> None:
     body = paragraph(run("the "), run("red", BOLD), run(" house"))
-    new = translated(word.read_file(by_hand(body), MAX_BYTES), backwards=True)
+    new = translated(word.read_file(by_hand(body), LIMIT), backwards=True)
     assert shown(new) == [[("", "HOUSE "), ("b", "RED"), ("", " THE")]]
 
 
 def test_what_most_of_a_paragraph_looks_like_needs_no_tag() -> None:
     assert texts(paragraph(run("all of it is bold", BOLD))) == ["all of it is bold"]
     assert texts(paragraph(run("bold but for ", BOLD), run("this", ITALIC))) == ['bold but for <g0 id="0">this</g0>']
-    new = translated(word.read_file(by_hand(paragraph(run("bold but for ", BOLD), run("this", ITALIC))), MAX_BYTES))
+    new = translated(word.read_file(by_hand(paragraph(run("bold but for ", BOLD), run("this", ITALIC))), LIMIT))
     assert shown(new) == [[("b", "BOLD BUT FOR "), ("i", "THIS")]]
 
 
@@ -168,15 +170,15 @@ def test_what_nobody_sees_parts_no_words() -> None:
 def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
     body = paragraph(run("a long beginning "), inside, run(" and the end"))
     assert texts(body) == [f"a long beginning {html} and the end"]
-    contents = word.read_file(by_hand(body), MAX_BYTES)
+    contents = word.read_file(by_hand(body), LIMIT)
     once = translated(contents)
-    assert word.read_file(once, MAX_BYTES).texts == [in_capitals(text, "html") for text in contents.texts]
+    assert word.read_file(once, LIMIT).texts == [in_capitals(text, "html") for text in contents.texts]
 
 
 def test_the_marks_of_a_range_stay_around_its_words() -> None:
     reference = "<w:r><w:commentReference w:id='1'/></w:r>"
     body = paragraph(run("a "), marks("commentRange", 1).format(run("red car")), reference, run(" is there"))
-    new = files_in(translated(word.read_file(by_hand(body), MAX_BYTES), backwards=True))["word/document.xml"].decode()
+    new = files_in(translated(word.read_file(by_hand(body), LIMIT), backwards=True))["word/document.xml"].decode()
     tags = re.findall(r"<w:(?:comment|t\b)[^>]*>[^<]*", new)
     assert [re.sub(r"<w:|<?[ >].*>|/>", "", tag) for tag in tags] == [
         *("tTHERE IS ", "commentRangeStart", "tCAR RED", "commentRangeEnd", "commentReference", "t A")
@@ -188,33 +190,33 @@ def test_ranges_in_ranges_are_read_as_many_as_there_are() -> None:
     inside = "".join(f"<w:bookmarkStart w:id='{i}'/>{run('a ')}" for i in range(1_000))
     inside += "".join(f"{run('a ')}<w:bookmarkEnd w:id='{i}'/>" for i in reversed(range(1_000)))
     data = by_hand(paragraph(inside))
-    assert counted(translated(word.read_file(data, MAX_BYTES))) == counted(data)
+    assert counted(translated(word.read_file(data, LIMIT))) == counted(data)
 
 
 @pytest.mark.parametrize("group", ["<w:ins w:id='1'>{}</w:ins>", "<w:hyperlink r:id='r1'>{}</w:hyperlink>"])
 def test_groups_that_touch_may_share_a_word(group: str) -> None:
     """Word begins a new group for another author or time, also inside of a word."""
     data = by_hand(paragraph(group.format(run("Hel")), group.format(run("lo, how are you?"))))
-    [text] = word.read_file(data, MAX_BYTES).texts
+    [text] = word.read_file(data, LIMIT).texts
     assert [passage.text for passage in parse(text).passages] == ["Hello, how are you?"]
 
 
 def test_a_run_among_the_instructions_of_a_field_stays_there_and_is_not_translated() -> None:
     body = paragraph(run("see "), field(" HYPERLINK ", run("this"), run("u")), run(" now"))
     assert texts(body) == ['see <span id="0">this</span> now']
-    new = translated(word.read_file(by_hand(body), MAX_BYTES), backwards=True)
+    new = translated(word.read_file(by_hand(body), LIMIT), backwards=True)
     assert "".join(text for _, text in shown(new)[0]) == "NOW [fldChar] HYPERLINK u[fldChar]THIS[fldChar] SEE"
 
 
 def test_all_that_is_no_text_is_still_there_when_a_translation_has_lost_it() -> None:
     body = paragraph(run("one "), "<w:r><w:footnoteReference w:id='2'/></w:r>", "<w:r><w:tab/></w:r>", run("two"))
-    new = word.read_file(by_hand(body), MAX_BYTES).write(["eins </b> zwei <g7>"[:14]])
+    new = word.read_file(by_hand(body), LIMIT).write(["eins </b> zwei <g7>"[:14]])
     assert shown(new) == [[("", "eins "), ("", " zwei"), ("", "[footnoteReference]"), ("", "[tab]")]]
 
 
 def test_spaces_that_part_columns_stay() -> None:
     body = paragraph(run("   Signed:     the man"), run("          ", "<w:u/>"))
-    new = translated(word.read_file(by_hand(body), MAX_BYTES), backwards=True)
+    new = translated(word.read_file(by_hand(body), LIMIT), backwards=True)
     assert shown(new) == [[("", "   "), ("", ": SIGNED"), ("", "     "), ("", "MAN THE"), ("u", "          ")]]
 
 
@@ -222,7 +224,7 @@ def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     box = f"<w:txbxContent>{paragraph(run('in the box'))}</w:txbxContent>"
     drawing = f"<mc:AlternateContent><mc:Choice><w:drawing><wp:anchor>{box}</wp:anchor></w:drawing></mc:Choice>" \
               f"<mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent>"  # fmt: skip
-    contents = word.read_file(by_hand(paragraph(run("around "), f"<w:r>{drawing}</w:r>", run("it"))), MAX_BYTES)
+    contents = word.read_file(by_hand(paragraph(run("around "), f"<w:r>{drawing}</w:r>", run("it"))), LIMIT)
     assert contents.texts == ['around <wbr id="0">it', "in the box", "in the box"]
     xml = files_in(translated(contents))["word/document.xml"].decode()
     assert re.sub(r"<[^>]*>", " ", xml).split() == ["AROUND", *["IN", "THE", "BOX"] * 2, "IT"]
@@ -235,7 +237,7 @@ def test_notes_are_translated_and_comments_are_not() -> None:
     comments = notes.replace("footnote", "comment")
     more = {"word/footnotes.xml": notes, "word/endnotes.xml": notes, "word/comments.xml": comments}
     data = by_hand(paragraph(run("text")), more=more)
-    contents = word.read_file(data, MAX_BYTES)
+    contents = word.read_file(data, LIMIT)
     assert contents.texts == ["text", '<wbr id="0"> A note.', '<wbr id="0"> A note.']
     new = files_in(translated(contents))
     assert "A NOTE." in new["word/footnotes.xml"].decode()
@@ -244,7 +246,7 @@ def test_notes_are_translated_and_comments_are_not() -> None:
 
 def test_a_paragraph_without_words_and_a_translation_like_the_text_change_nothing() -> None:
     data = by_hand(paragraph(run(" ... ")) + "<w:p/>" + paragraph(run("word ")) + paragraph(run("more")))
-    contents = word.read_file(data, MAX_BYTES)
+    contents = word.read_file(data, LIMIT)
     assert contents.texts == ["word ", "more"]
     assert contents.write(contents.texts) == data
     before, after = (
@@ -255,13 +257,13 @@ def test_a_paragraph_without_words_and_a_translation_like_the_text_change_nothin
 
 @pytest.mark.parametrize("namespace", [STRICT])
 def test_a_strict_document_is_read_and_written(namespace: str) -> None:
-    new = translated(word.read_file(by_hand(paragraph(run("a "), run("b", BOLD), run(" c")), namespace), MAX_BYTES))
+    new = translated(word.read_file(by_hand(paragraph(run("a "), run("b", BOLD), run(" c")), namespace), LIMIT))
     assert shown(new) == [[("", "A "), ("b", "B"), ("", " C")]]
 
 
 def test_xml_in_utf_16_is_read() -> None:
     xml = files_in(by_hand(paragraph(run("été"))))["word/document.xml"].decode().replace("UTF-8", "UTF-16")
-    contents = word.read_file(zipped({"word/document.xml": xml.encode("utf-16")}), MAX_BYTES)
+    contents = word.read_file(zipped({"word/document.xml": xml.encode("utf-16")}), LIMIT)
     assert contents.texts == ["été"]
     assert "ÉTÉ" in files_in(translated(contents))["word/document.xml"].decode()
 
@@ -288,7 +290,7 @@ INSIDE = st.recursive(
 @example(f"{run('3')}<w:hyperlink>{field(' PAGE ', '')}</w:hyperlink>{run('one ')}", False)
 def test_nothing_but_text_is_changed_lost_or_doubled(inside: str, backwards: bool) -> None:
     data = by_hand(paragraph(inside))
-    contents = word.read_file(data, MAX_BYTES)
+    contents = word.read_file(data, LIMIT)
     new = translated(contents, backwards)
     assert counted(new) == counted(data)
     assert sorted(letters(new).lower()) == sorted(letters(data))
@@ -314,7 +316,7 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
         inside = "<w:ins>" * depth + run("deep") + "</w:ins>" * depth
         assert (
             "DEEP"
-            in files_in(translated(word.read_file(by_hand(paragraph(inside)), MAX_BYTES)))["word/document.xml"].decode()
+            in files_in(translated(word.read_file(by_hand(paragraph(inside)), LIMIT)))["word/document.xml"].decode()
         )
 
 
@@ -332,20 +334,20 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
 def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, part: str) -> None:
     for encoding in ("utf-8", "utf-16"):
         with pytest.raises(InvalidDocument, match=re.escape(part)):
-            word.read_file(zipped({"word/document.xml": xml.encode(encoding)}), MAX_BYTES)
+            word.read_file(zipped({"word/document.xml": xml.encode(encoding)}), LIMIT)
 
 
 def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
     bomb = by_hand("", more={"word/media/zeros.bin": bytes(MAX_BYTES)})
     assert len(bomb) < 10_000
     with pytest.raises(TooLarge, match=f"unpacked .* \\d+ bytes; the limit is {MAX_BYTES}"):
-        word.read_file(bomb, MAX_BYTES)
+        word.read_file(bomb, LIMIT)
     tags = zipped({"word/document.xml": "<a>" + "<b/>" * 1_000_001 + "</a>"})
     with pytest.raises(TooLarge, match="1000003 tags; the limit is 1000000"):
-        word.read_file(tags, 2**23)
+        word.read_file(tags, ReadOptions(2**23))
     many = zipped({f"{i}": "" for i in range(10_001)})
     with pytest.raises(TooLarge, match="10001 files"):
-        word.read_file(many, MAX_BYTES)
+        word.read_file(many, LIMIT)
 
 
 def test_a_bomb_that_lies_about_its_size_is_not_unpacked_further() -> None:
@@ -354,18 +356,18 @@ def test_a_bomb_that_lies_about_its_size_is_not_unpacked_further() -> None:
     while (at := data.find(size)) >= 0:
         data[at : at + 4] = (10).to_bytes(4, "little")
     with pytest.raises(InvalidDocument, match="damaged zip: Bad CRC-32"):
-        word.read_file(bytes(data), MAX_BYTES)
+        word.read_file(bytes(data), LIMIT)
 
 
 def test_a_damaged_zip_is_refused_wherever_it_is_damaged() -> None:
     data = by_hand(paragraph(run("text")))
     for end in range(4, len(data), 37):
         with pytest.raises(InvalidDocument, match="damaged zip"):
-            word.read_file(data[:end], MAX_BYTES)
+            word.read_file(data[:end], LIMIT)
     for at in range(4, len(data), 11):
         broken = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
         with suppress(InvalidDocument, TooLarge):
-            word.read_file(broken, MAX_BYTES)
+            word.read_file(broken, LIMIT)
 
 
 def test_zips_that_no_office_writes_are_refused() -> None:
@@ -375,13 +377,13 @@ def test_zips_that_no_office_writes_are_refused() -> None:
             writing.writestr("word/document.xml", "<a/>")
             writing.writestr("word/document.xml", "<b/>")
     with pytest.raises(InvalidDocument, match="the same name"):
-        word.read_file(buffer.getvalue(), MAX_BYTES)
+        word.read_file(buffer.getvalue(), LIMIT)
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as writing:
         writing.writestr("word/document.xml", "<a/>")
     with pytest.raises(InvalidDocument, match="compressed"):
-        word.read_file(buffer.getvalue(), MAX_BYTES)
+        word.read_file(buffer.getvalue(), LIMIT)
     encrypted = bytearray(zipped({"word/document.xml": "<a/>"}))
     encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
     with pytest.raises(InvalidDocument, match="encrypted"):
-        word.read_file(bytes(encrypted), MAX_BYTES)
+        word.read_file(bytes(encrypted), LIMIT)

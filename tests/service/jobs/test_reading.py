@@ -41,7 +41,7 @@ async def test_a_document_is_the_same_wherever_it_is_read(documents: DocumentRea
     large = await documents.read("a.TXT", LARGE)
     assert "".join(large.texts).encode() == LARGE
     assert await documents.write("txt", LARGE, large.texts) == LARGE
-    contents = word.read_file(WORD, MOST_BYTES)
+    contents = word.read_file(WORD)
     assert await documents.read("a.docx", WORD) == DocumentTexts("docx", "html", contents.texts)
     assert await documents.read("", WORD, "docx") == DocumentTexts("docx", "html", contents.texts)
     assert await documents.write("docx", WORD, ["ein <b>"]) == contents.write(["ein <b>"])
@@ -123,7 +123,7 @@ def test_a_document_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyP
         raise MemoryError
 
     monkeypatch.setattr(reader, "kind_of", greedy)
-    message = reader.answer({"file_name": "a.docx"}, b"", 10)
+    message = reader.answer({"file_name": "a.docx", "options": {}}, b"")
     n_text, n_file = LENGTHS.unpack_from(message)
     assert json.loads(message[LENGTHS.size : LENGTHS.size + n_text])["error"] == "TooLarge"
     assert n_file == 0
