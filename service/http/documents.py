@@ -79,9 +79,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         """Translate a file. Its formatting stays."""
         timeout_s = _timeout_s(form, settings)
         options = form.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
-        document_options = DocumentOptions(
-            **form.model_dump(include={*DocumentOptions.model_fields}, exclude_unset=True)
-        )
+        own = form.model_dump(include={*DocumentOptions.model_fields}, exclude_unset=True)
         job, key = await jobs.submit(
             name_of(form.file.filename),
             form._data,
