@@ -14,17 +14,22 @@ from lxml import etree
 from service.base.errors import InvalidDocument, TooLarge
 from service.documents import word
 from service.documents.contents import ReadOptions
+from service.documents.kinds import kind_of
 from service.documents.wrapping import visible_text
 from service.markup.html import parse
 from tests.service.documents.translating import in_capitals, translated
 from tests.service.documents.word_files import (
+    RELATIONS,
     STRICT,
+    W,
     by_hand,
     field,
     files_in,
     marks,
     opened,
+    packed,
     paragraph,
+    related,
     run,
     saved,
     zipped,
@@ -32,6 +37,7 @@ from tests.service.documents.word_files import (
 
 MAX_BYTES = 2**21
 LIMIT = ReadOptions(MAX_BYTES)
+ENGLISH = ReadOptions(MAX_BYTES, "en", "de")
 BOLD, ITALIC = "<w:b/>", "<w:i/>"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415478da63f8cfc000000301010018dd8db0"
@@ -231,17 +237,60 @@ def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     assert xml.count("<w:p>") == 3
 
 
-def test_notes_are_translated_and_comments_are_not() -> None:
-    notes = f'<w:footnotes xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:footnote>' \
-            f"{paragraph('<w:r><w:footnoteRef/></w:r>', run(' A note.'))}</w:footnote></w:footnotes>"  # fmt: skip
-    comments = notes.replace("footnote", "comment")
-    more = {"word/footnotes.xml": notes, "word/endnotes.xml": notes, "word/comments.xml": comments}
-    data = by_hand(paragraph(run("text")), more=more)
-    contents = word.read_file(data, LIMIT)
-    assert contents.texts == ["text", '<wbr id="0"> A note.', '<wbr id="0"> A note.']
+def part(inside: str) -> str:
+    return f'<w:hdr xmlns:w="{W}">{inside}</w:hdr>'
+
+
+def test_parts_are_found_by_relationships_whatever_their_names() -> None:
+    parts = {
+        "word/top.xml": part(paragraph(run("header"))),
+        "word/parts/foot_a.xml": part(paragraph(run("footer"))),
+        "notes/n.xml": part(f"<w:footnote>{paragraph('<w:r><w:footnoteRef/></w:r>', run(' A note.'))}</w:footnote>"),
+        "word/remarks.xml": part(paragraph(run("comment"))),
+        "word/header1.xml": part(paragraph(run("a header that nothing shows"))),
+        "word/other.xml": part(paragraph(run("a part of an unknown kind"))),
+    }
+    links = related(
+        *[("header", "top.xml"), ("footer", "/word/parts/foot_a.xml"), ("footnotes", "../notes/n.xml")],
+        *[("comments", "remarks.xml"), ("custom", "other.xml"), ("header", "missing.xml")],
+    )
+    contents = word.read_file(by_hand(paragraph(run("text")), more=parts | links), LIMIT)
+    assert contents.texts == ["text", "header", "footer", '<wbr id="0"> A note.', "comment"]
     new = files_in(translated(contents))
-    assert "A NOTE." in new["word/footnotes.xml"].decode()
-    assert new["word/comments.xml"].decode() == comments
+    assert [name for name in parts if new[name].decode() == parts[name]] == ["word/header1.xml", "word/other.xml"]
+
+
+def test_the_main_part_may_have_any_name() -> None:
+    files = files_in(by_hand(paragraph(run("text"))))
+    files["doc/main.xml"] = files.pop("word/document.xml")
+    files["_rels/.rels"] = files["_rels/.rels"].replace(b"word/document.xml", b"doc/main.xml")
+    with pytest.raises(InvalidDocument, match="its main part is missing"):
+        word.read_file(zipped({name: files[name] for name in files if name != "doc/main.xml"}))
+    files["[Content_Types].xml"] = files["[Content_Types].xml"].replace(b"word/document.xml", b"doc/main.xml")
+    assert kind_of("a.docx", zipped(files)).name == "docx"
+    assert b"TEXT" in files_in(translated(word.read_file(zipped(files))))["doc/main.xml"]
+
+
+def test_parts_that_refer_to_each_other_are_read_once() -> None:
+    cycle = related(("header", "a.xml")) | related(("header", "document.xml"), ("header", "a.xml"), source="word/a.xml")
+    data = by_hand(paragraph(run("text")), more={"word/a.xml": part(paragraph(run("header")))} | cycle)
+    assert word.read_file(data, LIMIT).texts == ["text", "header"]
+
+
+def test_the_title_and_the_subject_are_translated() -> None:
+    core = (
+        '<c:coreProperties xmlns:c="urn:c" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>A &amp; B</dc:title>'
+        "<dc:subject> </dc:subject><dc:creator>Ann</dc:creator><dc:language>en-US</dc:language></c:coreProperties>"
+    )
+    links = {
+        "_rels/.rels": RELATIONS.replace(
+            "</Relationships>", '<Relationship Target="c.xml" Type="x/core-properties"/></Relationships>'
+        )
+    }
+    contents = word.read_file(by_hand("", more={"c.xml": core} | links), ENGLISH)
+    assert contents.texts == ["A &amp; B"]
+    new = files_in(contents.write(["Ä &amp; B"]))["c.xml"].decode()
+    assert new.partition("\n")[2] == core.replace("A &amp; B", "Ä &amp; B").replace("en-US", "de-DE")
 
 
 def test_a_paragraph_without_words_and_a_translation_like_the_text_change_nothing() -> None:
@@ -263,7 +312,7 @@ def test_a_strict_document_is_read_and_written(namespace: str) -> None:
 
 def test_xml_in_utf_16_is_read() -> None:
     xml = files_in(by_hand(paragraph(run("été"))))["word/document.xml"].decode().replace("UTF-8", "UTF-16")
-    contents = word.read_file(zipped({"word/document.xml": xml.encode("utf-16")}), LIMIT)
+    contents = word.read_file(packed(xml.encode("utf-16")), LIMIT)
     assert contents.texts == ["été"]
     assert "ÉTÉ" in files_in(translated(contents))["word/document.xml"].decode()
 
@@ -334,7 +383,7 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
 def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, part: str) -> None:
     for encoding in ("utf-8", "utf-16"):
         with pytest.raises(InvalidDocument, match=re.escape(part)):
-            word.read_file(zipped({"word/document.xml": xml.encode(encoding)}), LIMIT)
+            word.read_file(packed(xml.encode(encoding)), LIMIT)
 
 
 def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
@@ -342,7 +391,7 @@ def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
     assert len(bomb) < 10_000
     with pytest.raises(TooLarge, match=f"unpacked .* \\d+ bytes; the limit is {MAX_BYTES}"):
         word.read_file(bomb, LIMIT)
-    tags = zipped({"word/document.xml": "<a>" + "<b/>" * 1_000_001 + "</a>"})
+    tags = packed("<a>" + "<b/>" * 1_000_001 + "</a>")
     with pytest.raises(TooLarge, match="1000003 tags; the limit is 1000000"):
         word.read_file(tags, ReadOptions(2**23))
     many = zipped({f"{i}": "" for i in range(10_001)})
@@ -383,7 +432,7 @@ def test_zips_that_no_office_writes_are_refused() -> None:
         writing.writestr("word/document.xml", "<a/>")
     with pytest.raises(InvalidDocument, match="compressed"):
         word.read_file(buffer.getvalue(), LIMIT)
-    encrypted = bytearray(zipped({"word/document.xml": "<a/>"}))
+    encrypted = bytearray(packed("<a/>"))
     encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
     with pytest.raises(InvalidDocument, match="encrypted"):
         word.read_file(bytes(encrypted), LIMIT)

@@ -1,4 +1,4 @@
-"""Convert a Word paragraph to HTML, and translated HTML back to the paragraph.
+"""Convert a paragraph of an Office file to HTML, and translated HTML back to the paragraph.
 
 Text in the most frequent style has no tag. Text in other styles, links and inline objects have numbered tags, which
 alignment moves to the translations of their words.
@@ -13,10 +13,12 @@ from itertools import groupby
 
 from lxml import etree
 
-from service.documents.word_nodes import (
+from service.documents.contents import DEFAULT_OPTIONS, ReadOptions
+from service.documents.office_languages import foreign_mark
+from service.documents.office_nodes import (
+    LAST,
     NO_BREAK_HYPHEN,
     PROPERTIES,
-    SPACE,
     Element,
     Group,
     Node,
@@ -24,28 +26,45 @@ from service.documents.word_nodes import (
     RunChild,
     Text,
     attribute,
+    attribute_name,
     content_of,
+    is_drawing,
     local_name,
     nodes_of,
+    text_element,
 )
 
 TAG = re.compile(r"(<[^<>]*>)")
 NUMBER = re.compile(r"\bid=\"(\d+)\"")
 INVALID_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
-INVISIBLE = {"lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "moveTo"}
-"""Properties of a run that are not visible."""
-RAISED = {"superscript": "sup", "subscript": "sub"}
+UNSEEN = {"lang", "noProof", "webHidden", "spacing", "w", "kern", "position", "snapToGrid"} | {
+    *("rPrChange", "ins", "del", "moveFrom", "moveTo")
+}
+"""Properties of a run that say nothing to a reader: its language, changes of it, and where exactly its letters stand.
+Programs that recognize printed pages change the latter from word to word."""
+UNSEEN_ATTRIBUTES = {"lang", "altLang", "noProof", "dirty", "err", "smtClean", "smtId", "bmk", "kern", "spc"}
+"""The same in DrawingML."""
+RAISED = {
+    "sup": re.compile(r"superscript|0*[1-9]\d*%?"),
+    "sub": re.compile(r"subscript|-0*[1-9]\d*%?"),
+}
+"""How Word and DrawingML say that a text is above or below the line."""
 
 PARAGRAPH = -1
 """The number of the paragraph itself, where others have the number of a group."""
 
 
-class WordParagraph:
-    """A paragraph, read once and changed only when a translation is written."""
+class OfficeParagraph:
+    """A paragraph of Word or of DrawingML, read once and changed only when a translation is written.
 
-    def __init__(self, element: Element) -> None:
+    Args:
+        options: tell the source language. Text that is marked as another language is kept apart.
+    """
+
+    def __init__(self, element: Element, options: ReadOptions = DEFAULT_OPTIONS) -> None:
         self._element = element
+        self._options = options
         self._numbered: list[Node] = []
         """The nodes with tags, by number. A text node stands for all text in its style."""
         self._plain: dict[int, Text] = {}
@@ -80,9 +99,11 @@ class WordParagraph:
             node = self._numbered[number_left]
             assert isinstance(node, NonText)
             self._put(node.children, self._element)
+        for last in self._element.findall(f"{{*}}{LAST}"):
+            self._element.append(last)
 
     def _html(self, nodes: Sequence[Node], group: int) -> Iterator[str]:
-        styles = _styles(nodes)
+        styles = _styles(nodes, self._options)
         sizes: Counter[bytes] = Counter()
         for node, style in zip(nodes, styles, strict=True):
             if isinstance(node, Text) and style is not None:
@@ -132,13 +153,12 @@ class WordParagraph:
             (into if child.run is None else self._run(child.run, into)).append(child.element)
 
     def _put_text(self, text: str, style: Text | None, into: Element) -> None:
-        for i, part in enumerate(INVALID_XML.sub("", text).split(NO_BREAK_HYPHEN)):
+        text = INVALID_XML.sub("", text)
+        for i, part in enumerate([text] if is_drawing(self._element) else text.split(NO_BREAK_HYPHEN)):
             if i > 0:
                 self._new("noBreakHyphen", self._run(style and style.child.run, into))
             if part:
-                element = self._new("t", self._run(style and style.child.run, into))
-                element.text = part
-                element.set(SPACE, "preserve")
+                self._run(style and style.child.run, into).append(text_element(self._name("t"), part))
 
     def _run(self, like: Element | None, into: Element) -> Element:
         """Append a run with the style of another run."""
@@ -149,7 +169,11 @@ class WordParagraph:
         return run
 
     def _new(self, name: str, into: Element) -> Element:
-        return etree.SubElement(into, etree.QName(etree.QName(self._element).namespace, name))
+        return etree.SubElement(into, self._name(name))
+
+    def _name(self, name: str) -> str:
+        """Return a name in the paragraph's namespace."""
+        return attribute_name(self._element, name)
 
 
 def _text(nodes: Sequence[Node]) -> str:
@@ -159,9 +183,9 @@ def _text(nodes: Sequence[Node]) -> str:
     return "".join(parts)
 
 
-def _styles(nodes: Sequence[Node]) -> list[bytes | None]:
+def _styles(nodes: Sequence[Node], options: ReadOptions) -> list[bytes | None]:
     """Return the style of each text node, else None. A space between two nodes of the same style has it too."""
-    styles = [_style(node.child.run) if isinstance(node, Text) else None for node in nodes]
+    styles = [_style(node.child.run, options) if isinstance(node, Text) else None for node in nodes]
     for i in range(1, len(nodes) - 1):
         node = nodes[i]
         if isinstance(node, Text) and node.text.isspace() and styles[i - 1] == styles[i + 1] is not None:
@@ -169,10 +193,14 @@ def _styles(nodes: Sequence[Node]) -> list[bytes | None]:
     return styles
 
 
-def _style(run: Element) -> bytes:
+def _style(run: Element, options: ReadOptions) -> bytes:
+    """Return what a reader sees of a run's properties: elements in Word, attributes too in DrawingML."""
     properties = _properties(run)
-    seen = () if properties is None else (one for one in properties if local_name(one) not in INVISIBLE)
-    return b"".join(etree.tostring(one, with_tail=False) for one in seen)
+    if properties is None:
+        return b""
+    said = sorted(f"{name}={value} " for name, value in properties.items() if name not in UNSEEN_ATTRIBUTES)
+    elements = (etree.tostring(one, with_tail=False) for one in properties if local_name(one) not in UNSEEN)
+    return "".join([*said, foreign_mark(properties, options)]).encode() + b"".join(elements)
 
 
 def _properties(run: Element) -> Element | None:
@@ -181,8 +209,11 @@ def _properties(run: Element) -> Element | None:
 
 def _vertical_tag(text: Text) -> str:
     properties = _properties(text.child.run)
-    raised = (one for one in (() if properties is None else properties) if local_name(one) == "vertAlign")
-    return next((RAISED.get(attribute(one, "val"), "") for one in raised), "")
+    if properties is None:
+        return ""
+    said = next((attribute(one, "val") for one in properties if local_name(one) == "vertAlign"), "")
+    said = said or properties.get("baseline", "")
+    return next((tag for tag, pattern in RAISED.items() if pattern.fullmatch(said)), "")
 
 
 def _empty(element: Element) -> None:
