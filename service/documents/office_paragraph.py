@@ -14,6 +14,7 @@ from itertools import groupby
 from lxml import etree
 
 from service.documents.contents import DEFAULT_OPTIONS, ReadOptions
+from service.documents.line_breaks import join_lines, part_lines
 from service.documents.office_languages import foreign_mark
 from service.documents.office_nodes import (
     LAST,
@@ -71,7 +72,8 @@ class OfficeParagraph:
         """The style of text without a tag, by the number of its group."""
         nodes = nodes_of(element)
         self.has_words = any(map(str.isalnum, _text(nodes)))
-        self.html = "".join(self._html(nodes, PARAGRAPH)) if self.has_words else ""
+        html = "".join(self._html(nodes, PARAGRAPH)) if self.has_words else ""
+        self.html, self._lines = join_lines(html, self._is_layout)
 
     def write(self, translation: str) -> None:
         """Replace the text by a translation. Inline objects that the translation lost go to the end."""
@@ -79,7 +81,7 @@ class OfficeParagraph:
         missing = {number for number, node in enumerate(self._numbered) if isinstance(node, NonText)}
         inside: list[tuple[Element, Text | None, Sequence[RunChild]]]
         inside = [(self._element, self._plain.get(PARAGRAPH), ())]
-        for i, part in enumerate(TAG.split(translation)):
+        for i, part in enumerate(TAG.split(part_lines(translation, self._lines))):
             into, style, _ = inside[-1]
             number = NUMBER.search(part) if i % 2 else None
             if i % 2 == 0:
@@ -124,6 +126,13 @@ class OfficeParagraph:
                     number = self._number(first)
                     name = _vertical_tag(first) or f"g{number}"
                     yield f'<{name} id="{number}">{text}</{name}>'
+
+    def _is_layout(self, number: int) -> bool:
+        """Return whether a break is of a line, and not of a column or a page, or a tab."""
+        node = self._numbered[number]
+        assert isinstance(node, NonText)
+        element = node.children[0].element
+        return local_name(element) in ("br", "cr") and attribute(element, "type") in ("", "textWrapping")
 
     def _tag_node(self, node: Node) -> Iterator[str]:
         number = self._number(node)

@@ -226,6 +226,15 @@ def test_spaces_that_part_columns_stay() -> None:
     assert shown(new) == [[("", "   "), ("", ": SIGNED"), ("", "     "), ("", "MAN THE"), ("u", "          ")]]
 
 
+def test_a_line_break_within_a_sentence_is_not_read_and_comes_back_once() -> None:
+    line_break = "<w:r><w:br/></w:r>"
+    contents = word.read_file(by_hand(paragraph(run("The yearly report "), line_break, run("of the town"))), LIMIT)
+    assert contents.texts == ["The yearly report of the town"]
+    assert shown(translated(contents)) == [[("", "THE YEARLY REPORT"), ("", "[br]"), ("", "OF THE TOWN")]]
+    page_break = line_break.replace("<w:br/>", '<w:br w:type="page"/>')
+    assert texts(paragraph(run("The report"), page_break, run("of the town"))) == ['The report<br id="0">of the town']
+
+
 def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     box = f"<w:txbxContent>{paragraph(run('in the box'))}</w:txbxContent>"
     drawing = f"<mc:AlternateContent><mc:Choice><w:drawing><wp:anchor>{box}</wp:anchor></w:drawing></mc:Choice>" \
