@@ -15,7 +15,6 @@ from lxml import etree
 
 from service.documents.contents import DEFAULT_OPTIONS, ReadOptions
 from service.documents.line_breaks import join_lines, part_lines
-from service.documents.office_languages import foreign_mark
 from service.documents.office_nodes import (
     LAST,
     NO_BREAK_HYPHEN,
@@ -34,24 +33,13 @@ from service.documents.office_nodes import (
     nodes_of,
     text_element,
 )
+from service.documents.office_styles import properties_of, styles_of, typical, vertical_tag
 
 TAG = re.compile(r"(<[^<>]*>)")
 NUMBER = re.compile(r"\bid=\"(\d+)\"")
 INVALID_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
-UNSEEN = {"lang", "noProof", "webHidden", "spacing", "w", "kern", "position", "snapToGrid"} | {
-    *("rPrChange", "ins", "del", "moveFrom", "moveTo")
-}
-"""Properties of a run that say nothing to a reader: its language, changes of it, and where exactly its letters stand.
-Programs that recognize printed pages change the latter from word to word."""
-UNSEEN_ATTRIBUTES = {"lang", "altLang", "noProof", "dirty", "err", "smtClean", "smtId", "bmk", "kern", "spc"}
-"""The same in DrawingML."""
-RAISED = {
-    "sup": re.compile(r"superscript|0*[1-9]\d*%?"),
-    "sub": re.compile(r"subscript|-0*[1-9]\d*%?"),
-}
-"""How Word and DrawingML say that a text is above or below the line."""
-
+HYPHENATED = re.compile(rf"(?<!\w)\w++(?:[-{NO_BREAK_HYPHEN}]\w++)+")
 PARAGRAPH = -1
 """The number of the paragraph itself, where others have the number of a group."""
 
@@ -72,7 +60,10 @@ class OfficeParagraph:
         """The style of text without a tag, by the number of its group."""
         nodes = nodes_of(element)
         self.has_words = any(map(str.isalnum, _text(nodes)))
-        html = "".join(self._html(nodes, PARAGRAPH)) if self.has_words else ""
+        words = HYPHENATED.findall(_text(nodes))
+        self._unbroken = {_with_hyphens(word).lower() for word in words if NO_BREAK_HYPHEN in word}
+        """The words with hyphens that must not break, which are read as plain hyphens."""
+        html = _with_hyphens("".join(self._html(nodes, PARAGRAPH))) if self.has_words else ""
         self.html, self._lines = join_lines(html, self._is_layout)
 
     def write(self, translation: str) -> None:
@@ -85,7 +76,7 @@ class OfficeParagraph:
             into, style, _ = inside[-1]
             number = NUMBER.search(part) if i % 2 else None
             if i % 2 == 0:
-                self._put_text(unescape(part), style, into)
+                self._put_text(self._with_unbroken(unescape(part)), style, into)
             elif part.startswith("</") and len(inside) > 1:
                 self._put(inside.pop()[2], into)
             elif number is not None:
@@ -105,26 +96,26 @@ class OfficeParagraph:
             self._element.append(last)
 
     def _html(self, nodes: Sequence[Node], group: int) -> Iterator[str]:
-        styles = _styles(nodes, self._options)
+        styles = styles_of(nodes, self._options)
         sizes: Counter[bytes] = Counter()
         for node, style in zip(nodes, styles, strict=True):
             if isinstance(node, Text) and style is not None:
                 sizes[style] += len(node.text)
         most = max(sizes, key=lambda style: sizes[style], default=None)
+        if most is not None:
+            self._plain[group] = typical(node for node, style in zip(nodes, styles, strict=True) if style == most)
         for style, run in groupby(zip(nodes, styles, strict=True), key=lambda pair: pair[1]):
             alike = [node for node, _ in run]
             if style is None:
                 for node in alike:
                     yield from self._tag_node(node)
             elif text := escape(_text(alike), quote=False):
-                first = alike[0]
-                assert isinstance(first, Text)
                 if style == most:
-                    self._plain.setdefault(group, first)
                     yield text
                 else:
-                    number = self._number(first)
-                    name = _vertical_tag(first) or f"g{number}"
+                    text_node = typical(alike)
+                    number = self._number(text_node)
+                    name = vertical_tag(text_node) or f"g{number}"
                     yield f'<{name} id="{number}">{text}</{name}>'
 
     def _is_layout(self, number: int) -> bool:
@@ -161,6 +152,14 @@ class OfficeParagraph:
         for child in children:
             (into if child.run is None else self._run(child.run, into)).append(child.element)
 
+    def _with_unbroken(self, text: str) -> str:
+        """Return a text in which the hyphens of these words do not break."""
+
+        def unbroken(word: re.Match[str]) -> str:
+            return word[0].replace("-", NO_BREAK_HYPHEN) if word[0].lower() in self._unbroken else word[0]
+
+        return HYPHENATED.sub(unbroken, text) if self._unbroken else text
+
     def _put_text(self, text: str, style: Text | None, into: Element) -> None:
         text = INVALID_XML.sub("", text)
         for i, part in enumerate([text] if is_drawing(self._element) else text.split(NO_BREAK_HYPHEN)):
@@ -172,7 +171,7 @@ class OfficeParagraph:
     def _run(self, like: Element | None, into: Element) -> Element:
         """Append a run with the style of another run."""
         run = self._new("r", into)
-        properties = None if like is None else _properties(like)
+        properties = None if like is None else properties_of(like)
         if properties is not None:
             run.append(deepcopy(properties))
         return run
@@ -185,44 +184,15 @@ class OfficeParagraph:
         return attribute_name(self._element, name)
 
 
+def _with_hyphens(text: str) -> str:
+    return text.replace(NO_BREAK_HYPHEN, "-")
+
+
 def _text(nodes: Sequence[Node]) -> str:
     parts = (
         _text(node.nodes) if isinstance(node, Group) else node.text for node in nodes if not isinstance(node, NonText)
     )
     return "".join(parts)
-
-
-def _styles(nodes: Sequence[Node], options: ReadOptions) -> list[bytes | None]:
-    """Return the style of each text node, else None. A space between two nodes of the same style has it too."""
-    styles = [_style(node.child.run, options) if isinstance(node, Text) else None for node in nodes]
-    for i in range(1, len(nodes) - 1):
-        node = nodes[i]
-        if isinstance(node, Text) and node.text.isspace() and styles[i - 1] == styles[i + 1] is not None:
-            styles[i] = styles[i - 1]
-    return styles
-
-
-def _style(run: Element, options: ReadOptions) -> bytes:
-    """Return what a reader sees of a run's properties: elements in Word, attributes too in DrawingML."""
-    properties = _properties(run)
-    if properties is None:
-        return b""
-    said = sorted(f"{name}={value} " for name, value in properties.items() if name not in UNSEEN_ATTRIBUTES)
-    elements = (etree.tostring(one, with_tail=False) for one in properties if local_name(one) not in UNSEEN)
-    return "".join([*said, foreign_mark(properties, options)]).encode() + b"".join(elements)
-
-
-def _properties(run: Element) -> Element | None:
-    return next((child for child in run if local_name(child) == "rPr"), None)
-
-
-def _vertical_tag(text: Text) -> str:
-    properties = _properties(text.child.run)
-    if properties is None:
-        return ""
-    said = next((attribute(one, "val") for one in properties if local_name(one) == "vertAlign"), "")
-    said = said or properties.get("baseline", "")
-    return next((tag for tag, pattern in RAISED.items() if pattern.fullmatch(said)), "")
 
 
 def _empty(element: Element) -> None:

@@ -131,6 +131,65 @@ def test_what_nobody_sees_parts_no_words() -> None:
     assert texts(parted) == ['sentence<g0 id="0"> 2 bold</g0>']
 
 
+def test_where_exactly_letters_stand_needs_no_tag_and_most_letters_decide() -> None:
+    spaced = [run(f"word{i} ", f'<w:spacing w:val="{i % 7 - 3}"/><w:kern w:val="{i % 3}"/>') for i in range(600)]
+    data = by_hand(paragraph(*spaced, run("most letters " * 30, '<w:position w:val="2"/>')))
+    [text] = word.read_file(data, LIMIT).texts
+    assert "<" not in text
+    new = files_in(word.read_file(data, LIMIT).write(["Wort"]))["word/document.xml"].decode()
+    assert "".join(re.findall("<w:r>.*</w:r>", new)) == run("Wort", '<w:position w:val="2"/>')
+
+
+LANG = '<w:lang w:val="{}" w:eastAsia="{}" w:bidi="ar-SA"/>'
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "before", "after"),
+    [
+        ("en", "de", ("en-GB", "en-US"), ("de-DE", "de-DE")),
+        ("en", "de", ("fr-FR", "en-US"), ("fr-FR", "en-US")),
+        ("en", "pt-BR", ("en-US", "ja-JP"), ("pt-BR", "ja-JP")),
+        ("en", "zh-Hant", ("en-US", "en-US"), ("zh-TW", "zh-TW")),
+        ("en", "ja", ("en-US", "zh-CN"), ("ja-JP", "ja-JP")),
+        ("ja", "en", ("en-US", "ja-JP"), ("en-US", "en-US")),
+        ("ja", "de", ("en-US", "ja-JP"), ("de-DE", "de-DE")),
+        ("ja", "de", ("en-US", "zh-CN"), ("en-US", "zh-CN")),
+        (None, "de", ("en-US", "en-US"), ("en-US", "en-US")),
+    ],
+)
+def test_marks_of_the_source_language_name_the_target(
+    source: str | None, target: str, before: tuple[str, str], after: tuple[str, str]
+) -> None:
+    mark = LANG.format(*before)
+    parts = {
+        "word/styles.xml": part(f"<w:docDefaults><w:rPrDefault><w:rPr>{mark}</w:rPr></w:rPrDefault></w:docDefaults>"),
+        "word/s.xml": part(mark.replace("w:lang", "w:themeFontLang")),
+    }
+    links = related(("styles", "styles.xml"), ("settings", "s.xml"))
+    data = by_hand(paragraph(run("one ", mark)) + paragraph("<w:pPr/>" + run("two")), more=parts | links)
+    contents = word.read_file(data, ReadOptions(MAX_BYTES, source, target))
+    assert contents.write(contents.texts) == data
+    new = files_in(contents.write(["x" for _ in contents.texts]))
+    for name in ("word/document.xml", *parts):
+        marks = [dict(one.attrib) for one in etree.fromstring(new[name]).iter("{*}lang", "{*}themeFontLang")]
+        assert [[*one.values()] for one in marks] == [[*after, "ar-SA"]]
+    if before == after:
+        assert new["word/styles.xml"].decode() == parts["word/styles.xml"]
+
+
+def test_words_in_another_language_keep_their_mark() -> None:
+    foreign = '<w:lang w:val="fr-FR"/>'
+    body = paragraph(run("He said ", '<w:lang w:val="en-US"/>'), run("bonjour", foreign), run(" to us"))
+    contents = word.read_file(by_hand(body), ENGLISH)
+    assert contents.texts == ['He said <g0 id="0">bonjour</g0> to us']
+    new = files_in(contents.write(['Er sagte <g0 id="0">bonjour</g0> zu uns']))["word/document.xml"].decode()
+    assert [*re.findall(r'w:val="(..-..)"/></w:rPr><w:t[^>]*>([^<]*)', new)] == [
+        ("de-DE", "Er sagte "),
+        ("fr-FR", "bonjour"),
+        ("de-DE", " zu uns"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("inside", "html"),
     [
@@ -166,7 +225,7 @@ def test_what_nobody_sees_parts_no_words() -> None:
         ("<w:r><w:pict><v:rect/></w:pict></w:r>", '<img id="0">'),
         (run("2", "<w:vertAlign w:val='superscript'/>"), '<sup id="0">2</sup>'),
         (run("2", "<w:vertAlign w:val='subscript'/>"), '<sub id="0">2</sub>'),
-        ("<w:r><w:t>non</w:t><w:noBreakHyphen/><w:t>stop</w:t></w:r>", "non\N{NON-BREAKING HYPHEN}stop"),
+        ("<w:r><w:t>non</w:t><w:noBreakHyphen/><w:t>stop</w:t></w:r>", "non-stop"),
         ("<w:r><w:t> not kept </w:t></w:r>", "not kept"),
         ("<w:r><w:ruby><w:rt>" + run("inu") + "</w:rt><w:rubyBase>" + run("犬") + "</w:rubyBase></w:ruby></w:r>", "犬"),
         (run("a &lt;b&gt; &amp;amp;"), "a &lt;b&gt; &amp;amp;"),
@@ -233,6 +292,14 @@ def test_a_line_break_within_a_sentence_is_not_read_and_comes_back_once() -> Non
     assert shown(translated(contents)) == [[("", "THE YEARLY REPORT"), ("", "[br]"), ("", "OF THE TOWN")]]
     page_break = line_break.replace("<w:br/>", '<w:br w:type="page"/>')
     assert texts(paragraph(run("The report"), page_break, run("of the town"))) == ['The report<br id="0">of the town']
+
+
+def test_a_hyphen_that_does_not_break_is_read_as_a_hyphen_and_comes_back() -> None:
+    platform = "<w:r><w:t>Platform K</w:t><w:noBreakHyphen/><w:t>7 is closed, but not A-1.</w:t></w:r>"
+    contents = word.read_file(by_hand(paragraph(platform)), LIMIT)
+    assert contents.texts == ["Platform K-7 is closed, but not A-1."]
+    new = contents.write(["Gleis k-7 und K-71 sind zu, A-1 nicht."])
+    assert "".join(text for _, text in shown(new)[0]) == "Gleis k[noBreakHyphen]7 und K-71 sind zu, A-1 nicht."
 
 
 def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
