@@ -1,33 +1,20 @@
 """Marks of languages in Office files. Word has one for each kind of letters: Western, East Asian and complex ones."""
 
+from functools import lru_cache
+
 from service.documents.contents import ReadOptions
 from service.documents.language_marks import is_source, translated_mark
 from service.documents.office_nodes import Element, attribute, attribute_name, local_name
-from service.text.languages import script
+from service.text.languages import canonical, script
 
 EAST_ASIAN = {"Jpan", "Hans", "Hant", "Kore", "Bopo"}
-COMPLEX = {
-    "Arab",
-    "Hebr",
-    "Syrc",
-    "Thaa",
-    "Deva",
-    "Beng",
-    "Gujr",
-    "Guru",
-    "Knda",
-    "Mlym",
-    "Orya",
-    "Taml",
-    "Telu",
-    "Thai",
+COMPLEX = {"Arab", "Hebr", "Syrc", "Thaa"} | {
+    *("Beng", "Deva", "Gujr", "Guru", "Knda", "Mlym", "Orya", "Taml", "Telu", "Thai")
 }
 WORD = ("lang", "themeFontLang")
 """Names of elements with up to three marks in Word."""
 DRAWING = ("rPr", "defRPr", "endParaRPr")
 """Names of elements with an attribute `lang` in DrawingML."""
-
-
 LANGUAGE = "{http://purl.org/dc/elements/1.1/}language"
 """Name of the element that tells the language of a file among its properties."""
 
@@ -38,7 +25,7 @@ def foreign_mark(properties: Element, options: ReadOptions) -> str:
         return ""
     said = next((one for one in properties if local_name(one) == "lang"), None)
     mark = properties.get("lang", "") if said is None else attribute(said, _kind_of_letters(options.source))
-    return "" if is_source(mark, options) else mark
+    return "" if canonical(mark) is None or is_source(mark, options) else mark
 
 
 def mark_languages(root: Element, options: ReadOptions) -> bool:
@@ -74,6 +61,7 @@ def _marks_of_word(element: Element, options: ReadOptions) -> dict[str, str]:
     return marks | {attribute_name(element, kind): translated_mark(own, options)}
 
 
+@lru_cache(maxsize=100)
 def _kind_of_letters(language: str) -> str:
     """Return the name of Word's attribute for letters as a language has them."""
     letters = script(language)

@@ -103,7 +103,7 @@ class OfficeParagraph:
                 sizes[style] += len(node.text)
         most = max(sizes, key=lambda style: sizes[style], default=None)
         if most is not None:
-            self._plain[group] = typical(node for node, style in zip(nodes, styles, strict=True) if style == most)
+            self._plain[group] = typical([node for node, style in zip(nodes, styles, strict=True) if style == most])
         for style, run in groupby(zip(nodes, styles, strict=True), key=lambda pair: pair[1]):
             alike = [node for node, _ in run]
             if style is None:

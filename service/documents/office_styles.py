@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from lxml import etree
 
@@ -57,12 +57,14 @@ def vertical_tag(text: Text) -> str:
     return next((tag for tag, pattern in RAISED.items() if pattern.fullmatch(said)), "")
 
 
-def typical(nodes: Iterable[Node]) -> Text:
+def typical(nodes: Sequence[Node]) -> Text:
     """Return a text of one style whose properties, also those that say nothing, most of the characters have."""
     sizes: Counter[bytes] = Counter()
     texts: dict[bytes, Text] = {}
     for node in nodes:
         assert isinstance(node, Text)
+        if len(nodes) == 1:
+            return node
         properties = properties_of(node.child.run)
         exact = b"" if properties is None else etree.tostring(properties, with_tail=False)
         sizes[exact] += len(node.text)

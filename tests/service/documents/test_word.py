@@ -39,6 +39,7 @@ MAX_BYTES = 2**21
 LIMIT = ReadOptions(MAX_BYTES)
 ENGLISH = ReadOptions(MAX_BYTES, "en", "de")
 BOLD, ITALIC = "<w:b/>", "<w:i/>"
+A = "http://schemas.openxmlformats.org/drawingml/2006/main"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415478da63f8cfc000000301010018dd8db0"
     "0000000049454e44ae426082"
@@ -179,7 +180,8 @@ def test_marks_of_the_source_language_name_the_target(
 
 def test_words_in_another_language_keep_their_mark() -> None:
     foreign = '<w:lang w:val="fr-FR"/>'
-    body = paragraph(run("He said ", '<w:lang w:val="en-US"/>'), run("bonjour", foreign), run(" to us"))
+    unknown = '<w:lang w:val="x-none"/>'
+    body = paragraph(run("He said ", '<w:lang w:val="en-US"/>'), run("bonjour", foreign), run(" to us", unknown))
     contents = word.read_file(by_hand(body), ENGLISH)
     assert contents.texts == ['He said <g0 id="0">bonjour</g0> to us']
     new = files_in(contents.write(['Er sagte <g0 id="0">bonjour</g0> zu uns']))["word/document.xml"].decode()
@@ -324,14 +326,15 @@ def test_parts_are_found_by_relationships_whatever_their_names() -> None:
         "notes/n.xml": part(f"<w:footnote>{paragraph('<w:r><w:footnoteRef/></w:r>', run(' A note.'))}</w:footnote>"),
         "word/remarks.xml": part(paragraph(run("comment"))),
         "word/header1.xml": part(paragraph(run("a header that nothing shows"))),
+        "word/data.xml": f'<d xmlns:a="{A}"><a:p><a:r><a:t>box</a:t></a:r></a:p></d>',
         "word/other.xml": part(paragraph(run("a part of an unknown kind"))),
     }
     links = related(
         *[("header", "top.xml"), ("footer", "/word/parts/foot_a.xml"), ("footnotes", "../notes/n.xml")],
-        *[("comments", "remarks.xml"), ("custom", "other.xml"), ("header", "missing.xml")],
+        *[("comments", "remarks.xml"), ("custom", "other.xml"), ("header", "missing.xml"), ("diagramData", "data.xml")],
     )
     contents = word.read_file(by_hand(paragraph(run("text")), more=parts | links), LIMIT)
-    assert contents.texts == ["text", "header", "footer", '<wbr id="0"> A note.', "comment"]
+    assert contents.texts == ["text", "header", "footer", '<wbr id="0"> A note.', "comment", "box"]
     new = files_in(translated(contents))
     assert [name for name in parts if new[name].decode() == parts[name]] == ["word/header1.xml", "word/other.xml"]
 
