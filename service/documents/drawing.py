@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from html import escape, unescape
 from itertools import islice
 
+from lxml import etree
+
 from service.documents.contents import ReadOptions
 from service.documents.office_nodes import DRAWING, Element, local_name
 from service.documents.office_paragraph import INVALID_XML, TAG, OfficeParagraph
@@ -19,8 +21,16 @@ AROUND_STRINGS = {"tx", "txData", "strCache", "strLit", "strDim", "multiLvlStrCa
 """Names of elements in charts whose values are strings; the values of others are numbers."""
 MAX_LEVELS = 3
 """The most levels between a value and such an element."""
-DESCRIBED = {"docPr": ("title", "descr"), "cNvPr": ("title", "descr"), "shape": ("alt",), "textpath": ("string",)}
-"""Attributes that are texts: what is read aloud for a picture, and the letters of an old WordArt."""
+DESCRIBED = {
+    "docPr": ("title", "descr"),
+    "cNvPr": ("title", "descr"),
+    "shape": ("alt",),
+    "textpath": ("string",),
+    "tblCaption": ("val",),
+    "tblDescription": ("val",),
+    "listItem": ("displayText",),
+}
+"""Attributes that are texts: what is read aloud for pictures and tables, letters of an old WordArt, choices of a form."""
 
 
 class PlainText:
@@ -62,7 +72,7 @@ def _texts_of(element: Element, options: ReadOptions) -> Iterator[OfficeText]:
     if name == "p":
         yield OfficeParagraph(element, options)
     elif name in DESCRIBED:
-        yield from (PlainText(element, attribute) for attribute in DESCRIBED[name] if element.get(attribute))
+        yield from (PlainText(element, key) for key in element.attrib if etree.QName(key).localname in DESCRIBED[name])
     elif len(element) == 0:
         around = {local_name(one) for one in islice(element.iterancestors(), MAX_LEVELS)}
         if around & AROUND_STRINGS:

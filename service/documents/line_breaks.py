@@ -13,6 +13,8 @@ from service.text.scripts import is_unspaced
 from service.text.sentences import MARK
 
 BREAK = re.compile(r'<br id="(\d+)">')
+BEGINS_ELEMENT, ENDS_ELEMENT = re.compile(r"<(?:ins|span)\b[^<>]*>\s*$"), re.compile(r"\s*</(?:ins|span)>")
+"""A break at the edge of an element, such as an insertion, belongs to it."""
 FIRST_WORD = re.compile(r"[\"'“„«‘(]*([^\W\d_]+(?:['’-][^\W\d_]+)*)(?=[\s,;.!?)\"'”»’]|$)")  # noqa: RUF001
 """The first word of a line, but nothing like www.example.org or a@example.org."""
 ENDS_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»」』)]*$")  # noqa: RUF001
@@ -45,8 +47,12 @@ def join_lines(html: str, is_layout: Callable[[int], bool]) -> tuple[str, list[L
     """
     parts = BREAK.split(html)
     shown = [visible_text(part).strip() for part in parts[::2]]
+    layout = [
+        is_layout(int(number)) and not (BEGINS_ELEMENT.search(before) or ENDS_ELEMENT.match(after))
+        for before, number, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False)
+    ]
     joined, lines = parts[0], [Lines(lengths=[len(shown[0])])]
-    for i, is_within in enumerate(_within_sentences(shown, [is_layout(int(number)) for number in parts[1::2]])):
+    for i, is_within in enumerate(_within_sentences(shown, layout)):
         number, line = parts[2 * i + 1 : 2 * i + 3]
         if is_within:
             space = "" if is_unspaced(shown[i][-1] + shown[i + 1][0]) else " "

@@ -40,8 +40,17 @@ def _style(run: Element, options: ReadOptions) -> bytes:
     if properties is None:
         return b""
     said = sorted(f"{name}={value} " for name, value in properties.items() if name not in UNSEEN_ATTRIBUTES)
-    elements = (etree.tostring(one, with_tail=False) for one in properties if local_name(one) not in UNSEEN)
+    elements = (_shown(one) for one in properties if local_name(one) not in UNSEEN)
     return "".join([*said, foreign_mark(properties, options)]).encode() + b"".join(elements)
+
+
+def _shown(element: Element) -> bytes:
+    if local_name(element) != "rFonts":
+        return etree.tostring(element, with_tail=False)
+    # A hint says which of the fonts has the letters that Western and Japanese texts share.
+    return (
+        repr(sorted((name, font) for name, font in element.items() if not name.endswith("}hint"))).strip("[]").encode()
+    )
 
 
 def properties_of(run: Element) -> Element | None:

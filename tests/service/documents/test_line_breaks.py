@@ -58,6 +58,13 @@ def test_a_break_between_sentences_and_lines_of_a_list_is_read(lines: str) -> No
     assert join_lines(html_of(lines), lambda _: True)[0] == html_of(lines)
 
 
+def test_a_break_at_the_edge_of_an_element_stays_in_it() -> None:
+    html = 'The report<ins id="1"><br id="0"></ins>of the town'
+    assert join_lines(html, lambda _: True)[0] == html
+    inside = 'The <ins id="1">report<br id="0">of</ins> the town'
+    assert join_lines(inside, lambda _: True)[0] == 'The <ins id="1">report of</ins> the town'
+
+
 def test_a_translation_gets_its_breaks_where_words_meet() -> None:
     joined, lines = join_lines(
         'The <b id="7">yearly</b> report <br id="0">of the town.<br id="1">It is<br id="2"> short.', lambda _: True

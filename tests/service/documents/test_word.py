@@ -125,11 +125,12 @@ def test_what_nobody_sees_parts_no_words() -> None:
         '<w:proofErr w:type="spellStart"/>',
         run("ten", "<w:noProof/>"),
         "<w:r><w:lastRenderedPageBreak/><w:softHyphen/><w:t>ce</w:t></w:r>",
+        run("s", '<w:rFonts w:hint="eastAsia"/>'),
         run(" 2", BOLD),
         run(" ", ITALIC),
         run("bold", BOLD),
     )
-    assert texts(parted) == ['sentence<g0 id="0"> 2 bold</g0>']
+    assert texts(parted) == ['sentences<g0 id="0"> 2 bold</g0>']
 
 
 def test_where_exactly_letters_stand_needs_no_tag_and_most_letters_decide() -> None:
@@ -302,6 +303,14 @@ def test_a_hyphen_that_does_not_break_is_read_as_a_hyphen_and_comes_back() -> No
     assert contents.texts == ["Platform K-7 is closed, but not A-1."]
     new = contents.write(["Gleis k-7 und K-71 sind zu, A-1 nicht."])
     assert "".join(text for _, text in shown(new)[0]) == "Gleis k[noBreakHyphen]7 und K-71 sind zu, A-1 nicht."
+
+
+def test_choices_of_a_form_and_captions_of_tables_are_translated() -> None:
+    item = "<w:listItem w:displayText='yes' w:value='1'/>"
+    form = f"<w:sdt><w:sdtPr><w:dropDownList>{item}</w:dropDownList></w:sdtPr></w:sdt>"
+    table = "<w:tbl><w:tblPr><w:tblCaption w:val='towns'/></w:tblPr></w:tbl>"
+    new = files_in(translated(word.read_file(by_hand(paragraph(form) + table), LIMIT)))["word/document.xml"].decode()
+    assert re.findall(r'w:(?:displayText|value|val)="([^"]*)"', new) == ["center", "YES", "1", "TOWNS"]
 
 
 def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
