@@ -97,6 +97,8 @@ class Loop:
         """Set when the first forward pass of every engine has been tried."""
         self.load = self.background_load = 0
         """Work of the requests that are accepted and not answered, in the foreground and in the background."""
+        self.awaited_at = -math.inf
+        """When a request in the foreground was last accepted or answered."""
         self._served = {name: _ServedEngine(name, engine) for name, engine in engines.items()}
         for served in self._served.values():
             served.on_outcome = partial(self._handle_outcome, served)
@@ -445,6 +447,7 @@ class Loop:
             self.background_load += work
         else:
             self.load += work
+            self.awaited_at = self.clock()
 
     def _close(self, reason: str, kind: type[Broken] | type[Draining]) -> None:
         """Refuse new requests from now on, and answer all others with an error."""

@@ -27,6 +27,10 @@ BUSY_WORK = 200
 engine decodes two sentences together in less time than two engines one each."""
 
 
+CALM_S = 1.0
+"""Work in the background takes all workers when none was given other work for so long."""
+
+
 class Worker(Protocol):
     """The process that runs models; or a loop in this process."""
 
@@ -37,6 +41,10 @@ class Worker(Protocol):
     @property
     def background_load(self) -> int:
         """Work of such requests in the background."""
+
+    @property
+    def awaited_at(self) -> float:
+        """When a request that is not in the background was last accepted or answered, on the clock of deadlines."""
 
     def submit(
         self, name: str, sequences: list[Sequence[Any]], deadline: float
@@ -87,7 +95,7 @@ class Pool(Generic[Output]):
     """Gives each sequence of a request to the least loaded worker whose engine is ready.
 
     The last worker is kept free for the server's own core: a single sentence goes there only while every other worker
-    is busy.
+    is busy, and work in the background only while there is no other.
 
     Args:
         name: name of the engine.
@@ -202,9 +210,13 @@ class Pool(Generic[Output]):
         workers = [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
         if not workers and sequences:
             raise Starting(f"Model {self.name} is starting")
-        background = is_in_background(name)
-        loads = [worker.load + (worker.background_load if background else 0) for worker in workers]
-        if len(sequences) == 1 and min(loads[:-1], default=math.inf) < self._busy_work:
+        if is_in_background(name):
+            loads = [worker.load + worker.background_load for worker in workers]
+            spares_last = max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
+        else:
+            loads = [worker.load for worker in workers]
+            spares_last = len(sequences) == 1 and min(loads[:-1], default=math.inf) < self._busy_work
+        if spares_last and len(workers) > 1:
             workers, loads = workers[:-1], loads[:-1]
         parts: list[list[Sequence[Output]]] = [[] for _ in workers]
         # The longest first, so that loads become even.

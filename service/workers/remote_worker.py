@@ -7,6 +7,7 @@ event loop itself talks to the workers: a thread in between would cost a request
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -53,6 +54,7 @@ class RemoteWorker:
 
     def __init__(self, path: Path, record_event: RecordEvent) -> None:
         self.load = self.background_load = 0
+        self.awaited_at = -math.inf
         self._path = path
         self._record_event = record_event
         self._states: dict[str, EngineState] = {}
@@ -184,6 +186,7 @@ class RemoteWorker:
             self.background_load += work
         else:
             self.load += work
+            self.awaited_at = time.monotonic()
 
     def _fail_all(self, error: type[Draining] | type[Broken], reason: str) -> None:
         for number, request in list(self._requests.items()):

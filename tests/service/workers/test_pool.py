@@ -1,6 +1,7 @@
 """Several engines of one model, each with a computation that the test drives."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -340,6 +341,7 @@ class Worker:
 
     def __init__(self, *engines: str, load: int = 0, background_load: int = 0) -> None:
         self.engines, self.load, self.background_load = engines, load, background_load
+        self.awaited_at = -math.inf
         self.given: list[tuple[str, bool]] = []
 
     def submit(self, name: str, sequences: list[Sequence[Tally]], _: float) -> "asyncio.Future[Any]":
@@ -361,6 +363,16 @@ async def test_documents_run_in_the_background_where_there_is_one() -> None:
     await pool.run(sequences(1), pool.clock() + 60, Admission())
     assert busy.given == [(NAME, False)], "what waits in the background is in nobody's way"
     assert calm.given == [(documents, True)]
+
+
+async def test_documents_leave_a_core_to_requests_that_somebody_waits_for() -> None:
+    documents = in_background(NAME)
+    workers = [Worker(NAME, documents, background_load=900), Worker(NAME, documents)]
+    pool: Pool[Tally] = Pool(NAME, workers, TaskMetrics(Metrics(), "fake"), clock=lambda: 50.0)
+    for awaited_at in (49.5, 48.5):
+        workers[0].awaited_at = awaited_at
+        await pool.run(sequences(1), 60, Admission(background=True))
+    assert [worker.given for worker in workers] == [[(documents, True)]] * 2
 
 
 async def test_without_a_background_engine_documents_run_with_the_others() -> None:
