@@ -17,6 +17,7 @@ import uvicorn
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
+from service.http.addresses import trusted_hosts
 from service.http.keys import Keys
 from service.models.assembly import load_catalog
 from service.models.origin import LoadingOrigin, Origin, begin
@@ -84,7 +85,7 @@ def run(
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         proxy_headers=settings.trusted_proxies is not None,
-        forwarded_allow_ips=settings.trusted_proxies,
+        forwarded_allow_ips=trusted_hosts(settings.trusted_proxies),
     )
     server = Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s)
     server.run(sockets)
