@@ -30,7 +30,7 @@ DESCRIBED = {
     "tblDescription": ("val",),
     "listItem": ("displayText",),
 }
-"""Attributes that are texts: what is read aloud for pictures and tables, letters of an old WordArt, choices of a form."""
+"""Attributes that are texts: what is read aloud for pictures and tables, letters of old WordArt, choices of a form."""
 
 
 class PlainText:

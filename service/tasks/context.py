@@ -15,13 +15,14 @@ class Context:
     Attributes:
         deadline: on the clock of time.monotonic, as the deadlines of engines are.
         admission: counts the request once for all engines; None where one engine does all the work.
-        is_document: whether the texts are parts of a document: then a passage may have any number of tags.
+        background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
+            have any number of tags.
     """
 
     timing: Timing = field(default_factory=Timing)
     deadline: float = math.inf
     admission: Admission | None = None
-    is_document: bool = False
+    background: bool = False
 
     @property
     def left_s(self) -> float:

@@ -92,7 +92,7 @@ class Leg:
             self._new_search,
             request.split_sentences,
             terms,
-            None if self._context.is_document else MAX_INLINE,
+            None if self._context.background else MAX_INLINE,
         )
         n_sentences = 0
 
