@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from service.documents.wrapping import visible_text, wrap
+from service.text.languages import subtag
 from service.text.scripts import is_unspaced
 from service.text.sentences import MARK
 
@@ -23,6 +24,8 @@ LABEL = re.compile(r"[^\s:：]+(?: [^\s:：]+){0,2} ?(?::(?=\s|$)|：)")
 """A label at the start of a line: "Phone: 123"."""
 JOINING_KANA = re.compile(r".{3}[をにへのはがとでも、，]$")
 """The end of a Japanese line with a particle or a comma, after which the sentence goes on."""
+CAPITALIZED = {"de", "lb"}
+"""Languages whose nouns begin with capitals: after a small word, a capital at the start of a line begins nothing."""
 FULL_LINE, FULL_JAPANESE_LINE = 40, 15
 """Number of characters from which a line may end because it is full."""
 MIN_WORDS, MEAN_WORDS = 2, 3
@@ -38,12 +41,13 @@ class Lines:
     lengths: list[int] = field(default_factory=list)
 
 
-def join_lines(html: str, is_layout: Callable[[int], bool]) -> tuple[str, list[Lines]]:
+def join_lines(html: str, is_layout: Callable[[int], bool], language: str | None = None) -> tuple[str, list[Lines]]:
     """Return a text without the breaks within sentences, and the lines between its other breaks.
 
     Args:
         html: a text with breaks <br id="0">.
         is_layout: tells by its number whether a break may be within a sentence.
+        language: the language of the text, if it is known.
     """
     parts = BREAK.split(html)
     shown = [visible_text(part).strip() for part in parts[::2]]
@@ -52,7 +56,7 @@ def join_lines(html: str, is_layout: Callable[[int], bool]) -> tuple[str, list[L
         for before, number, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False)
     ]
     joined, lines = parts[0], [Lines(lengths=[len(shown[0])])]
-    for i, is_within in enumerate(_within_sentences(shown, layout)):
+    for i, is_within in enumerate(_within_sentences(shown, layout, subtag(language or "") in CAPITALIZED)):
         number, line = parts[2 * i + 1 : 2 * i + 3]
         if is_within:
             space = "" if is_unspaced(shown[i][-1] + shown[i + 1][0]) else " "
@@ -74,7 +78,7 @@ def part_lines(translation: str, lines: Sequence[Lines]) -> str:
         if one.numbers:
             inside = parts[2 * i].strip()
             before, after = parts[2 * i].split(inside) if inside else (parts[2 * i], "")
-            first, *others = wrap(inside, one.lengths)
+            first, *others = wrap(inside, one.lengths, between_phrases=True)
             breaks = (f'<br id="{number}">{line}' for number, line in zip(one.numbers, others, strict=True))
             parts[2 * i] = "".join([before, first, *breaks, after])
         if 2 * i + 1 < len(parts):
@@ -82,15 +86,15 @@ def part_lines(translation: str, lines: Sequence[Lines]) -> str:
     return "".join(parts)
 
 
-def _within_sentences(lines: Sequence[str], layout: Sequence[bool]) -> list[bool]:
+def _within_sentences(lines: Sequence[str], layout: Sequence[bool], has_capitals: bool) -> list[bool]:
     """Return for each break whether it is within a sentence.
 
     A line that begins with a small letter continues the line before it, in a sentence or a title. If a full stop ends
-    the last line, so do numbers, and whatever follows a full line.
+    the last line, so do numbers, whatever follows a full line, and nouns with capitals.
     """
     pairs = [*zip(pairwise(lines), layout, strict=True)]
     continues = [may_be and _continues(*pair) for pair, may_be in pairs]
-    may_continue = [may_be and _may_continue(*pair) for pair, may_be in pairs]
+    may_continue = [may_be and _may_continue(*pair, has_capitals) for pair, may_be in pairs]
     within = [False] * len(pairs)
     for first, last in _runs(may_continue):
         if ENDS_SENTENCE.search(lines[last]):
@@ -101,10 +105,13 @@ def _within_sentences(lines: Sequence[str], layout: Sequence[bool]) -> list[bool
     return within
 
 
-def _may_continue(before: str, after: str) -> bool:
+def _may_continue(before: str, after: str, has_capitals: bool) -> bool:
     """Return whether a line may be the continuation of another."""
-    is_full = len(before) >= (FULL_JAPANESE_LINE if is_unspaced(before[-1:]) else FULL_LINE)
-    return (is_full or after[:1].isdigit() or _continues(before, after)) and not _are_apart(before, after)
+    if _are_apart(before, after):
+        return False
+    is_full = len(before) >= (FULL_JAPANESE_LINE if is_unspaced(before[-1]) else FULL_LINE)
+    could_be_noun = has_capitals and before.split()[-1][0].islower()
+    return is_full or could_be_noun or after[0].isdigit() or _continues(before, after)
 
 
 def _continues(before: str, after: str) -> bool:

@@ -64,7 +64,7 @@ class OfficeParagraph:
         self._unbroken = {_with_hyphens(word).lower() for word in words if NO_BREAK_HYPHEN in word}
         """The words with hyphens that must not break, which are read as plain hyphens."""
         html = _with_hyphens("".join(self._html(nodes, PARAGRAPH))) if self.has_words else ""
-        self.html, self._lines = join_lines(html, self._is_layout)
+        self.html, self._lines = join_lines(html, self._is_layout, options.source)
 
     def write(self, translation: str) -> None:
         """Replace the text by a translation. Inline objects that the translation lost go to the end."""

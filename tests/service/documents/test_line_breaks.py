@@ -58,6 +58,23 @@ def test_a_break_between_sentences_and_lines_of_a_list_is_read(lines: str) -> No
     assert join_lines(html_of(lines), lambda _: True)[0] == html_of(lines)
 
 
+def test_nouns_of_german_are_no_beginnings() -> None:
+    html = html_of("Der Hund läuft über die/Wiese und bellt.")
+    assert join_lines(html, lambda _: True, "de")[0] == "Der Hund läuft über die Wiese und bellt."
+    for lines, language in [
+        ("Der Hund läuft über die/Wiese und bellt.", "en"),
+        ("Unser neues Rathaus/Das Haus ist fertig.", "de"),
+        ("Brot kaufen/Milch holen", "de"),
+    ]:
+        assert join_lines(html_of(lines), lambda _: True, language)[0] == html_of(lines)
+
+
+def test_japanese_is_cut_between_phrases() -> None:
+    _, lines = join_lines(html_of("The children are/in the garden of the school."), lambda _: True)
+    assert part_lines("子供たちは学校の庭にいる。", lines) == '子供たちは<br id="0">学校の庭にいる。'
+    assert part_lines("学校", lines) == '学<br id="0">校'
+
+
 def test_a_break_at_the_edge_of_an_element_stays_in_it() -> None:
     html = 'The report<ins id="1"><br id="0"></ins>of the town'
     assert join_lines(html, lambda _: True)[0] == html
