@@ -46,7 +46,8 @@ def _style(run: Element, options: ReadOptions) -> bytes:
 
 def _shown(element: Element) -> bytes:
     if local_name(element) != "rFonts":
-        return etree.tostring(element, with_tail=False)
+        xml: bytes = etree.tostring(element, with_tail=False)
+        return xml
     # A hint says which of the fonts has the letters that Western and Japanese texts share.
     return (
         repr(sorted((name, font) for name, font in element.items() if not name.endswith("}hint"))).strip("[]").encode()
