@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import html, markdown, plain, subtitles, word
+from service.documents import excel, html, markdown, open_document, plain, powerpoint, subtitles, word
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions
 from service.documents.packages import type_of_package
@@ -46,6 +46,22 @@ KINDS = (
         word.read_file,
         word.PACKAGE_TYPES,
     ),
+    FileKind(
+        (".pptx",),
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        powerpoint.read_file,
+        powerpoint.PACKAGE_TYPES,
+    ),
+    FileKind(
+        (".xlsx",),
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        excel.read_file,
+        excel.PACKAGE_TYPES,
+    ),
+    *(
+        FileKind((ending,), media_type, open_document.read_file, frozenset((media_type, f"{media_type}-template")))
+        for ending, media_type in open_document.MEDIA_TYPES.items()
+    ),
 )
 KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
 KINDS_BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
@@ -56,7 +72,7 @@ LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
 
 UNSUPPORTED = {
     b"%PDF": "a PDF",
-    b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx without a password",
+    b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx, .pptx or .xlsx without a password",
     b"{\\rtf": "RTF",
 }
 """First bytes of unsupported files that clients often send, and what such a file is."""

@@ -32,12 +32,16 @@ from service.base.errors import (
     UnsupportedMediaType,
     UnsupportedOption,
 )
+from service.documents.kinds import KINDS_BY_NAME
 from service.jobs import worker
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
+from tests.service.documents.open_document_files import content, open_document
+from tests.service.documents.test_excel import string, workbook
+from tests.service.documents.test_powerpoint import presentation, shape, slide
 from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
@@ -115,6 +119,14 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
             "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
             marks=pytest.mark.process,
+        ),
+        *(
+            pytest.param(f"a.{kind}", data, KINDS_BY_NAME[kind].media_type, marks=pytest.mark.process)
+            for kind, data in (
+                ("odt", open_document(content("<text:p>the dog</text:p>"))),
+                ("pptx", presentation({"one.xml": slide(shape("the dog"))})),
+                ("xlsx", workbook(string("the dog"))),
+            )
         ),
     ],
 )
