@@ -53,6 +53,8 @@ def _marks_of_word(element: Element, options: ReadOptions) -> dict[str, str]:
     """Return the marks of an element of Word in the translation, if its letters are in the language of the source."""
     assert options.source is not None
     assert options.target is not None
+    if "val" in element.attrib:  # a chart has one mark for all letters, without a namespace
+        return {"val": translated_mark(element.get("val"), options)}
     own, kind = attribute(element, kind_of_letters(options.source)), kind_of_letters(options.target)
     own = own or attribute(element, "val")
     if not is_source(own, options):
