@@ -177,6 +177,21 @@ class TagRules(Input):
 NO_RULES = TagRules()
 
 
+class GlossaryTerm(Input):
+    """The translation of a term, and how the term is found."""
+
+    translation: Term = Field(examples=["clebs"])
+    case_sensitive: bool = Field(
+        default=False, description="Whether the term is found only as it is written: in these letters, not inflected."
+    )
+
+
+Translation = Annotated[
+    Annotated[Term, Tag("translation")] | Annotated[GlossaryTerm, Tag("term")],
+    Discriminator(lambda value: "translation" if isinstance(value, str) else "term"),
+]
+
+
 class TranslationOptions(Input):
     """Options of a translation, of texts and of documents."""
 
@@ -222,9 +237,9 @@ class TranslationOptions(Input):
         description="Strings (whole words) and regular expressions that stay unchanged.",
         examples=[["Attend", {"pattern": "[A-Z]{3}-[0-9]+"}]],
     )
-    glossary: Annotated[dict[Term, Term], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
+    glossary: Annotated[dict[Term, Translation], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
         default={},
-        description="Terms of the source (whole words) and their translations.",
+        description="Terms of the source (whole words) and their translations, each a string or an object.",
         examples=[{"dog": "clebs"}],
     )
     glossary_id: str | None = Field(
@@ -232,6 +247,11 @@ class TranslationOptions(Input):
         min_length=1,
         description="Id of a stored glossary from /glossaries, or several ids separated by commas. Terms of `glossary` "
         "come first.",
+    )
+    case_sensitive: bool = Field(
+        default=False,
+        description="Whether all terms of glossaries are found only as they are written: in these letters, not "
+        "inflected.",
     )
 
 

@@ -26,7 +26,7 @@ from service.tasks.attention import Selection, prefix_of
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.sentences import NOTHING_BEFORE, Before, join_sentences, with_wide_marks
+from service.text.sentences import NOTHING_BEFORE, UNSPACED, Before, join_sentences, with_wide_marks
 from service.text.spans import NO_EDITS, Edits, Span, chain_edits, overlapping
 from service.text.tokenization import Tokenizer
 
@@ -80,7 +80,9 @@ def renderings(
         if not sentences:
             restored = keep_original(protected)
         elif protected.edits.old:
-            restored = restore(protected, written, _slot_places(paragraph, targets, tokenizer, rank), words, before)
+            slots = _slot_places(paragraph, targets, tokenizer, rank)
+            starts = _starts(paragraph, targets) if direction.target_subtag not in UNSPACED else ()
+            restored = restore(protected, written, slots, words, before, starts)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
         yield Rendering(paragraph, written, targets, attended, restored)
@@ -270,6 +272,16 @@ def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) 
             weights[t, t * len(source) // len(target)] = 1
         sentences.append(AlignedWords(source, target, weights))
     return sentences
+
+
+def _starts(paragraph: Paragraph, targets: list[Span]) -> list[int]:
+    """Return the starts of translated sentences whose sources do not begin with a small letter."""
+    protected, starts = paragraph.protected, []
+    for sentence, target in zip(paragraph.sentences, targets, strict=True):
+        source = protected.edits.before(sentence.span).of(protected.original)
+        if not next(filter(str.isalpha, source), "").islower():
+            starts.append(target.start)
+    return starts
 
 
 def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
