@@ -148,9 +148,9 @@ class _Tree(Generic[Leaf]):
         """Yield the leaves of the words from `start`, and the number of the first word after each."""
         node = self._root
         for end in range(start, len(words)):
-            node = node.get(words[end])
-            if node is None:
+            if words[end] not in node:
                 return
+            node = node[words[end]]
             if None in node:
                 yield end + 1, node[None]
 

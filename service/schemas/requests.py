@@ -186,9 +186,12 @@ class GlossaryTerm(Input):
     )
 
 
-Translation = Annotated[
-    Annotated[Term, Tag("translation")] | Annotated[GlossaryTerm, Tag("term")],
-    Discriminator(lambda value: "translation" if isinstance(value, str) else "term"),
+def kind_of_entry(value: object) -> str:
+    return "text" if isinstance(value, str) else "term"
+
+
+GlossaryEntry = Annotated[
+    Annotated[Term, Tag("text")] | Annotated[GlossaryTerm, Tag("term")], Discriminator(kind_of_entry)
 ]
 
 
@@ -237,7 +240,7 @@ class TranslationOptions(Input):
         description="Strings (whole words) and regular expressions that stay unchanged.",
         examples=[["Attend", {"pattern": "[A-Z]{3}-[0-9]+"}]],
     )
-    glossary: Annotated[dict[Term, Translation], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
+    glossary: Annotated[dict[Term, GlossaryEntry], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
         default={},
         description="Terms of the source (whole words) and their translations, each a string or an object.",
         examples=[{"dog": "clebs"}],
