@@ -2,7 +2,8 @@
 
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 
 import webencodings
@@ -13,8 +14,6 @@ from service.text.languages import are_same, canonical
 
 CONCEPTS = {"martif": "{*}text/{*}body/*", "tbx": "{*}text/{*}body/*", "tmx": "{*}body/*"}
 """The paths to the concepts from the root of a file, by its name. Fixed paths take linear time in any file."""
-TERMS = "{*}seg", "*/{*}term", "*/{*}termGrp/{*}term"
-"""The paths to terms from the element of their language, a child of the concept."""
 CODES = {"bpt", "ept", "ph", "it", "ut"}
 """Elements of TMX with tags of the file that was translated, which are not text."""
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -32,8 +31,8 @@ Row = tuple[int, list[str]]
 def read_rows(data: bytes, source: str, target: str) -> list[Row]:
     """Return the terms of a file in one language, with the preferred translation of each into another one.
 
-    A language matches its regions, as en does en-US, but the language that is asked for comes first. Where two concepts
-    have the same term, the first one counts.
+    A language matches its regions, as en does en-US. All terms of the first language are returned. Their translation
+    has the region that is asked for, if there is one. Where two concepts have the same term, the first one counts.
 
     Raises:
         InvalidGlossary: the file is neither TBX nor TMX, or has no terms in both languages.
@@ -47,10 +46,10 @@ def read_rows(data: bytes, source: str, target: str) -> list[Row]:
         named = ((one.get(LANGUAGE) or one.get("lang"), one) for one in concept)
         sections = [(language, one) for language, one in named if language]
         languages.update(language for language, _ in sections)
-        translations = sorted(_terms(sections, target), key=_rank)  # stable: the first of the preferred ones
-        for term in _terms(sections, source) if translations else ():
+        translation = min(_terms(sections, target), key=_order, default=None)
+        for _, term in _terms(sections, source) if translation else ():
             text = _text(term)
-            rows.setdefault(text, (int(term.sourceline or 0), [text, _text(translations[0])]))
+            rows.setdefault(text, (int(term.sourceline or 0), [text, _text(translation[1])]))
     if not rows:
         there = ", ".join(sorted(languages)) or "none"
         raise InvalidGlossary(f"The file has no terms in both {source} and {target}; available: {there}")
@@ -95,27 +94,46 @@ def _utf_8(data: bytes) -> bytes:
 
 
 def _name(element: etree._Element) -> str:
-    return str(etree.QName(element).localname)
+    return str(element.tag).rpartition("}")[2]
 
 
-def _terms(sections: Iterable[tuple[str, etree._Element]], language: str) -> list[etree._Element]:
-    """Return the terms of a concept in a language, or in the first of its regions."""
-    same = [(code, section) for code, section in sections if are_same(code, language)]
-    closest = min((canonical(code) != canonical(language) for code, _ in same), default=False)
-    chosen = [section for code, section in same if (canonical(code) != canonical(language)) == closest]
-    return [term for section in chosen for path in TERMS for term in section.iterfind(path)]
+def _terms(sections: Iterable[tuple[str, etree._Element]], language: str) -> Iterator[tuple[bool, etree._Element]]:
+    """Yield the terms of a concept in a language, those of other regions last, and whether they are of another."""
+    for is_other in (False, True):
+        for section in (one for code, one in sections if _is_other_region(code, language) is is_other):
+            yield from ((is_other, term) for part in section for term in _terms_in(part))
 
 
-def _rank(term: etree._Element) -> int:
-    """Return 0 for a preferred term, 1 for one without status, and 2 for one that should not be used."""
+def _terms_in(part: etree._Element) -> Iterator[etree._Element]:
+    """Yield the terms of a part of a language: seg, tig/term, termSec/term, ntig/termGrp/term."""
+    if _name(part) == "seg":
+        yield part
+    for inner in part:
+        if _name(inner) == "term":
+            yield inner
+        yield from (term for term in inner if _name(inner) == "termGrp" and _name(term) == "term")
+
+
+@lru_cache(maxsize=10_000)
+def _is_other_region(code: str, language: str) -> bool | None:
+    """Return whether a code is a language with another region; None if it is another language."""
+    return canonical(code) != canonical(language) if are_same(code, language) else None
+
+
+def _order(found: tuple[bool, etree._Element]) -> tuple[bool, bool, bool]:
+    """Order translations: those that should not be used last, those of other regions before them, preferred ones
+    first."""
+    is_other, term = found
     parent = term.getparent()
-    beside = islice(parent.iterdescendants(), MAX_NOTES) if parent is not None else ()
+    beside = islice(parent.iter(), MAX_NOTES) if parent is not None and _name(term) == "term" else ()
     status = next((one.text or "" for one in beside if STATUS in (one.get("type"), _name(one))), "")
-    return 0 if status.startswith("preferred") else 2 if status.startswith(("deprecated", "superseded")) else 1
+    return status.startswith(("deprecated", "superseded")), is_other, not status.startswith("preferred")
 
 
 def _text(element: etree._Element) -> str:
     """Return the text of a term, in one line and without codes."""
+    if not len(element):
+        return " ".join((element.text or "").split())
     skipped = {inner for code in element.iterdescendants() if _name(code) in CODES for inner in code.iter()}
     texts = [element.text or ""]
     for inner in element.iterdescendants():

@@ -51,10 +51,11 @@ def lemmatizer(language: str) -> Lemmatize | None:
 
 def root_of(word: str, lemmatize: Lemmatize) -> str:
     """Return what a word has in common with its lemma, the lemma of that, and so on. Lemmas may go in a circle."""
-    chain = [word.casefold()]
-    while (lemma := lemmatize(chain[-1]).casefold()) not in chain:
-        chain.append(lemma)
-    return min(chain[chain.index(lemma) :])
+    chain = list[str]()
+    while (folded := word.casefold()) not in chain:
+        chain.append(folded)
+        word = lemmatize(word)
+    return min(chain[chain.index(folded) :])
 
 
 def _first_letter(word: str) -> str:

@@ -1,14 +1,13 @@
 """Find the terms of a request in a text: terms that stay unchanged, and terms with a translation in a glossary."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Generic, TypeVar
+from itertools import accumulate, islice
 
 from service.base.errors import LimitExceeded
 from service.glossaries.casing import begins_sentence, has_capitals, in_capitals, is_in_capitals, with_capital
 from service.glossaries.inflection import Lemmatize, lemmatizer, root_of
-from service.glossaries.words import Word, words_of
+from service.glossaries.words import Word, WordTree, words_of
 from service.schemas.patterns import compiled
 from service.schemas.requests import GlossaryTerm
 from service.segments.kept_spans import KeptSpan
@@ -16,15 +15,14 @@ from service.text.spans import Span
 
 MAX_PATTERN_MATCHES = 10_000
 """Maximum number of matches in one text, for all patterns together."""
-
 ANY_LETTERS = ""
 """Stands for the spelling of a term that is found in capital and small letters."""
-Leaf = TypeVar("Leaf")
 
 Translations = Mapping[str, str | GlossaryTerm | None]
 """Terms and their translations; None for a term that stays unchanged, and is found only as it is written."""
 
-
+MAX_INFLECTED_WORDS = 20
+"""Maximum number of words, signs and spaces in a term that is found in inflected forms."""
 MAX_TERMS_OF_ROOTS = 10
 """Maximum number of terms that have the same roots, such as meet and meeting, and are found in inflected forms."""
 
@@ -54,7 +52,7 @@ class TermTable:
         inexact = [term for term in terms if not term.is_exact]
         lemmatize = lemmatizer(language) if inexact else None
         self._forms = _Forms(inexact, lemmatize) if lemmatize else None
-        self._terms: _Tree[dict[str, _Term]] = _Tree(dict)
+        self._terms: WordTree[dict[str, _Term]] = WordTree(dict)
         for term in terms:
             self._terms.at(map(str.casefold, term.words)).setdefault(term.text, term)
         for term in inexact:
@@ -71,14 +69,19 @@ class TermTable:
         """
         words = words_of(text)
         folded = [word.text.casefold() for word in words]
+        plain = "".join([word.text for word in words])
+        places = [0, *accumulate(len(word.text) for word in words)]
         forms = self._forms.find(words) if self._forms and not is_exact else {}
         for start in range(len(words)):
             found = forms.get(start)
-            for end, spellings in self._terms.find(folded, start):
-                shown = "".join([word.text for word in words[start:end]])
+            for end, spellings in reversed([*self._terms.find(folded, start)]):
+                if found is not None and end < found[0]:
+                    break
+                shown = plain[places[start] : places[end]]
                 term = spellings.get(shown) or spellings.get(ANY_LETTERS)
-                if term and (term.text == shown or not is_exact) and (found is None or end >= found[0]):
+                if term is not None and (term.text == shown or not is_exact):
                     found = end, term
+                    break
             if found is not None:
                 yield _kept(text, words[start : found[0]], found[1], is_exact)
 
@@ -88,8 +91,8 @@ class _Forms:
 
     def __init__(self, terms: Iterable[_Term], lemmatize: Lemmatize) -> None:
         self._lemmatize = lemmatize
-        self._terms: _Tree[list[_Term]] = _Tree(list)
-        for term in terms:
+        self._terms: WordTree[list[_Term]] = WordTree(list)
+        for term in (term for term in terms if len(term.words) <= MAX_INFLECTED_WORDS):
             of_roots = self._terms.at(root_of(word, lemmatize) for word in term.words)
             if len(of_roots) < MAX_TERMS_OF_ROOTS:
                 of_roots.append(term)
@@ -123,36 +126,6 @@ class _Forms:
             return True
         # Both may be inflected, as an adjective beside a noun is.
         return not is_alone and lemma.casefold() == self._lemmatize(word).casefold() != shown.casefold()
-
-
-class _Tree(Generic[Leaf]):
-    """Terms by their words: each node has the nodes of the next word.
-
-    Args:
-        new_leaf: makes what a node has if terms end at it.
-    """
-
-    def __init__(self, new_leaf: Callable[[], Leaf]) -> None:
-        self._new_leaf = new_leaf
-        self._root: dict[Any, Any] = {}
-
-    def at(self, words: Iterable[str]) -> Leaf:
-        """Return the leaf of some words."""
-        node = self._root
-        for word in words:
-            node = node.setdefault(word, {})
-        leaf: Leaf = node.setdefault(None, self._new_leaf())
-        return leaf
-
-    def find(self, words: Sequence[str], start: int) -> Iterator[tuple[int, Leaf]]:
-        """Yield the leaves of the words from `start`, and the number of the first word after each."""
-        node = self._root
-        for end in range(start, len(words)):
-            if words[end] not in node:
-                return
-            node = node[words[end]]
-            if None in node:
-                yield end + 1, node[None]
 
 
 class Terms:
