@@ -186,9 +186,9 @@ def test_all_servers_have_the_same_glossaries(artifacts: Path, tmp_path: Path) -
         assert len(service.get("/glossaries").json()["glossaries"]) == 1
 
 
-async def upload(client: Client, content: bytes, name: str = "Terms.tsv", **fields: str) -> httpx.Response:
+async def upload(client: Client, content: bytes, file_name: str = "Terms.tsv", **fields: str) -> httpx.Response:
     data = {"source": "en", "target": "fr", **fields}
-    return await client.post("/glossaries/file", files={"file": (name, content)}, data=data)
+    return await client.post("/glossaries/file", files={"file": (file_name, content)}, data=data)
 
 
 async def test_a_file_becomes_a_glossary_or_a_dictionary_of_one(client: Client) -> None:
@@ -196,8 +196,9 @@ async def test_a_file_becomes_a_glossary_or_a_dictionary_of_one(client: Client) 
     assert (card["name"], card["dictionaries"]) == ("Terms", [{"source": "en", "target": "fr", "entry_count": 2}])
     named = (await upload(client, b"a,b", "a.csv", name="Animals", target="de")).raise_for_status().json()
     assert (named["name"], named["dictionaries"][0]["target"]) == ("Animals", "de")
-    tbx = b'<tmx><body><tu><tuv lang="en-US"><seg>dog</seg></tuv><tuv lang="fr-FR"><seg>chien</seg></tuv></tu></body></tmx>'
-    changed = (await upload(client, tbx, "x.tmx", glossary_id=card["id"], name="Dogs")).raise_for_status().json()
+    of_dog = '<tuv lang="en-US"><seg>dog</seg></tuv><tuv lang="fr-FR"><seg>chien</seg></tuv>'
+    tmx = f"<tmx><body><tu>{of_dog}</tu></body></tmx>".encode()
+    changed = (await upload(client, tmx, "x.tmx", glossary_id=card["id"], name="Dogs")).raise_for_status().json()
     assert changed == {**card, "name": "Dogs", "dictionaries": [{**card["dictionaries"][0], "entry_count": 1}]}
     whole = (await client.get(f"/glossaries/{card['id']}")).json()
     assert whole["dictionaries"][0]["entries"] == {"dog": "chien"}
