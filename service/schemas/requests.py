@@ -180,7 +180,7 @@ NO_RULES = TagRules()
 class GlossaryTerm(Input):
     """The translation of a term, and how the term is found."""
 
-    translation: Term = Field(examples=["clebs"])
+    translation: Term = Field(description="What is written for the term.", examples=["clebs"])
     case_sensitive: bool = Field(
         default=False, description="Whether the term is found only as it is written: in these letters, not inflected."
     )
