@@ -46,10 +46,10 @@ def read_rows(data: bytes, source: str, target: str) -> list[Row]:
         named = ((one.get(LANGUAGE) or one.get("lang"), one) for one in concept)
         sections = [(language, one) for language, one in named if language]
         languages.update(language for language, _ in sections)
-        translation = min(_terms(sections, target), key=_order, default=None)
-        for _, term in _terms(sections, source) if translation else ():
+        translations = [term for _, term in sorted(_terms(sections, target), key=_order)]
+        for _, term in _terms(sections, source) if translations else ():
             text = _text(term)
-            rows.setdefault(text, (int(term.sourceline or 0), [text, _text(translation[1])]))
+            rows.setdefault(text, (int(term.sourceline or 0), [text, _text(translations[0])]))
     if not rows:
         there = ", ".join(sorted(languages)) or "none"
         raise InvalidGlossary(f"The file has no terms in both {source} and {target}; available: {there}")

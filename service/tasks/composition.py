@@ -1,7 +1,7 @@
 """Compose texts and answers of finished sentences: kept spans are put back, and tags are placed around their words."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from functools import partial
@@ -81,7 +81,7 @@ def renderings(
             restored = keep_original(protected)
         elif protected.edits.old:
             slots = _slot_places(paragraph, targets, tokenizer, rank)
-            starts = _starts(paragraph, targets) if direction.target_subtag not in UNSPACED else ()
+            starts = _starts(paragraph, targets, slots) if direction.target_subtag not in UNSPACED else ()
             restored = restore(protected, written, slots, words, before, starts)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
@@ -274,14 +274,20 @@ def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) 
     return sentences
 
 
-def _starts(paragraph: Paragraph, targets: list[Span]) -> list[int]:
-    """Return the starts of translated sentences whose sources do not begin with a small letter."""
+def _starts(paragraph: Paragraph, targets: list[Span], slots: Mapping[int, Span]) -> list[int]:
+    """Return the starts of translated sentences whose sources do not begin with a small letter, and the places of
+    placeholders outside sentences that begin with a capital."""
     protected, starts = paragraph.protected, []
     for sentence, target in zip(paragraph.sentences, targets, strict=True):
         source = protected.edits.before(sentence.span).of(protected.original)
         if not next(filter(str.isalpha, source), "").islower():
             starts.append(target.start)
-    return starts
+    spans = [sentence.span for sentence in paragraph.sentences]
+    for number, place in slots.items():
+        one = protected.placeholders[number]
+        if len(set(overlapping(spans, one.place))) == 1 and one.span.of(protected.original)[:1].isupper():
+            starts.append(place.start)
+    return sorted(starts)
 
 
 def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
