@@ -29,13 +29,14 @@ def lemmatizer(language: str) -> Lemmatize | None:
     """
     # Imported here: most services have no glossary.
     from simplemma import Lemmatizer
-    from simplemma.strategies import LOW_MEMORY_DICTIONARY_FACTORY, DefaultStrategy
+    from simplemma.strategies import DefaultStrategy, StreamDictionaryFactory
 
+    dictionaries = StreamDictionaryFactory(cache_max_size=1)  # a tenth of the memory of the usual one
     try:
-        LOW_MEMORY_DICTIONARY_FACTORY.get_dictionary(language)
+        dictionaries.get_dictionary(language)
     except ValueError:
         return None
-    known = Lemmatizer(cache_max_size=0, lemmatization_strategy=DefaultStrategy(low_memory=True))
+    known = Lemmatizer(cache_max_size=0, lemmatization_strategy=DefaultStrategy(dictionary_factory=dictionaries))
 
     @lru_cache(maxsize=50_000)
     def lemmatize(word: str) -> str:
