@@ -95,7 +95,9 @@ def format_tsv(entries: Entries) -> str:
 
 
 def _csv_rows(text: str, line: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    first_line = text.lstrip().partition("\n")[0]
+    delimiter = ";" if ";" in first_line and "," not in first_line else ","  # Excel's, where a comma is a decimal point
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     try:
         for row in reader:
             if any(cell.strip() for cell in row):

@@ -31,6 +31,7 @@ def test_tsv(text: str, expected: dict[str, str]) -> None:
     ("text", "expected"),
     [
         ('dog,chien\n"a, b","c ""d"""\n', {"dog": "chien", "a, b": 'c "d"'}),
+        ("dog;chien\r\ncat, big;chat", {"dog": "chien", "cat, big": "chat"}),
         ("\ufeffdog,chien,en,fr\r\n\r\ncat,chat,en,fr", {"dog": "chien", "cat": "chat"}),
     ],
 )

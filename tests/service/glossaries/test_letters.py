@@ -1,8 +1,11 @@
 """A term is found in other letters, and its translation has the letters of its place."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.glossaries.terms import Terms, TermTable
+from service.glossaries.words import words_of
 from service.schemas.requests import GlossaryTerm
 from service.segments.kept_spans import kept_spans
 from service.segments.placeholders import protect
@@ -102,3 +105,9 @@ def test_a_decimal_a_group_of_thousands_and_a_version_are_one_number(text: str, 
     glossary = {"Route 6": "R6X", "5": "V", "2.0": "X", "v2.0": "Y", "ルート6": "Z"}
     assert [kept.span.of(text) for kept in Terms(list(glossary)).find(text)] == expected
     assert [kept.span.of(text) for kept in TermTable(glossary).find(text)] == expected
+
+
+@given(st.text(st.sampled_from("aB é\u0301.,5\u00a0'犬_\n") | st.characters()))
+def test_words_are_the_whole_text(text: str) -> None:
+    words = words_of(text)
+    assert [0, *(word.end for word in words)] == [*(word.start for word in words), len(text)]
