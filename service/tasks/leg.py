@@ -22,7 +22,7 @@ from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import AttentionPass, Selection, refuse_too_many_weights
 from service.tasks.composition import compose_answer, render, translated_document
 from service.tasks.context import Context
-from service.tasks.reading import Manuscript, NewSearch, Reader, Sentence, read_document
+from service.tasks.reading import MAX_INLINE, Manuscript, NewSearch, Reader, Sentence, read_document
 from service.tasks.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation import Translator
 from service.text.languages import Direction
@@ -100,6 +100,7 @@ class Leg:
             self._new_search,
             request.split_sentences,
             terms,
+            None if self._context.background else MAX_INLINE,
         )
         n_sentences = 0
 
