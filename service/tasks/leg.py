@@ -83,7 +83,15 @@ class Leg:
         if documents is None and (request.keep or request.glossary or self._stored_terms):
             patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
             words = [one for one in request.keep if isinstance(one, str)]
-            terms = Terms(words, patterns, request.glossary, self._stored_terms)
+            terms = await asyncio.to_thread(
+                Terms,
+                words,
+                patterns,
+                request.glossary,
+                self._stored_terms,
+                self._direction.source_subtag,
+                request.case_sensitive,
+            )
         reader = Reader(
             translator.tokenizer,
             translator.slots,
