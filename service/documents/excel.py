@@ -42,7 +42,7 @@ FOLLOWED = {
 }
 """The links that lead to texts, by the kind of the part."""
 
-CELLS = ("si", "is")
+CELLS = ("si", "is", "v")
 """Names of elements with the text of a cell: of a string that several cells may share, or of one cell."""
 NAMESPACES = (
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
@@ -64,6 +64,8 @@ REPEATING = {
 FORMULA = re.compile(
     rb"<(?:[\w.-]+:)?(?:f|formula\d?|definedName|calculatedColumnFormula|totalsRowFormula)(?: [^<>]*)?>([^<]+)<"
 )
+IN_CELLS = re.compile(rb"""["']inlineStr["']|["']str["'][^<>]*>\s*<(?:[\w.-]+:)?v\b""")
+"""A cell that has a text of its own, and not a number of a shared string or the result of a formula."""
 SHEET_DATA = re.compile(rb"<((?:[\w.-]+:)?sheetData)>")
 
 
@@ -105,7 +107,7 @@ class _SheetPart:
 
     @classmethod
     def of(cls, name: str, kind: str, xml: bytes) -> "_SheetPart":
-        begin = SHEET_DATA.search(xml) if b"inlineStr" not in xml else None
+        begin = SHEET_DATA.search(xml) if not IN_CELLS.search(xml) else None
         end = xml.rfind(b"</%s>" % begin[1]) if begin else -1
         if begin is None or end < begin.end():
             return cls(name, kind, parse_xml(xml, name))
@@ -126,6 +128,8 @@ class _SheetPart:
     def texts(self, options: ReadOptions, repeated: RepeatedTexts, compared: Collection[str]) -> Iterator[PartText]:
         """Yield the texts of the part, in order, also those without words."""
         for string in self.root.iter(*STRINGS):
+            if local_name(string) == "v" and not _is_text(string.getparent()):
+                continue
             text = string_text(string)
             if local_name(string) in CELLS:
                 repeated.add(string, text)
@@ -152,6 +156,11 @@ class _SheetPart:
         name = f"{element.prefix}:sheetData" if element.prefix else "sheetData"
         before, empty, after = xml.partition(f"<{name}/>".encode())
         return b"".join((before, empty[:-2], b">", self.cut, f"</{name}>".encode(), after))
+
+
+def _is_text(cell: Element | None) -> bool:
+    """Return whether the value of a cell is a text, and not a number or the result of a formula."""
+    return cell is not None and cell.get("t") == "str" and cell.find("{*}f") is None
 
 
 class ShortText:

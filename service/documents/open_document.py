@@ -13,12 +13,13 @@ from lxml import etree
 from service.base.errors import InvalidDocument
 from service.documents.archive import Archive, parse_xml, serialize_xml
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.drawing import PlainText
 from service.documents.formulas import compared_texts, folded
 from service.documents.inline_paragraph import InlineParagraph
 from service.documents.office_nodes import Element, attribute, local_name
 from service.documents.open_document_languages import mark_languages
 from service.documents.open_document_spans import TEXT, SpanXml
-from service.documents.parts import TITLES, Part, read_parts
+from service.documents.parts import TITLES, Part, PartText, read_parts
 
 OFFICE, STYLE, TABLE, PRESENTATION, SVG = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
@@ -43,6 +44,7 @@ TEXTS = frozenset(
 )
 """Elements that contain a text: paragraphs, headers and footers of slides, descriptions of pictures."""
 CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
+STRING_VALUE = f"{OFFICE}string-value"
 DELETED = (f"{{{TEXT}}}tracked-changes", f"{TABLE}tracked-changes")
 SHOWN = ("header", "footer", "date-time", "page-number")
 """Frames of a master page that its slides show. Its other frames have prompts, which only authors see."""
@@ -74,7 +76,10 @@ def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
         if name in files:
             root = parse_xml(files[name], name)
             xml = SpanXml(root)
-            texts = (InlineParagraph(element, xml, options) for element in _texts(root, _compared_texts(root)))
+            texts: Iterator[PartText] = (
+                PlainText(element, STRING_VALUE) if element.tag in CELLS else InlineParagraph(element, xml, options)
+                for element in _texts(root, _compared_texts(root))
+            )
             finish = partial(mark_languages, root, options)
             yield Part(name, [text for text in texts if text.has_words], partial(serialize_xml, root), finish)
 
@@ -91,12 +96,14 @@ def _folders(manifest: bytes | None) -> dict[str, None]:
 
 
 def _texts(element: Element, compared: Collection[str]) -> Iterator[Element]:
-    """Yield the elements with a text, in order.
+    """Yield the elements with a text, in order, and cells that have it in an attribute beside what they show.
 
     Args:
         compared: the texts with which formulas compare cells.
     """
     stays = element.tag in CELLS and _stays(element, compared)
+    if not stays and element.tag in CELLS and element.get(STRING_VALUE):
+        yield element
     for child in element.iterchildren(etree.Element):
         if child.tag in DELETED or _is_unseen(child) or (stays and child.tag in TEXTS):
             continue

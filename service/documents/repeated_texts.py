@@ -80,7 +80,7 @@ class RepeatedTexts:
     def _put_back(self, texts: Collection[str]) -> None:
         for text in texts:
             for string, copy in self._strings[text]:
-                string[:] = deepcopy(copy)[:]
+                string[:], string.text = deepcopy(copy)[:], copy.text
 
 
 def _decoded(element: Element, attribute: str) -> str:

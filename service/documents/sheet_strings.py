@@ -20,6 +20,8 @@ from service.documents.office_runs import OfficeXml, copied_run
 
 BREAK = re.compile(r"((?:\r?\n|_x000[9AD]_)+| {3,})")
 """Line ends, also as Excel escapes them, and spaces between columns."""
+PLAIN = ("t", "v")
+"""Names of elements with a text: of a string or a run, or the value of a cell."""
 STRING_PARTS = ("t", "r")
 """Names of the children of a string that are its text. Others are readings of Japanese, which stay."""
 CODE = re.compile(r'(&(?:"[^"]*"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d+|.))', re.DOTALL)
@@ -38,7 +40,7 @@ class StringXml:
         return [
             node
             for element in _texts(string)
-            for node in _nodes(element, None if element.getparent() is string else element.getparent())
+            for node in _nodes(element, element.getparent() if local_name(element.getparent()) == "r" else None)
         ]
 
     def style(self, run: Element | None) -> bytes:
@@ -57,6 +59,7 @@ class StringXml:
         return group
 
     def empty(self, string: Element) -> None:
+        string.text = None
         for child in [*string]:
             if local_name(child) in STRING_PARTS:
                 string.remove(child)
@@ -76,8 +79,8 @@ class StringXml:
     def put_text(self, text: str, run: Element | None, into: Element) -> None:
         if not text:
             return
-        last = into[-1] if len(into) else None
-        if run is None and last is not None and local_name(last) == "t":
+        last = into[-1] if len(into) else into
+        if run is None and local_name(last) in PLAIN:
             element = last
         else:
             parent = into if run is None else copied_run(run, into)
@@ -148,6 +151,8 @@ def string_text(string: Element) -> str:
 
 
 def _texts(string: Element) -> Iterator[Element]:
+    if local_name(string) in PLAIN:
+        yield string
     for run in string:
         if local_name(run) == "t":
             yield run

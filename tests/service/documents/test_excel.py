@@ -109,6 +109,15 @@ def test_rows_stay_byte_for_byte_and_strings_in_cells_are_translated() -> None:
     assert "<v>a result</v>" in new
 
 
+def test_texts_that_are_values_of_cells_are_translated_and_results_are_not() -> None:
+    """Some libraries write texts this way."""
+    rows = '<row><c t="str"><v>a dog\n2 cats</v></c><c t="str"><f>A1</f><v>a dog</v></c><c><v>1</v></c></row>'
+    data = workbook(rows=rows, links=TABLE, more=table("a dog_x000a_2 cats"))
+    new = translated(read_file(data))
+    assert rows.replace("a dog\n2 cats", "A DOG\n2 CATS") in files_in(new)["w/one.xml"].decode()
+    assert columns_of(new) == ["A DOG_x000a_2 CATS"]
+
+
 def test_a_size_in_a_header_does_not_become_part_of_a_number() -> None:
     header = "<headerFooter><oddFooter>&amp;12the 3 dogs</oddFooter></headerFooter>"
     contents = read_file(workbook(after=header))

@@ -168,6 +168,12 @@ def test_cells_stay_that_are_numbers_or_results_or_that_formulas_look_for() -> N
     assert read_file(open_document(content(body, kind="spreadsheet"), ".ods")).texts == ["a dog", "a note"]
 
 
+def test_the_value_of_a_cell_is_translated_beside_what_it_shows() -> None:
+    attributes = 'office:value-type="string" office:string-value="a dog"'
+    data = open_document(content(cell("a dog", attributes), kind="spreadsheet"), ".ods")
+    assert body_of(translated(read_file(data))) == cell("A DOG", attributes.replace("a dog", "A DOG"))
+
+
 def language_marks(data: bytes) -> list[dict[str, str]]:
     root = etree.fromstring(files_in(data)["content.xml"])
     return [
