@@ -29,7 +29,7 @@ PICTURES = {"drawing", "pict", "object", "AlternateContent"}
 GROUPS = {"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"}
 LINK = "span"
 """Not `a`: in HTML two links that touch share no word, but Word may cut a link in mid-word."""
-RANGE = re.compile(r"(.+?)-?(Start|start|End|end)")
+RANGE = re.compile(r"(.+?)-?(Start|start|End|end)|(annotation)")
 """The two marks of a bookmark, a commented range or the like. They share an id, or a name in OpenDocument."""
 NAMES_OF_RANGES = ("id", "name", "change-id")
 MAX_RANGES_AROUND = 8
@@ -248,8 +248,8 @@ def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
         element = node.children[0].element if isinstance(node, NonText) else None
         name = RANGE.fullmatch("" if element is None else local_name(element))
         if name is not None:
-            key = name[1], next(filter(None, (attribute(element, one) for one in NAMES_OF_RANGES)), "")
-            if name[2].lower() == "start":
+            key = name[1] or name[3], next(filter(None, (attribute(element, one) for one in NAMES_OF_RANGES)), "")
+            if (name[2] or "start").lower() == "start":
                 begun[key] = i
             elif n_before[begun.get(key, i)] < n_before[i]:
                 pairs.append((begun.pop(key), i))

@@ -79,6 +79,8 @@ def test_a_link_in_a_span_stays_in_it() -> None:
         (f"a<text:note><text:note-body>{paragraph('1')}</text:note-body></text:note>.", 'a<wbr id="0">.'),
         ('a <text:bookmark text:name="n"/>b', 'a <wbr id="0">b'),
         ('a <text:bookmark-start text:name="n"/>b<text:bookmark-end text:name="n"/>', 'a <span id="0">b</span>'),
+        ('a <office:annotation office:name="n"/>b<office:annotation-end office:name="n"/>', 'a <span id="0">b</span>'),
+        ("a <office:annotation/>b", 'a <wbr id="0">b'),
         ("page <text:page-number>3</text:page-number>", 'page <x id="0"/>'),
         ("a<text:soft-page-break/><!-- c -->b<x:unknown/>", 'ab<wbr id="0">'),
         ("<text:ruby><text:ruby-base>犬</text:ruby-base><text:ruby-text>inu</text:ruby-text></text:ruby>", "犬"),
