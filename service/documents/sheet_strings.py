@@ -18,8 +18,8 @@ from service.documents.office_nodes import (
 )
 from service.documents.office_runs import OfficeXml, copied_run
 
-BREAK = re.compile(r"((?:\r?\n|_x000[9AD]_)+| {3,})")
-"""Line ends, also as Excel escapes them, and spaces between columns."""
+BREAK = re.compile(r"((?:\r?\n|\t|_x000[9AD]_)+| {3,})")
+"""Line ends and tabs, also as Excel escapes them, and spaces between columns."""
 PLAIN = ("t", "v")
 """Names of elements with a text: of a string or a run, or the value of a cell."""
 STRING_PARTS = ("t", "r")

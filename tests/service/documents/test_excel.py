@@ -74,6 +74,7 @@ def columns_of(data: bytes) -> list[str]:
         ('<t>one</t><rPh sb="0" eb="1"><t>reading</t></rPh><phoneticPr fontId="1"/>', "one", None),
         ("<t>one\n\ntwo</t>", 'one<br id="0">two', "<t>ONE\n\nTWO</t>"),
         ("<t>one_x000D_\ntwo</t>", 'one<br id="0">two', "<t>ONE_x000D_\nTWO</t>"),
+        ("<t>one\ttwo</t>", 'one<br id="0">two', "<t>ONE\tTWO</t>"),
         ('<t xml:space="preserve">one     two </t>', 'one<br id="0">two ', None),
         ("<t>a &lt;b&gt; &amp;amp;</t>", "a &lt;b&gt; &amp;amp;", "<t>A &lt;b&gt; &amp;amp;</t>"),
     ],
