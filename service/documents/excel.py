@@ -84,7 +84,7 @@ def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
     names = package.reached(FOLLOWED)
     formulas = (formula for name in names for formula in FORMULA.findall(package.files[name]))
     compared = compared_texts(unescape(formula.decode("utf-8", "replace")) for formula in formulas)
-    parts = [_SheetPart.of(name, kind, package.files[name]) for name, kind in names.items()]
+    parts = [_SheetPart.of(name, package.files[name]) for name in names]
     repeated = RepeatedTexts([group for part in parts for group in part.repeating])
     for part in parts:
         texts = [text for text in part.texts(options, repeated, compared) if text.has_words]
@@ -101,18 +101,17 @@ class _SheetPart:
     """
 
     name: str
-    kind: str
     root: Element
     cut: bytes = b""
 
     @classmethod
-    def of(cls, name: str, kind: str, xml: bytes) -> "_SheetPart":
+    def of(cls, name: str, xml: bytes) -> "_SheetPart":
         begin = SHEET_DATA.search(xml) if not IN_CELLS.search(xml) else None
         end = xml.rfind(b"</%s>" % begin[1]) if begin else -1
         if begin is None or end < begin.end():
-            return cls(name, kind, parse_xml(xml, name))
+            return cls(name, parse_xml(xml, name))
         root = parse_xml(xml[: begin.end()] + xml[end:], name)
-        return cls(name, kind, root, xml[begin.end() : end])
+        return cls(name, root, xml[begin.end() : end])
 
     @property
     def repeating(self) -> list[Names]:
