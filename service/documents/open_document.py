@@ -21,9 +21,9 @@ from service.documents.open_document_languages import mark_languages
 from service.documents.open_document_spans import TEXT, SpanXml
 from service.documents.parts import TITLES, Part, PartText, read_parts
 
-OFFICE, STYLE, TABLE, PRESENTATION, SVG = (
+OFFICE, STYLE, TABLE, FORM, PRESENTATION, SVG = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
-    for name in ("office", "style", "table", "presentation", "svg-compatible")
+    for name in ("office", "style", "table", "form", "presentation", "svg-compatible")
 )
 MEDIA_TYPES = {
     ending: f"application/vnd.oasis.opendocument.{name}"
@@ -45,6 +45,9 @@ TEXTS = frozenset(
 """Elements that contain a text: paragraphs, headers and footers of slides, descriptions of pictures."""
 CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
 STRING_VALUE = f"{OFFICE}string-value"
+"""The value of a cell with text, beside what the cell shows."""
+SHOWN_ATTRIBUTES = (f"{FORM}label", f"{FORM}title", f"{OFFICE}title")
+"""Labels of forms, and texts that are shown beside the pointer."""
 DELETED = (f"{{{TEXT}}}tracked-changes", f"{TABLE}tracked-changes")
 SHOWN = ("header", "footer", "date-time", "page-number")
 """Frames of a master page that its slides show. Its other frames have prompts, which only authors see."""
@@ -75,10 +78,10 @@ def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
     for name in (*(f"{folder}{part}" for folder in folders for part in ("content.xml", "styles.xml")), "meta.xml"):
         if name in files:
             root = parse_xml(files[name], name)
-            xml = SpanXml(root)
+            xml = SpanXml(root, options)
             texts: Iterator[PartText] = (
-                PlainText(element, STRING_VALUE) if element.tag in CELLS else InlineParagraph(element, xml, options)
-                for element in _texts(root, _compared_texts(root))
+                PlainText(element, name) if name else InlineParagraph(element, xml, options)
+                for element, name in _texts(root, _compared_texts(root))
             )
             finish = partial(mark_languages, root, options)
             yield Part(name, [text for text in texts if text.has_words], partial(serialize_xml, root), finish)
@@ -95,20 +98,23 @@ def _folders(manifest: bytes | None) -> dict[str, None]:
     return dict.fromkeys(["", *(f"{folder}/" for folder in folders if folder)])
 
 
-def _texts(element: Element, compared: Collection[str]) -> Iterator[Element]:
-    """Yield the elements with a text, in order, and cells that have it in an attribute beside what they show.
+def _texts(element: Element, compared: Collection[str]) -> Iterator[tuple[Element, str | None]]:
+    """Yield the elements with a text, in order, each with the name of the attribute that has it, or None.
 
     Args:
         compared: the texts with which formulas compare cells.
     """
     stays = element.tag in CELLS and _stays(element, compared)
     if not stays and element.tag in CELLS and element.get(STRING_VALUE):
-        yield element
+        yield element, STRING_VALUE
     for child in element.iterchildren(etree.Element):
         if child.tag in DELETED or _is_unseen(child) or (stays and child.tag in TEXTS):
             continue
         if child.tag in TEXTS:
-            yield child
+            yield child, None
+        for name in SHOWN_ATTRIBUTES:
+            if child.get(name):
+                yield child, name
         yield from _texts(child, compared)
 
 

@@ -4,10 +4,12 @@ from service.documents.contents import ReadOptions
 from service.documents.language_marks import is_source, translated_mark
 from service.documents.office_languages import LANGUAGE, kind_of_letters
 from service.documents.office_nodes import Element
+from service.text.languages import canonical
 
 FORMAT = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 NO_COUNTRY = "none"
+NO_LANGUAGE = "zxx"
 NAMES = {
     "val": (f"{FORMAT}language", f"{FORMAT}country", f"{FORMAT}script", f"{STYLE}rfc-language-tag"),
     **{
@@ -16,6 +18,12 @@ NAMES = {
     },
 }
 """The attributes of a mark, by Word's name for the kind of letters: language, country, script and tag."""
+
+
+def foreign_mark(properties: Element, options: ReadOptions) -> str:
+    """Return the language that properties of text name; "" if they name none, or the language of the source."""
+    mark = "" if options.source is None else _mark(properties, kind_of_letters(options.source))
+    return "" if canonical(mark) in (None, NO_LANGUAGE) or is_source(mark, options) else mark
 
 
 def mark_languages(root: Element, options: ReadOptions) -> bool:

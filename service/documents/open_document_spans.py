@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from lxml import etree
 
+from service.documents.contents import ReadOptions
 from service.documents.office_nodes import (
     LINK,
     Element,
@@ -20,6 +21,7 @@ from service.documents.office_nodes import (
     local_name,
     with_ranges,
 )
+from service.documents.open_document_languages import foreign_mark
 
 TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 DRAWING = "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"
@@ -49,17 +51,22 @@ class SpanXml:
 
     Args:
         root: the part, with the automatic styles that its spans name.
+        options: tell the source language. Text that is marked as another language is kept apart.
     """
 
-    def __init__(self, root: Element) -> None:
+    def __init__(self, root: Element, options: ReadOptions) -> None:
         self._looks: dict[str, bytes] = {}
         self._raised: dict[str, str] = {}
         for style in root.iterfind("{*}automatic-styles/{*}style"):
+            if attribute(style, "family") != "text":
+                continue
             properties = [pair for one in style.iterfind("{*}text-properties") for pair in sorted(one.items())]
             seen = [(name, value) for name, value in properties if not INVISIBLE.fullmatch(etree.QName(name).localname)]
+            foreign = [mark for one in style.iterfind("{*}text-properties") if (mark := foreign_mark(one, options))]
             parent = attribute(style, "parent-style-name")
             name = attribute(style, "name")
-            self._looks[name] = repr((parent, seen)).encode() if parent or seen else b""
+            looks = parent, seen, foreign
+            self._looks[name] = repr(looks).encode() if any(looks) else b""
             position = next((value for key, value in seen if key.endswith("}text-position")), "")
             if position and not position.startswith("0"):
                 self._raised[name] = "sub" if position.startswith(("sub", "-")) else "sup"

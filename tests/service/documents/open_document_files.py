@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from service.documents.open_document import MEDIA_TYPES
 
 NAMES = {
-    "office": "office", "style": "style", "text": "text", "table": "table", "draw": "drawing", "chart": "chart",
+    "office": "office", "style": "style", "text": "text", "table": "table", "form": "form", "draw": "drawing", "chart": "chart",
     "presentation": "presentation", "svg": "svg-compatible", "fo": "xsl-fo-compatible", "manifest": "manifest",
 }  # fmt: skip
 XMLNS = " ".join(

@@ -176,6 +176,14 @@ def test_the_value_of_a_cell_is_translated_beside_what_it_shows() -> None:
     assert body_of(translated(read_file(data))) == cell("A DOG", attributes.replace("a dog", "A DOG"))
 
 
+def test_labels_of_forms_and_tips_of_links_are_translated() -> None:
+    body = (
+        paragraph('<text:a office:title="the tip">a link</text:a>') + '<form:checkbox form:name="c" form:label="yes"/>'
+    )
+    expected = body.replace("the tip", "THE TIP").replace("a link", "A LINK").replace("yes", "YES")
+    assert written(body) == expected
+
+
 def language_marks(data: bytes) -> list[dict[str, str]]:
     root = etree.fromstring(files_in(data)["content.xml"])
     return [
@@ -207,6 +215,15 @@ def test_what_names_the_source_names_the_target(source: str, target: str, marks:
     named = [f"{one['language']}-{one['country']}" for one in found]
     assert [*named, f"{found[0]['language-asian']}-{found[0]['country-asian']}"] == marks
     assert f"<dc:title>A DOG</dc:title><dc:language>{target[:2]}-" in files_in(new)["meta.xml"].decode()
+
+
+def test_a_passage_that_is_marked_as_another_language_keeps_its_mark() -> None:
+    styles = style("FR", 'fo:language="fr" fo:country="FR"') + style("GB", 'fo:language="en" fo:country="GB"')
+    styles += style("No", 'fo:language="zxx" fo:country="none"')
+    body = paragraph(f"the {span('FR', 'mot')} is {span('GB', 'not')} {span('No', 'here')}")
+    contents = read_file(open_document(content(body, styles)), ReadOptions(source="en", target="de"))
+    assert contents.texts == ['the <g0 id="0">mot</g0> is not here']
+    assert body_of(translated(contents)) == paragraph(f"THE {span('FR', 'MOT')} IS NOT HERE")
 
 
 def test_japanese_is_named_where_japanese_letters_are() -> None:
