@@ -8,7 +8,8 @@ from service.documents.open_document import MEDIA_TYPES
 
 NAMES = {
     "office": "office", "style": "style", "text": "text", "table": "table", "form": "form", "draw": "drawing",
-    "chart": "chart", "presentation": "presentation", "svg": "svg-compatible", "fo": "xsl-fo-compatible", "manifest": "manifest",
+    "chart": "chart", "presentation": "presentation", "svg": "svg-compatible", "fo": "xsl-fo-compatible",
+    "manifest": "manifest",
 }  # fmt: skip
 XMLNS = " ".join(
     [f'xmlns:{prefix}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for prefix, name in NAMES.items()]
