@@ -53,7 +53,8 @@ STRINGS = [f"{{{namespace}}}{name}" for namespace in NAMESPACES for name in (*CE
 THREADED = "{http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments}text"
 MESSAGES = {"promptTitle": 32, "prompt": 255, "errorTitle": 32, "error": 255}
 """Attributes with messages about input, and how long Excel lets each be."""
-MAX_HEADER = 255
+MAX_CELL, MAX_HEADER = 32_767, 255
+"""Number of characters that Excel allows in a cell and in a header. A longer text stays."""
 REPEATING = {
     "tableColumn": ("name", "totalsRowLabel"),
     "cacheField": ("name",),
@@ -132,10 +133,12 @@ class _SheetPart:
             text = string_text(string)
             if local_name(string) in CELLS:
                 repeated.add(string, text)
-            if local_name(string) not in CELLS or folded(text) not in compared:
+            is_kept = local_name(string) in CELLS and folded(text) in compared
+            if not is_kept and len(text) <= MAX_CELL:
                 yield InlineParagraph(string, StringXml(), options)
         for header in self.root.iterfind("{*}headerFooter/*"):
-            yield ShortText(InlineParagraph(header, HeaderXml(), options), header, None, MAX_HEADER)
+            if len(header.text or "") <= MAX_HEADER:
+                yield ShortText(InlineParagraph(header, HeaderXml(), options), header, None, MAX_HEADER)
         for validation in self.root.iter("{*}dataValidation"):
             for name, most in MESSAGES.items():
                 yield ShortText(PlainText(validation, name), validation, name, most)

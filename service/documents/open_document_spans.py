@@ -152,7 +152,8 @@ def _spans(run: Run | None, into: Element) -> Element:
 
 def _append(element: Element, text: str) -> None:
     """Append text behind the last child."""
-    if len(element):
-        element[-1].tail = (element[-1].tail or "") + text
+    last = next(element.iterchildren(reversed=True), None)  # lxml counts all children for len(element)
+    if last is not None:
+        last.tail = (last.tail or "") + text
     else:
         element.text = (element.text or "") + text

@@ -62,7 +62,7 @@ class RepeatedTexts:
         return is_changed
 
     def _unusable(self, names: Names) -> list[str]:
-        texts = {old: self._all(old) for element, attribute in names if (old := _decoded(element, attribute))}
+        texts = {old: self._all(old) for old in {_decoded(element, attribute) for element, attribute in names}}
         used = Counter(folded(new) for old, all_new in texts.items() for new in (all_new or [old])[:1])
         return [
             old
@@ -72,7 +72,7 @@ class RepeatedTexts:
         ]
 
     def _new(self, text: str) -> str:
-        return next(iter(self._all(text)), text)
+        return string_text(self._strings[text][0][0]) if text in self._strings else text
 
     def _all(self, text: str) -> list[str]:
         return [string_text(string) for string, _ in self._strings.get(text, ())]

@@ -79,7 +79,7 @@ class StringXml:
     def put_text(self, text: str, run: Element | None, into: Element) -> None:
         if not text:
             return
-        last = into[-1] if len(into) else into
+        last = next(into.iterchildren(reversed=True), into)
         if run is None and local_name(last) in PLAIN:
             element = last
         else:
