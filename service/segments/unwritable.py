@@ -57,8 +57,7 @@ def unwritable(text: str, can_write: CanWrite) -> Iterator[tuple[Span, Role]]:
 
 
 def hidden(text: str, can_write: CanWrite) -> Iterator[tuple[Span, str]]:
-    """Yield the characters that nobody sees, such as joiners, with what the model reads instead: nothing. Those that the
-    vocabulary has mean something to its model, and those that it normalizes away do no harm."""
+    """Yield the hidden characters that a vocabulary cannot write, with what the model reads instead: nothing."""
     if text.isascii():
         return
     for i, character in enumerate(text):

@@ -32,7 +32,6 @@ from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
 from service.workers.pool import Pool
 
-
 BLANKS = re.compile(r"[^\S\t-\r\x1c-\x1f\x85\u2028\u2029]{2,}")
 """Spaces of any width. A tab or a line end separates sentences."""
 
@@ -182,7 +181,7 @@ class Embedder:
         return stretches
 
     def _sentences(self, text: str, source: str | None, options: _Options) -> list[_Stretch]:
-        """Return the sentences of a text for a translator, which reads one space for several and no hidden characters."""
+        """Return the sentences of a text for a translator. It reads several spaces as one, and no hidden characters."""
         blanks = [(Span(*match.span()), " ") for match in BLANKS.finditer(text)]
         unseen = hidden(text, self.tokenizer.can_write)
         text, edits = replace_spans(text, sorted([*blanks, *unseen], key=lambda item: item[0].pair))

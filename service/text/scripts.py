@@ -1,4 +1,4 @@
-"""Find scripts of texts, scripts without spaces, words in letters that a language does not use, and hidden characters."""
+"""Find scripts of texts, scripts without spaces, words in letters of other scripts, and hidden characters."""
 
 import re
 import unicodedata
