@@ -15,9 +15,10 @@ from service.segments.icu_messages import has_icu_messages
 from service.segments.kept_spans import apostrophes, kept_spans
 from service.segments.placeholders import Protected, protect
 from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
+from service.segments.unwritable import hidden
 from service.tasks.attention import AttentionPass
 from service.text.languages import Direction
-from service.text.sentences import ends_of, sentence_spans, strip_span
+from service.text.sentences import ends_of, is_speaker, sentence_spans, strip_span
 from service.text.spans import NO_EDITS, Span, merge_spans, overlapping
 from service.text.tokenization import Tokenizer
 
@@ -59,6 +60,8 @@ class Sentence:
     rewound: Hypothesis | None = None
     """The hypothesis that replaces the best one if that lacks some of the slots."""
     attention_pass: Sequence[AttentionPass] | None = None
+    is_speaker: bool = False
+    """Whether it is the name of a speaker before a colon."""
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
         """Return the hypothesis with this rank, or the last one; 0 is the best."""
@@ -202,14 +205,15 @@ class Reader:
         text = passage.text
         terms = self.terms.find(text) if self.terms else []
         kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.can_write, terms)
-        if not kept and "\\'" not in text:
+        read_as = [*apostrophes(text), *hidden(text, self.tokenizer.can_write)]
+        if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
             return Paragraph(passage, protected, self._sentences(protected, passage))
         named = sorted([*passage.keep, *(term.span for term in terms)], key=lambda span: span.pair)
         slots = SlotsOfText(self.slots, text)
         ends = ends_of(text, self.direction.source_subtag) if kept else set[int]()
         while True:
-            protected = protect(text, kept, apostrophes(text), slots.word)
+            protected = protect(text, kept, read_as, slots.word)
             paragraph = Paragraph(passage, protected, self._sentences(protected, passage, ends), named)
             if not kept or not self._misread(paragraph, slots):
                 return paragraph
@@ -222,7 +226,7 @@ class Reader:
         too_many: list[int] = []
         starts = [*(sentence.span.start for sentence in paragraph.sentences), len(paragraph.protected.text)]
         for sentence, next_start in zip(paragraph.sentences, starts[1:], strict=True):
-            inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
+            inside = [n for n in range(*overlapping(places, sentence.span)) if placeholders[n].has_slot]
             source_ids = sentence.sequence.source_ids
             text = sentence.span.of(paragraph.protected.text)
             tokens = self.tokenizer.source_tokens(text, self.direction.source_prefix) if inside else []
@@ -259,5 +263,6 @@ class Reader:
         sentences = []
         for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
             search = self.new_search()
-            sentences.append(Sentence(span, Sequence(source_ids, search, n_rows=search.beam_size)))
+            sequence = Sequence(source_ids, search, n_rows=search.beam_size)
+            sentences.append(Sentence(span, sequence, is_speaker=is_speaker(text, span)))
         return sentences
