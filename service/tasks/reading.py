@@ -15,6 +15,7 @@ from service.segments.icu_messages import has_icu_messages
 from service.segments.kept_spans import apostrophes, kept_spans
 from service.segments.placeholders import Protected, protect
 from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
+from service.segments.unwritable import hidden
 from service.tasks.attention import AttentionPass
 from service.text.languages import Direction
 from service.text.sentences import ends_of, sentence_spans, strip_span
@@ -199,14 +200,15 @@ class Reader:
         text = passage.text
         terms = self.terms.find(text) if self.terms else []
         kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.can_write, terms)
-        if not kept and "\\'" not in text:
+        read_as = [*apostrophes(text), *hidden(text, self.tokenizer.can_write)]
+        if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
             return Paragraph(passage, protected, self._sentences(protected, passage))
         named = sorted([*passage.keep, *(term.span for term in terms)], key=lambda span: span.pair)
         slots = SlotsOfText(self.slots, text)
         ends = ends_of(text, self.direction.source_subtag) if kept else set[int]()
         while True:
-            protected = protect(text, kept, apostrophes(text), slots.word)
+            protected = protect(text, kept, read_as, slots.word)
             paragraph = Paragraph(passage, protected, self._sentences(protected, passage, ends), named)
             if not kept or not self._misread(paragraph, slots):
                 return paragraph

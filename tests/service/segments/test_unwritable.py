@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.segments.kept_spans import kept_spans
-from service.segments.unwritable import unwritable
+from service.segments.unwritable import hidden, unwritable
 from service.text.tokenization import OPERATORS
 
 KNOWN = "éèàçùêîôûäöüßÄÖÜœ«»„“’–абвгдежзийклмнопрстуфхцчшщъыьэюяё"
@@ -88,6 +88,18 @@ def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
 )
 def test_what_can_be_written_is_left_to_the_model(text: str) -> None:
     assert [*unwritable(text, can_write)] == []
+
+
+@pytest.mark.parametrize("character", [*"\u034f\u115f\u200c\u200d\u2062\u3164\ufe0f\U000e0100"])
+def test_a_character_without_a_sign_is_neither_read_nor_kept(character: str) -> None:
+    text = f"The gar{character}den{character} is {character}here."
+    assert [(span.of(text), instead) for span, instead in hidden(text, can_write)] == [(character, "")] * 3
+    assert kept(text) == []
+    assert [*hidden(text, lambda _: True)] == []
+
+
+def test_a_joined_emoji_stays_whole() -> None:
+    assert kept("She is 👩\u200d🚀 \u200dnow \u2764\ufe0f.") == ["👩\u200d🚀", "\u2764\ufe0f"]
 
 
 def test_a_wide_full_stop_ends_a_sentence() -> None:
