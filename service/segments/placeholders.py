@@ -73,7 +73,7 @@ class Protected:
     def has_words(self, span: Span) -> bool:
         """Return whether a part of the protected text has a letter outside stand-ins."""
         start = span.start
-        for place in self._places[slice(*overlapping(self._places, span))]:
+        for place in self.places[slice(*overlapping(self.places, span))]:
             if any(map(str.isalpha, self.text[start : place.start])):
                 return True
             start = place.end
@@ -100,7 +100,7 @@ class Protected:
             first, last = (bisect_left(spans, position, key=lambda span: span.start) for position in (start, end))
             return slice(first if start else 0, len(spans) if is_last else last)
 
-        edits, numbers = inside(self.edits.new), inside(self._places)
+        edits, numbers = inside(self.edits.new), inside(self.places)
         placeholders = (
             replace(
                 one,
@@ -116,7 +116,7 @@ class Protected:
         return Protected(original.of(self.original), text, tuple(placeholders), Edits(old, new)), numbers.start
 
     @cached_property
-    def _places(self) -> list[Span]:
+    def places(self) -> list[Span]:
         return [placeholder.place for placeholder in self.placeholders]
 
 

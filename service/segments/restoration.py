@@ -4,6 +4,8 @@ A placeholder whose slot is in the translation replaces the token of the slot. A
 is aligned to it, or replaces the word that translates its stand-in.
 """
 
+import re
+import unicodedata
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +56,7 @@ def restore(
     slots: Mapping[int, Span],
     aligned_words: Iterable[AlignedWords] = (),
     before: Before = NOTHING_BEFORE,
+    language: str = "",
 ) -> Restored:
     """Put every placeholder back.
 
@@ -61,9 +64,10 @@ def restore(
         slots: the places of slots in the translation, by the number of the placeholder.
         aligned_words: the words of the protected text and its translation, one entry for each sentence, in order.
         before: the characters before a piece of a text.
+        language: the language of the translation.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
-    return _Restoration(protected, translated, slots, sentences, before).restore()
+    return _Restoration(protected, translated, slots, sentences, before, language).restore()
 
 
 def keep_original(protected: Protected) -> Restored:
@@ -85,8 +89,10 @@ class _Restoration:
         slots: Mapping[int, Span],
         sentences: list[AlignedWords],
         before: Before,
+        language: str,
     ) -> None:
         self._protected, self._translated, self._sentences, self._before_it = protected, translated, sentences, before
+        self._language = language
         self._slots = slots
         self._written = [
             one.written if one.role != "shortcut" else sign_of(one.written) for one in protected.placeholders
@@ -106,6 +112,8 @@ class _Restoration:
         edits = [
             self._in_place(self._slots[i], i) if i in self._slots else self._put(i) for i in range(len(self._written))
         ]
+        if self._language == "fr":
+            edits = [self._without_elision(edit) for edit in edits]
         edits = self._separate(_trim_overlaps(sorted(edits, key=lambda edit: edit.span.pair)))
         if has_icu_messages(self._protected.original):
             edits = [self._double_quote(edit) for edit in edits]
@@ -215,7 +223,8 @@ class _Restoration:
         return min(before.target[-1].end + position - before.source[-1].end, end)
 
     def _in_place(self, slot: Span, i: int) -> _Edit:
-        """Replace a slot, and the spaces beside it that the source does not have."""
+        """Replace a slot, the spaces beside it that the source does not have, and the ending of its word. The rest of a
+        compound becomes a word of its own."""
         start, end = slot.pair
         before, after = self._around(start, end)
         touches_before, touches_after = self._touches(i)
@@ -223,7 +232,16 @@ class _Restoration:
             start -= 1
         if after == " " and touches_after:
             end += 1
-        return _Edit(Span(start, end), " " * is_letter(before) + self._written[i], i)
+        written = " " * is_letter(before) + self._written[i]
+        glued = 0 if touches_after else _letters_at(self._translated, end)
+        if glued > MAX_ENDING:
+            first = self._translated[end]
+            return _Edit(Span(start, end + 1), f"{written} {first.upper() if self._language == 'de' else first}", i)
+        return _Edit(Span(start, end + glued * (not self._is_possessive(i))), written, i)
+
+    def _is_possessive(self, i: int) -> bool:
+        end = self._protected.placeholders[i].span.end
+        return self._protected.original[end : end + 1] in APOSTROPHES
 
     def _touches(self, i: int) -> tuple[bool, bool]:
         """Return whether a visible character stands right before a placeholder, and a letter right after it, in scripts
@@ -265,6 +283,15 @@ class _Restoration:
             replace(edit, text=f" {edit.text}") if touch(last, edit) else edit for last, edit in pairwise(edits)
         )
         return [*edits[:1], *followers]
+
+    def _without_elision(self, edit: _Edit) -> _Edit:
+        """Write "de" for "d'" before a placeholder, unless that begins with a vowel."""
+        found = _ELIDED.search(self._translated, max(0, edit.span.start - 4), edit.span.start)
+        if found is None or not self._is_shown(edit):
+            return edit
+        begins_with_vowel = unicodedata.normalize("NFD", edit.text.strip()[:1]).lower()[:1] in VOWELS
+        text = edit.text.lstrip() if begins_with_vowel else f"e {edit.text.lstrip()}"
+        return replace(edit, span=Span(found.start() + begins_with_vowel, edit.span.end), text=text)
 
     def _double_quote(self, edit: _Edit) -> _Edit:
         """Double an apostrophe before a brace, since it would quote the brace in an ICU message."""
@@ -326,8 +353,22 @@ class _Restoration:
 
 OPENING = "([{«“¿¡"
 
+APOSTROPHES = tuple("'’")  # noqa: RUF001
+VOWELS = tuple("aeiouyœæ")
+_ELIDED = re.compile(r"(?:(?<=\b[cdjlmnst])|(?<=qu))['’]\s?$", re.IGNORECASE)  # noqa: RUF001
+"""The apostrophe of a French word that has lost its e."""
+
+MAX_ENDING = 2
+"""Letters after a slot that may be the ending of its word. More letters are another word."""
+
 MIN_ATTENTION = 0.2
 """Attention below this does not show where a word belongs."""
+
+
+def _letters_at(text: str, position: int) -> int:
+    """Return the number of letters at a position, of scripts that put spaces between words."""
+    following = text[position : position + 40]
+    return sum(1 for _ in takewhile(lambda character: character.isalpha() and is_letter(character), following))
 
 
 def _trim_overlaps(edits: list[_Edit]) -> list[_Edit]:

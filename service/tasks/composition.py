@@ -12,6 +12,7 @@ import numpy as np
 from service.base.contract import FinishReason
 from service.markup.passages import Document
 from service.schemas.answers import Alternative, Attention, Segment, Translation
+from service.segments.placeholders import Protected
 from service.segments.restoration import Restored, keep_original, restore
 from service.tasks.alignment import (
     AlignedSentence,
@@ -26,9 +27,10 @@ from service.tasks.attention import Selection, prefix_of
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.sentences import NOTHING_BEFORE, Before, join_sentences, with_wide_marks
+from service.text.sentences import NOTHING_BEFORE, Before, join_sentences, with_wide_marks, without_new_stop
 from service.text.spans import NO_EDITS, Edits, Span, chain_edits, overlapping
 from service.text.tokenization import Tokenizer
+from service.text.tokens import Token
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
 WORST_LAST = get_args(FinishReason)
@@ -63,7 +65,7 @@ def renderings(
         decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
         spans = [sentence.span for sentence in sentences]
         translated = [
-            with_wide_marks(target, span.of(protected.text), direction.target_subtag)
+            _punctuated(target, protected, span, direction.target_subtag)
             for span, target in zip(spans, decoded, strict=True)
         ]
         written, targets = join_sentences(
@@ -80,12 +82,21 @@ def renderings(
         if not sentences:
             restored = keep_original(protected)
         elif protected.edits.old:
-            restored = restore(protected, written, _slot_places(paragraph, targets, tokenizer, rank), words, before)
+            places = _slot_places(paragraph, targets, tokenizer, rank)
+            restored = restore(protected, written, places, words, before, direction.target_subtag)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
         yield Rendering(paragraph, written, targets, attended, restored)
         if manuscript.document.is_plain:
             before = Before(protected.text[-1:], written[-1:])
+
+
+def _punctuated(target: str, protected: Protected, span: Span, language: str) -> str:
+    """Return the translation of a sentence with the marks at its end that its source calls for."""
+    source = span.of(protected.text)
+    if any(one.stand_in for one in protected.placeholders[slice(*overlapping(protected.places, span))]):
+        target = without_new_stop(target, source)
+    return with_wide_marks(target, source, language)
 
 
 def render(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
@@ -243,11 +254,16 @@ def _aligned_sentences(
         sentences.append(
             AlignedSentence(
                 [token.moved(sentence.span.start) for token in source],
-                [token.moved(target_span.start) for token in target],
+                [_clipped(token.moved(target_span.start), target_span.end) for token in target],
                 after_prefix(weights, len(prefix)) if weights is not None else NO_WEIGHTS,
             )
         )
     return sentences
+
+
+def _clipped(token: Token, end: int) -> Token:
+    """Return a token that ends where its sentence does: a full stop may be left out."""
+    return Token(token.token, min(token.start, end), min(token.end, end))
 
 
 def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:

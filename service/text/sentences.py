@@ -90,6 +90,7 @@ _WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("
 """Wide marks at the end of a sentence, in languages without spaces after them."""
 
 _ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001
+_NEW_STOP = re.compile(r"(?<![.…])(?<!\.\w)\s?[.。]$")
 _LAST_MARKS = re.compile(r"(?<![.!?])(?:\.|[!?]+)(?=[\"'”’)\]」』）]*$)")  # noqa: RUF001
 
 
@@ -242,6 +243,11 @@ def with_wide_marks(target: str, source: str, language: str) -> str:
     if language not in _WIDE or not is_unspaced(target) or not _ENDED.search(source):
         return target
     return _LAST_MARKS.sub(lambda marks: "".join(_WIDE[language][mark] for mark in marks.group()), target)
+
+
+def without_new_stop(target: str, source: str) -> str:
+    """Return a translated sentence without the full stop at its end, if its source ends in a letter or digit."""
+    return _NEW_STOP.sub("", target) if source[-1:].isalnum() else target
 
 
 class Before(NamedTuple):

@@ -58,3 +58,18 @@ def test_sentences_are_joined_as_the_target_language_has_them(
     text: str, target: str, translations: list[str], expected: str
 ) -> None:
     assert composed(text, target, *translations) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "expected"),
+    [
+        ("Page {name}", "Page Tom.", "Page {name}"),
+        ("{name} files", "Tom fichiers .", "{name} fichiers"),
+        ("Page {name}.", "Page Tom.", "Page {name}."),
+        ("See {name} at 10", "See Tom at 10 p.m.", "See {name} at 10 p.m."),
+        ("See {name} then", "See Tom...", "See {name}..."),
+        ("See it", "See it.", "See it."),
+    ],
+)
+def test_a_sentence_with_a_placeholder_gets_no_full_stop_of_its_own(text: str, translation: str, expected: str) -> None:
+    assert composed(text, "fr", translation) == expected
