@@ -7,7 +7,7 @@ is aligned to it, or replaces the word that translates its stand-in.
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, takewhile
@@ -43,11 +43,11 @@ class Restored:
 
 @dataclass(frozen=True)
 class _Edit:
-    """A span of the translation, and the placeholder that replaces it."""
+    """A span of the translation, and the placeholder that replaces it; None for an edit beside a placeholder."""
 
     span: Span
     text: str
-    placeholder: int
+    placeholder: int | None
 
 
 def restore(
@@ -112,17 +112,19 @@ class _Restoration:
         edits = [
             self._in_place(self._slots[i], i) if i in self._slots else self._put(i) for i in range(len(self._written))
         ]
-        if self._language == "fr":
-            edits = [self._without_elision(edit) for edit in edits]
         edits = self._separate(_trim_overlaps(sorted(edits, key=lambda edit: edit.span.pair)))
+        if self._language == "fr":
+            edits = sorted([*edits, *self._unelided(edits)], key=lambda edit: edit.span.pair)
         if has_icu_messages(self._protected.original):
-            edits = [self._double_quote(edit) for edit in edits]
+            unelided = {edit.span.end for edit in edits if edit.placeholder is None}
+            edits = [edit if edit.span.start in unelided else self._double_quote(edit) for edit in edits]
         text, moves = replace_spans(self._translated, [(edit.span, edit.text) for edit in edits])
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
-            written = self._written[edit.placeholder]
-            start = new.start + edit.text.index(written)
-            places[edit.placeholder] = Span(start, start + len(written))
+            if edit.placeholder is not None:
+                written = self._written[edit.placeholder]
+                start = new.start + edit.text.index(written)
+                places[edit.placeholder] = Span(start, start + len(written))
         copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
         return Restored(text, moves, copies, partial(self._words, moves, copies))
 
@@ -284,14 +286,17 @@ class _Restoration:
         )
         return [*edits[:1], *followers]
 
-    def _without_elision(self, edit: _Edit) -> _Edit:
-        """Write "de" for "d'" before a placeholder, unless that begins with a vowel."""
-        found = _ELIDED.search(self._translated, max(0, edit.span.start - 4), edit.span.start)
-        if found is None or not self._is_shown(edit):
-            return edit
-        begins_with_vowel = unicodedata.normalize("NFD", edit.text.strip()[:1]).lower()[:1] in VOWELS
-        text = edit.text.lstrip() if begins_with_vowel else f"e {edit.text.lstrip()}"
-        return replace(edit, span=Span(found.start() + begins_with_vowel, edit.span.end), text=text)
+    def _unelided(self, edits: list[_Edit]) -> Iterator[_Edit]:
+        """Yield edits that write "de" for "d'" before placeholders, or take the space behind "d'" before a vowel."""
+        end = 0
+        for edit in edits:
+            found = _ELIDED.search(self._translated, max(end, edit.span.start - 2), edit.span.start)
+            if found and edit.text[:1].strip() and self._is_shown(edit):
+                if unicodedata.normalize("NFD", edit.text)[:1].lower() in VOWELS:
+                    yield _Edit(Span(found.start() + 1, edit.span.start), "", None)
+                else:
+                    yield _Edit(Span(found.start(), found.start() + 1), "e" if found[1] else "e ", None)
+            end = edit.span.end
 
     def _double_quote(self, edit: _Edit) -> _Edit:
         """Double an apostrophe before a brace, since it would quote the brace in an ICU message."""
@@ -300,7 +305,7 @@ class _Restoration:
 
     def _is_shown(self, edit: _Edit) -> bool:
         """Return whether the placeholder has a stand-in."""
-        return self._protected.placeholders[edit.placeholder].stand_in != ""
+        return edit.placeholder is not None and self._protected.placeholders[edit.placeholder].stand_in != ""
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
         before = self._translated[max(0, start - 1) : start] if start > 0 else self._before_it.target
@@ -355,7 +360,7 @@ OPENING = "([{«“¿¡"
 
 APOSTROPHES = tuple("'’")  # noqa: RUF001
 VOWELS = tuple("aeiouyœæ")
-_ELIDED = re.compile(r"(?:(?<=\b[cdjlmnst])|(?<=qu))['’]\s?$", re.IGNORECASE)  # noqa: RUF001
+_ELIDED = re.compile(r"(?:(?<=\b[cdjlmnst])|(?<=qu))['’](\s?)$", re.IGNORECASE)  # noqa: RUF001
 """The apostrophe of a French word that has lost its e."""
 
 MAX_ENDING = 2
