@@ -19,6 +19,7 @@ FRAGMENTS = st.sampled_from(
     [
         *["a", "b.", " ", "x_y", "2 * 3", "你好", "。", "é", "\0", "\u00a0", "{n}", "https://a.b/c_d_e", "&", "&amp;"],
         *["*", "**", "***", "_", "__", "~~", "`", "``", "\\*", "\\n", "\\", "$", "$$", "\\(", "\\)"],
+        *["==", "++", "((", "))", "''", "##"],
         *["[", "](", ")", '](u "t")', "![", "<http://a.b>", "[^1]", "[^1]: ", "[r]", "[r]: /u", "[ ] "],
         *["<b>", "</b>", "<br>", "<!-- c -->", "<div>", "</div>", "<kbd>", "</kbd>", "<x/>"],
         *["\n", "\n", "\n\n", "\r\n", "\r", "  \n", "\\\n", "\t", "    "],
@@ -38,7 +39,9 @@ def test_markdown_comes_out_byte_for_byte_without_a_translation(markdown: str) -
 
 
 WORDS = st.lists(st.sampled_from(["one", "two.", "three", "(four)", "x5"]), min_size=1, max_size=3).map(" ".join)
-PAIRS = st.sampled_from([("*", "*"), ("**", "**"), ("__", "__"), ("_", "_"), ("~~", "~~"), ("[", "](/u)")])
+PAIRS = st.sampled_from(
+    [("*", "*"), ("**", "**"), ("__", "__"), ("_", "_"), ("~~", "~~"), ("==", "=="), ("[", "](/u)")]
+)
 INLINE = st.recursive(
     WORDS,
     lambda inner: st.lists(
