@@ -9,9 +9,9 @@ from typing import Literal
 
 from service.text.scripts import JAPANESE, LETTER
 
-Role = Literal["word", "number", "mark", "break", "shortcut"]
-"""The role of a span in its sentence: a word; a number; a mark, without which the sentence is complete (a tag, an
-emoji); the end of a line; or the mark of a shortcut's letter."""
+Role = Literal["word", "number", "sign", "mark", "break", "shortcut"]
+"""The role of a span in its sentence: a word; a number; a sign that the model reads as "&"; a mark, without which the
+sentence is complete (a tag, an emoji); the end of a line; or the mark of a shortcut's letter."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 
 from service.segments.icu_messages import icu_messages
 from service.segments.kept_kinds import KINDS, OPEN, Role
@@ -36,6 +37,11 @@ _CLOSING = re.compile(r"[<{\[]/|\{\\")
 """An end tag, or a tag of subtitles, which is not a word of a sentence."""
 _TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
 """Tags at the end of a line, matched from right to left: from left to right each tag could be the first of them."""
+
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#0{0,4}(?:34|38|39|60|62)|#[xX]0{0,4}(?:2[267]|3[cCeE]));")
+"""Signs of tags, written as in HTML."""
+_ABBREVIATION = re.compile(rf"(?<!{LETTER})(?:[A-Z]{{1,4}}&amp;)+[A-Z]{{1,4}}(?!{LETTER})")
+"""Such as R&amp;D."""
 
 _ESCAPED_APOSTROPHE = re.compile(r"(?<=\w)\\'(?=\w)")
 
@@ -67,6 +73,17 @@ def kept_spans(
     """
     if text.isascii() and not keep and not terms and WORDS_ALONE.fullmatch(text):
         return []
+    if "&" in text and (entities := [Span(*match.span()) for match in _ENTITY.finditer(text)]):
+        shown, edits = replace_spans(text, [(span, unescape(span.of(text))) for span in entities])
+        named_there = [replace(term, span=edits.after(term.span)) for term in terms]
+        there = _kept_spans(shown, [edits.after(span) for span in keep], language, can_write, named_there)
+        return _with_entities(text, [replace(one, span=edits.before(one.span)) for one in there], entities)
+    return _kept_spans(text, keep, language, can_write, terms)
+
+
+def _kept_spans(
+    text: str, keep: Sequence[Span], language: str, can_write: CanWrite, terms: Sequence[KeptSpan]
+) -> list[KeptSpan]:
     taken = _add_free([], [KeptSpan(span) for span in keep])
     found = _find(text, taken)
     if named := _add_free([], terms):
@@ -80,6 +97,21 @@ def kept_spans(
     joined = _join_spans(text, sorted(taken, key=lambda kept: kept.span.pair))
     tags = _tags_at_end(text) if "#" in text else ()
     return [replace(kept, role=_role(text, kept, kept.span.start in tags)) for kept in joined]
+
+
+def _with_entities(text: str, found: Sequence[KeptSpan], entities: Sequence[Span]) -> list[KeptSpan]:
+    """Add the entities outside the spans that were found in the text without escapes."""
+    taken = [one for one in found if one.role != "shortcut" or one.span not in entities]
+    taken = _add_free(taken, (KeptSpan(Span(*match.span())) for match in _ABBREVIATION.finditer(text)))
+    taken = _add_free(taken, (KeptSpan(span, "sign" if _is_conjunction(text, span) else "mark") for span in entities))
+    return _join_spans(text, taken)
+
+
+def _is_conjunction(text: str, entity: Span) -> bool:
+    """Return whether an entity is "&" between two words, but not in &File."""
+    before, after = text[max(0, entity.start - 2) : entity.start], text[entity.end : entity.end + 2]
+    is_between = before.rstrip()[-1:].isalnum() and after.lstrip()[:1].isalnum()
+    return is_between and unescape(entity.of(text)) == "&" and before[-1:].isalnum() == after[:1].isalnum()
 
 
 def _find(text: str, taken: list[KeptSpan]) -> list[KeptSpan]:

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import unescape
 from itertools import pairwise
 
 from service.segments.kept_kinds import FLAGS, Role
@@ -34,6 +35,11 @@ class Placeholder:
     written: str
     """The text in the translation: the span itself, or a glossary's term for it."""
     role: Role
+
+    @property
+    def has_slot(self) -> bool:
+        """Return whether the stand-in is the word of a slot."""
+        return self.stand_in != "" and self.role != "sign"
 
 
 @dataclass(frozen=True)
@@ -138,8 +144,10 @@ def protect(
     shown: list[tuple[Span, str]] = []
     line_start = 0
     for number, one in enumerate(kept):
-        is_word = one.role not in ("mark", "break", "shortcut")
+        is_word = one.role in ("word", "number")
         word = stand_in(number, _is_number(one, text)) if is_word else ""
+        if one.role == "sign":
+            word = unescape(one.span.of(text))
         if word:
             taken_out, in_its_place = one.span, _set_apart(text, one.span, word, one.span.start == line_start)
         elif one.role == "break":

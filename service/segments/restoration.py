@@ -145,6 +145,9 @@ class _Restoration:
         placeholder, n = self._protected.placeholders[i], self._sentence_of[i]
         if not placeholder.stand_in:
             return self._symbol(i)
+        if placeholder.role == "sign" and (conjunction := self._conjunction(i)):
+            insort(self._taken, conjunction, key=lambda span: span.pair)
+            return _Edit(conjunction, self._written[i], i)
         attention = np.zeros(0) if n is None else self._sentences[n].on(placeholder.place)
         words = [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
         for row in np.argsort(-attention, kind="stable").tolist():
@@ -160,6 +163,24 @@ class _Restoration:
         last = next((word.end for word in reversed(words) if word is not None), len(self._translated.rstrip()))
         first, after = overlapping(self._taken, Span(last, last))
         return self._after(self._taken[first].end if first < after else last, i)
+
+    def _conjunction(self, i: int) -> Span | None:
+        """Return the word for the sign "&" in the translation: the sign, or a short word that attends most to it."""
+        placeholder, n = self._protected.placeholders[i], self._sentence_of[i]
+        if n is None:
+            return None
+        target, mass = self._sentences[n].target, self._sentences[n].mass
+        attention = self._sentences[n].on(placeholder.place)
+        written = [word.of(self._translated) for word in target]
+        free = [row for row, word in enumerate(target) if len(set(overlapping(self._taken, word))) == 1]
+        same = [row for row in free if set(written[row]) <= set(placeholder.stand_in)]
+        short = [
+            row
+            for row in free
+            if written[row].isalpha() and len(written[row]) <= MAX_CONJUNCTION and attention[row] >= mass[row].max()
+        ]
+        best = max(same or short, key=lambda row: attention[row], default=None)
+        return None if best is None else target[best]
 
     def _symbol(self, i: int) -> _Edit:
         """Place a symbol, which the model did not see. Inside a sentence it goes to the translation of the word that it
@@ -362,6 +383,9 @@ APOSTROPHES = tuple("'’")  # noqa: RUF001
 VOWELS = tuple("aeiouyœæ")
 _ELIDED = re.compile(r"(?:(?<=\b[cdjlmnst])|(?<=qu))['’](\s?)$", re.IGNORECASE)  # noqa: RUF001
 """The apostrophe of a French word that has lost its e."""
+
+MAX_CONJUNCTION = 3
+"""Maximum number of letters of a word for "&"."""
 
 MAX_ENDING = 2
 """Letters after a slot that may be the ending of its word. More letters are another word."""

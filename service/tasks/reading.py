@@ -221,7 +221,7 @@ class Reader:
         too_many: list[int] = []
         starts = [*(sentence.span.start for sentence in paragraph.sentences), len(paragraph.protected.text)]
         for sentence, next_start in zip(paragraph.sentences, starts[1:], strict=True):
-            inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
+            inside = [n for n in range(*overlapping(places, sentence.span)) if placeholders[n].has_slot]
             source_ids = sentence.sequence.source_ids
             text = sentence.span.of(paragraph.protected.text)
             tokens = self.tokenizer.source_tokens(text, self.direction.source_prefix) if inside else []

@@ -39,9 +39,7 @@ def test_markdown_comes_out_byte_for_byte_without_a_translation(markdown: str) -
 
 
 WORDS = st.lists(st.sampled_from(["one", "two.", "three", "(four)", "x5"]), min_size=1, max_size=3).map(" ".join)
-PAIRS = st.sampled_from(
-    [("*", "*"), ("**", "**"), ("__", "__"), ("_", "_"), ("~~", "~~"), ("==", "=="), ("[", "](/u)")]
-)
+PAIRS = st.sampled_from([("*", "*"), ("**", "**"), ("__", "__"), ("_", "_"), ("~~", "~~"), ("[", "](/u)")])
 INLINE = st.recursive(
     WORDS,
     lambda inner: st.lists(

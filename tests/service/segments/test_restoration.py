@@ -94,6 +94,20 @@ def test_what_did_not_come_out_goes_where_its_stand_in_is_aligned(mass: list[lis
     assert restore(protected, translation, [aligned(protected.text, translation, mass)]).text == expected
 
 
+@pytest.mark.parametrize(
+    ("translation", "mass", "expected"),
+    [
+        ("Chiens & chats", [[1, 0, 0], [0, 0.2, 0], [0, 0, 1]], "Chiens &amp; chats"),
+        ("Chiens et chats", [[1, 0, 0], [0, 0.4, 0.3], [0, 0, 1]], "Chiens &amp; chats"),
+        ("Chiens avec chats", [[1, 0, 0], [0, 0.4, 0.3], [0, 0, 1]], "Chiens &amp; avec chats"),
+    ],
+)
+def test_an_escaped_and_replaces_the_word_for_it(translation: str, mass: list[list[float]], expected: str) -> None:
+    protected = protect("Dogs &amp; cats")
+    assert protected.text == "Dogs & cats"
+    assert restore(protected, translation, [aligned(protected.text, translation, mass)]).text == expected
+
+
 def test_what_is_put_beside_a_word_without_spaces_is_apart_from_what_is_in_its_place() -> None:
     protected, translation = protect("{a} {b} {c}"), "a 你好"
     restored = restore(protected, translation, [aligned(protected.text, translation, [[0, 0, 0], [1, 0, 0]])])

@@ -63,6 +63,15 @@ def test_operators_that_cannot_be_written_are_kept(text: str, expected: list[str
     assert [one.span.of(text) for one in spans] == expected
 
 
+def test_escaped_operators_are_kept_as_others_are() -> None:
+    def can_write_no_operator(text: str) -> bool:
+        return OPERATORS.isdisjoint(text)
+
+    text = "It is 5 &lt; 6 &amp; 7 &gt; 3 or x &gt;= 5."
+    spans = kept_spans(text, can_write=can_write_no_operator)
+    assert [one.span.of(text) for one in spans] == ["5 &lt; 6", "&amp;", "7 &gt; 3", "x &gt;= 5"]
+
+
 def test_marks_of_lists_are_no_words_of_their_sentences() -> None:
     assert kept("① Go   ② Come\\n② So ③\n1．One 2．Two\n - • Three •\n{a}\\n") == ["\\n", "③", "．", "•", "{a}", "\\n"]
 
