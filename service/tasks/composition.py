@@ -27,12 +27,21 @@ from service.tasks.attention import Selection, prefix_of
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.sentences import NOTHING_BEFORE, Before, join_sentences, with_wide_marks, without_new_stop
+from service.text.sentences import (
+    NOTHING_BEFORE,
+    Before,
+    join_sentences,
+    label_of,
+    with_wide_marks,
+    without_new_stop,
+)
 from service.text.spans import NO_EDITS, Edits, Span, chain_edits, overlapping
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
+MIN_LABEL_SCORE = -0.45
+"""The least mean log-probability of the tokens of a label's translation."""
 WORST_LAST = get_args(FinishReason)
 
 
@@ -65,8 +74,8 @@ def renderings(
         decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
         spans = [sentence.span for sentence in sentences]
         translated = [
-            _punctuated(target, protected, span, direction.target_subtag)
-            for span, target in zip(spans, decoded, strict=True)
+            _edited(target, sentence, rank, protected, direction.target_subtag)
+            for sentence, target in zip(sentences, decoded, strict=True)
         ]
         written, targets = join_sentences(
             protected.text, spans, translated, direction.source_subtag, direction.target_subtag, before
@@ -91,10 +100,14 @@ def renderings(
             before = Before(protected.text[-1:], written[-1:])
 
 
-def _punctuated(target: str, protected: Protected, span: Span, language: str) -> str:
-    """Return the translation of a sentence with the marks at its end that its source calls for."""
-    source = span.of(protected.text)
-    if any(one.stand_in for one in protected.placeholders[slice(*overlapping(protected.places, span))]):
+def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> str:
+    """Return the translation of a sentence with the marks at its end that its source calls for. A label of whose
+    translation the model is not sure stays as it is."""
+    source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
+    if sentence.is_label:
+        is_sure = hypothesis.log_prob >= MIN_LABEL_SCORE * max(1, len(hypothesis.token_ids))
+        return (label_of(target, source) if is_sure else None) or source
+    if any(one.stand_in for one in protected.placeholders[slice(*overlapping(protected.places, sentence.span))]):
         target = without_new_stop(target, source)
     return with_wide_marks(target, source, language)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import sentencex
 
 from service.text.abbreviations import BEGINS_SENTENCE, join_parts
-from service.text.scripts import LETTER, is_unspaced
+from service.text.scripts import JAPANESE, LETTER, is_unspaced
 from service.text.spans import Span
 
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
@@ -47,6 +47,16 @@ MARK = re.compile(
     re.VERBOSE,
 )
 """The mark before an entry of a list, a heading or a quoted line."""
+
+LABEL = re.compile(
+    rf"""\s*(?P<label>{_CAPITAL}[\w'’.-]{{0,30}}(?:[ ][\w'’.-]{{1,30}}){{0,2}}|[{JAPANESE}・]{{1,12}})
+    [ \u00a0\u202f]?[:：](?:(?<=：)|[ \u00a0])[ ]*
+    (?=[\"'«“„‘「『¿¡(]*+(?:{_CAPITAL}|[{JAPANESE}]).*[.!?…。！？][\"'»”’」』)]*\s*$)""",  # noqa: RUF001
+    re.VERBOSE,
+)
+"""The name of a speaker before a sentence, at the start of a line: such words are read alone."""
+_COLONS = {"fr": " : ", **dict.fromkeys(("ja", "yue", "zh"), "：")}
+"""A colon after a label, where that is not ": "."""
 
 LETTER_MARK = re.compile(r"\s*([^\W\d_]|[ivxlc]{2,8}|[IVXLC]{2,8})\.\s+(?=\S)")
 """A letter or Roman numeral: a mark if the line before or after has the next one. "A. Einstein" alone is a name."""
@@ -90,6 +100,7 @@ _WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("
 """Wide marks at the end of a sentence, in languages without spaces after them."""
 
 _ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001
+_MORE_THAN_NAME = re.compile(r"[,;:!?…、！？：；]")  # noqa: RUF001
 _NEW_STOP = re.compile(r"(?<![.…])(?<!\.\w)\s?[.。]$")
 _LAST_MARKS = re.compile(r"(?<![.!?])(?:\.|[!?]+)(?=[\"'”’)\]」』）]*$)")  # noqa: RUF001
 
@@ -106,10 +117,10 @@ def sentence_spans(text: str, language: str) -> list[Span]:
 
 
 class Cell(NamedTuple):
-    """A column of a line, or a whole line.
+    """A column of a line, a label, or a whole line.
 
     Attributes:
-        begins: the start of its text, after the marks of a list.
+        begins: the start of its text, after the marks of a list or the colon of a label.
     """
 
     start: int
@@ -131,6 +142,9 @@ def cells(text: str) -> Iterator[Cell]:
             mark = MARK.match(line, position) or (LETTER_MARK.match(line, position) if i in marked else None)
             begins = mark.end() if mark else position
             end = max(begins, end)
+            if label := LABEL.match(line, begins, end):
+                yield Cell(start + position, start + begins, start + label.end("label"))
+                position, begins = label.end("label"), label.end()
             yield Cell(start + position, start + begins, start + end)
             position = end
         start += len(line)
@@ -245,6 +259,20 @@ def with_wide_marks(target: str, source: str, language: str) -> str:
     return _LAST_MARKS.sub(lambda marks: "".join(_WIDE[language][mark] for mark in marks.group()), target)
 
 
+def is_label(text: str, sentence: Span) -> bool:
+    """Return whether a sentence is the label of another one."""
+    return text[sentence.end : sentence.end + 2].lstrip()[:1] in (":", "：")
+
+
+def label_of(target: str, source: str) -> str | None:
+    """Return the translation of a label, with a capital unless its source has a small letter; None if it is more than
+    a name."""
+    name = target.rstrip(" .。:：")
+    if not name or len(name.split()) > len(source.split()) + 1 or _MORE_THAN_NAME.search(name):
+        return None
+    return name if source[0].islower() else name[0].upper() + name[1:]
+
+
 def without_new_stop(target: str, source: str) -> str:
     """Return a translated sentence without the full stop at its end, if its source ends in a letter or digit."""
     return _NEW_STOP.sub("", target) if source[-1:].isalnum() else target
@@ -287,6 +315,9 @@ def join_sentences(
         gap = text[position : source.start] or (space if pieces or before.target else "")
         if wide and (pieces or last_target) and not gap.strip(" ") and is_unspaced(last_target + target[:1]):
             gap = wide.get(last_source, "") if last_target.isalnum() else ""
+        if last_source and gap.strip(" ") in (":", "："):
+            colons = [_COLONS.get(language, ": ") for language in (source_language, target_language)]
+            gap = gap if colons[0] == colons[1] else colons[1]
         spans.append(Span(length + len(gap), length + len(gap) + len(target)))
         pieces += [gap, target]
         position, length = source.end, spans[-1].end

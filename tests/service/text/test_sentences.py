@@ -3,7 +3,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text import sentences as module
-from service.text.sentences import CELLS, LETTER_MARK, MARK, WINDOW, halves, join_sentences, sentence_spans, strip_span
+from service.text.sentences import (
+    CELLS,
+    LETTER_MARK,
+    MARK,
+    WINDOW,
+    halves,
+    is_label,
+    join_sentences,
+    label_of,
+    sentence_spans,
+    strip_span,
+)
 from service.text.spans import Span
 
 TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
@@ -53,6 +64,55 @@ def test_a_line_break_ends_a_sentence() -> None:
 )
 def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("Waiter: What would you like?\n- Old woman: Go! I am here.", ["Waiter", "Old woman"]),
+        (
+            "Frau Müller : Wo ist er?\nMr. O’Neil: “Here.”\n  Speaker 1: Yes…",
+            ["Frau Müller", "Mr. O’Neil", "Speaker 1"],
+        ),
+        ("Официант: Что вы хотите?\nウェイター：何になさいますか？\n先生: はい。", ["Официант", "ウェイター", "先生"]),
+        ("Note: the door is open.\nSubject: Meeting on Monday\nName: Tom", []),
+        ("It is 10:30. Go.\nhttp://a.org: It is.\nWe go to the house: It is big.\n10: Go.", []),
+    ],
+)
+def test_the_name_of_a_speaker_is_read_alone(text: str, labels: list[str]) -> None:
+    spans = sentence_spans(text, "en")
+    assert [span.of(text) for span in spans if is_label(text, span)] == labels
+    assert all(":" not in span.of(text) for span in spans) or not labels
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "expected"),
+    [
+        ("serveur.", "Waiter", "Serveur"),
+        ("ウェイター：", "Waiter", "ウェイター"),
+        ("Warten Sie!", "Waiter", None),
+        ("Ja, bitte", "Waiter", None),
+        ("der Kellner des Hauses", "Waiter", None),
+        (".", "Waiter", None),
+    ],
+)
+def test_a_label_is_a_name(target: str, source: str, expected: str | None) -> None:
+    assert label_of(target, source) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target", "expected"),
+    [
+        ("Tom: Go.", "en", "de", "TOM: GO."),
+        ("Tom: Go.", "en", "fr", "TOM : GO."),
+        ("Tom: Go.", "en", "ja", "TOM：GO."),
+        ("Tom : Va.", "fr", "en", "TOM: VA."),
+        ("先生：はい。", "ja", "en", "先生: はい。"),
+    ],
+)
+def test_a_colon_after_a_label_is_that_of_the_language(text: str, source: str, target: str, expected: str) -> None:
+    spans = sentence_spans(text, source)
+    assert join_sentences(text, spans, [span.of(text).upper() for span in spans], source, target)[0] == expected
 
 
 @pytest.mark.parametrize(
