@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import sentencex
 
-from service.text.abbreviations import BEGINS_SENTENCE, join_parts
+from service.text.abbreviations import BEGINS_SENTENCE, ENDINGS, join_parts
 from service.text.scripts import JAPANESE, LETTER, is_unspaced
 from service.text.spans import Span
 
@@ -189,6 +189,8 @@ def _lengths(line: str, language: str) -> Iterator[int]:
     while start < len(line):
         window = line[start : start + WINDOW]
         parts = [part for parts in sentencex.segment(language, window) for part in WIDE_END.split(parts)]
+        if endings := ENDINGS.get(language):
+            parts = [part for parts in parts for part in _parted(parts, endings)]
         if not window.isascii():
             parts = [part for parts in parts for part in _parted_by_emoji(parts, language)]
         parts = _with_note_marks(parts)
@@ -209,6 +211,12 @@ def _with_note_marks(parts: list[str]) -> list[str]:
         marked[-1] += part[:end]
         marked += [part[end:]] if part[end:] else []
     return marked
+
+
+def _parted(part: str, ends: re.Pattern[str]) -> Iterator[str]:
+    """Yield a part, cut where the pattern ends."""
+    cuts = [0, *(match.end() for match in ends.finditer(part)), len(part)]
+    return (part[start:end] for start, end in pairwise(cuts) if start < end)
 
 
 def _parted_by_emoji(part: str, language: str) -> Iterator[str]:
