@@ -60,9 +60,9 @@ def hidden(text: str, can_write: CanWrite) -> Iterator[tuple[Span, str]]:
     """Yield the hidden characters that a vocabulary cannot write, with what the model reads instead: nothing."""
     if text.isascii():
         return
-    for i, character in enumerate(text):
-        if not character.isascii() and is_hidden(character) and not can_write(character):
-            yield Span(i, i + 1), ""
+    strange = {character for character in set(text) if is_hidden(character) and not can_write(character)}
+    if strange:
+        yield from ((Span(i, i + 1), "") for i, character in enumerate(text) if character in strange)
 
 
 def _with_numbers(signs: str) -> re.Pattern[str]:

@@ -31,7 +31,7 @@ from service.text.sentences import (
     NOTHING_BEFORE,
     Before,
     join_sentences,
-    label_of,
+    speaker_name,
     with_wide_marks,
     without_new_stop,
 )
@@ -40,8 +40,8 @@ from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
-MIN_LABEL_SCORE = -0.45
-"""The least mean log-probability of the tokens of a label's translation."""
+MIN_NAME_SCORE = -0.45
+"""The least mean log-probability of the tokens of a speaker's name."""
 WORST_LAST = get_args(FinishReason)
 
 
@@ -101,12 +101,12 @@ def renderings(
 
 
 def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> str:
-    """Return the translation of a sentence with the marks at its end that its source calls for. A label of whose
-    translation the model is not sure stays as it is."""
+    """Return the translation of a sentence with the marks at its end that its source calls for. The name of a
+    speaker stays as it is if the model is not sure of it."""
     source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
-    if sentence.is_label:
-        is_sure = hypothesis.log_prob >= MIN_LABEL_SCORE * max(1, len(hypothesis.token_ids))
-        return (label_of(target, source) if is_sure else None) or source
+    if sentence.is_speaker:
+        is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
+        return (speaker_name(target, source) if is_sure else None) or source
     if any(one.stand_in for one in protected.placeholders[slice(*overlapping(protected.places, sentence.span))]):
         target = without_new_stop(target, source)
     return with_wide_marks(target, source, language)

@@ -18,7 +18,7 @@ from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
 from service.segments.unwritable import hidden
 from service.tasks.attention import AttentionPass
 from service.text.languages import Direction
-from service.text.sentences import ends_of, is_label, sentence_spans, strip_span
+from service.text.sentences import ends_of, is_speaker, sentence_spans, strip_span
 from service.text.spans import NO_EDITS, Span, merge_spans, overlapping
 from service.text.tokenization import Tokenizer
 
@@ -59,7 +59,7 @@ class Sentence:
     rewound: Hypothesis | None = None
     """The hypothesis that replaces the best one if that lacks some of the slots."""
     attention_pass: Sequence[AttentionPass] | None = None
-    is_label: bool = False
+    is_speaker: bool = False
     """Whether it is the name of a speaker before a colon."""
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
@@ -261,5 +261,5 @@ class Reader:
         for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
             search = self.new_search()
             sequence = Sequence(source_ids, search, n_rows=search.beam_size)
-            sentences.append(Sentence(span, sequence, is_label=is_label(text, span)))
+            sentences.append(Sentence(span, sequence, is_speaker=is_speaker(text, span)))
         return sentences

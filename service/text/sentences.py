@@ -48,15 +48,15 @@ MARK = re.compile(
 )
 """The mark before an entry of a list, a heading or a quoted line."""
 
-LABEL = re.compile(
-    rf"""\s*(?P<label>{_CAPITAL}[\w'’.-]{{0,30}}(?:[ ][\w'’.-]{{1,30}}){{0,2}}|[{JAPANESE}・]{{1,12}})
+SPEAKER = re.compile(
+    rf"""\s*(?P<name>{_CAPITAL}[\w'’.-]{{0,30}}(?:[ ][\w'’.-]{{1,30}}){{0,2}}|[{JAPANESE}・]{{1,12}})
     [ \u00a0\u202f]?[:：](?:(?<=：)|[ \u00a0])[ ]*
     (?=[\"'«“„‘「『¿¡(]*+(?:{_CAPITAL}|[{JAPANESE}]).*[.!?…。！？][\"'»”’」』)]*\s*$)""",  # noqa: RUF001
     re.VERBOSE,
 )
-"""The name of a speaker before a sentence, at the start of a line: such words are read alone."""
+"""The name of a speaker before a sentence, at the start of a line. It is read alone."""
 _COLONS = {"fr": " : ", **dict.fromkeys(("ja", "yue", "zh"), "：")}
-"""A colon after a label, where that is not ": "."""
+"""A colon after a name, where that is not ": "."""
 
 LETTER_MARK = re.compile(r"\s*([^\W\d_]|[ivxlc]{2,8}|[IVXLC]{2,8})\.\s+(?=\S)")
 """A letter or Roman numeral: a mark if the line before or after has the next one. "A. Einstein" alone is a name."""
@@ -117,10 +117,10 @@ def sentence_spans(text: str, language: str) -> list[Span]:
 
 
 class Cell(NamedTuple):
-    """A column of a line, a label, or a whole line.
+    """A column of a line, the name of a speaker, or a whole line.
 
     Attributes:
-        begins: the start of its text, after the marks of a list or the colon of a label.
+        begins: the start of its text, after the marks of a list or the colon after a speaker's name.
     """
 
     start: int
@@ -142,9 +142,9 @@ def cells(text: str) -> Iterator[Cell]:
             mark = MARK.match(line, position) or (LETTER_MARK.match(line, position) if i in marked else None)
             begins = mark.end() if mark else position
             end = max(begins, end)
-            if label := LABEL.match(line, begins, end):
-                yield Cell(start + position, start + begins, start + label.end("label"))
-                position, begins = label.end("label"), label.end()
+            if speaker := SPEAKER.match(line, begins, end):
+                yield Cell(start + position, start + begins, start + speaker.end("name"))
+                position, begins = speaker.end("name"), speaker.end()
             yield Cell(start + position, start + begins, start + end)
             position = end
         start += len(line)
@@ -267,18 +267,17 @@ def with_wide_marks(target: str, source: str, language: str) -> str:
     return _LAST_MARKS.sub(lambda marks: "".join(_WIDE[language][mark] for mark in marks.group()), target)
 
 
-def is_label(text: str, sentence: Span) -> bool:
-    """Return whether a sentence is the label of another one."""
+def is_speaker(text: str, sentence: Span) -> bool:
+    """Return whether a sentence is the name of the speaker of the next one."""
     return text[sentence.end : sentence.end + 2].lstrip()[:1] in (":", "：")
 
 
-def label_of(target: str, source: str) -> str | None:
-    """Return the translation of a label, with a capital unless its source has a small letter; None if it is more than
-    a name."""
+def speaker_name(target: str, source: str) -> str | None:
+    """Return the translation of a speaker's name, with a capital; None if it is more than a name."""
     name = target.rstrip(" .。:：")
     if not name or len(name.split()) > len(source.split()) + 1 or _MORE_THAN_NAME.search(name):
         return None
-    return name if source[0].islower() else name[0].upper() + name[1:]
+    return name[0].upper() + name[1:]
 
 
 def without_new_stop(target: str, source: str) -> str:

@@ -9,7 +9,7 @@ from service.segments.slots import Slot
 from service.tasks import composition
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.languages import Direction
-from service.text.sentences import is_label, sentence_spans
+from service.text.sentences import is_speaker, sentence_spans
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 from tests.service.stand_ins import protect
@@ -39,7 +39,9 @@ def composed(text: str, target: str, *translations: str, log_prob: float = -0.1)
         slots = [token for token, word in words.items() if word in translations[i]]
         search = Search(10, finished=[Hypothesis([i, *slots], log_prob, "eos")])
         pairs = [(token - 1000, Slot(words[token], 0, token)) for token in slots]
-        sentences.append(Sentence(span, Sequence([0], search), slots=pairs, is_label=is_label(protected.text, span)))
+        sentences.append(
+            Sentence(span, Sequence([0], search), slots=pairs, is_speaker=is_speaker(protected.text, span))
+        )
     read = plain.parse(text)
     manuscript = Manuscript(read, [Paragraph(*read.passages, protected, sentences)])
     direction, tokenizer = Direction(source="en", target=target), Dictated([*translations], words)

@@ -9,10 +9,10 @@ from service.text.sentences import (
     MARK,
     WINDOW,
     halves,
-    is_label,
+    is_speaker,
     join_sentences,
-    label_of,
     sentence_spans,
+    speaker_name,
     strip_span,
 )
 from service.text.spans import Span
@@ -67,7 +67,7 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
 
 
 @pytest.mark.parametrize(
-    ("text", "labels"),
+    ("text", "names"),
     [
         ("Waiter: What would you like?\n- Old woman: Go! I am here.", ["Waiter", "Old woman"]),
         (
@@ -79,10 +79,10 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
         ("It is 10:30. Go.\nhttp://a.org: It is.\nWe go to the house: It is big.\n10: Go.", []),
     ],
 )
-def test_the_name_of_a_speaker_is_read_alone(text: str, labels: list[str]) -> None:
+def test_the_name_of_a_speaker_is_read_alone(text: str, names: list[str]) -> None:
     spans = sentence_spans(text, "en")
-    assert [span.of(text) for span in spans if is_label(text, span)] == labels
-    assert all(":" not in span.of(text) for span in spans) or not labels
+    assert [span.of(text) for span in spans if is_speaker(text, span)] == names
+    assert all(":" not in span.of(text) for span in spans) or not names
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_the_name_of_a_speaker_is_read_alone(text: str, labels: list[str]) -> No
         (".", "Waiter", None),
     ],
 )
-def test_a_label_is_a_name(target: str, source: str, expected: str | None) -> None:
-    assert label_of(target, source) == expected
+def test_a_speaker_has_a_name_only(target: str, source: str, expected: str | None) -> None:
+    assert speaker_name(target, source) == expected
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_label_is_a_name(target: str, source: str, expected: str | None) -> No
         ("先生：はい。", "ja", "en", "先生: はい。"),
     ],
 )
-def test_a_colon_after_a_label_is_that_of_the_language(text: str, source: str, target: str, expected: str) -> None:
+def test_a_colon_after_a_speaker_is_that_of_the_language(text: str, source: str, target: str, expected: str) -> None:
     spans = sentence_spans(text, source)
     assert join_sentences(text, spans, [span.of(text).upper() for span in spans], source, target)[0] == expected
 
