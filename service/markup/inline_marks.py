@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 from markdown_it import MarkdownIt, rules_inline
@@ -53,6 +53,8 @@ PAIRS = {"em": 1, "strong": 2, "s": 2, "doubled": 0, "link": 0, "image": 0}
 """Names of tokens with a mark before and after them, and the length of both marks; 0 if it differs."""
 MAY_MARK = frozenset("*_~[]<&`$\\")
 """Characters that may begin a mark or an escape."""
+DOUBLING = frozenset(2 * sign for sign in SIGNS + "()")
+"""Signs that may begin a mark because they are doubled."""
 MAX_PASSES = 4
 """Maximum number of passes over a text: escaping a mark may reveal another one, such as a link in a link."""
 SINGLE = {
@@ -95,7 +97,8 @@ def escape(pieces: list[str], characters: Sequence[int], environment: Environmen
         pieces: the paragraph, changed in place.
         characters: the numbers of the pieces that are characters of the text. All other pieces are marks.
     """
-    plain = {i for i in characters if pieces[i] in MAY_MARK}
+    doubled = DOUBLING.intersection(map("".join, pairwise(pieces)))
+    plain = {i for i in characters if pieces[i] in MAY_MARK or 2 * pieces[i] in doubled}
     tags = {*range(len(pieces))}.difference(characters) if plain else set()
     for _ in range(MAX_PASSES if plain else 0):
         starts = [*accumulate(map(len, pieces), initial=0)]

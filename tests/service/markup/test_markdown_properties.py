@@ -78,6 +78,7 @@ def says(markdown: str) -> str | None:
 @example([":", ":", ":"], ["a"])
 @example(["a"], [":", ":", ":"])
 @example(["a"], [":", " "])
+@example(["a"], [":", ":", "a", ":", ":"])
 def test_text_without_marks_has_none_in_the_translation(source: list[str], translated: list[str]) -> None:
     """Whether the source has backslashes before all of what could be a mark, before some, or before none."""
     markdown, text = "".join(source).strip() + "x", "".join(translated).replace("\\", "")
