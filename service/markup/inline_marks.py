@@ -45,8 +45,9 @@ DOUBLED = re.compile(
     rf"(?![%#@]{{2}}[A-Za-z_][\w.-]*[%#@]{{2}})([{SIGNS}])(?<!\1\1)\1+(?!(?<=!)\[)|(\()\((?=[^()]*\)\))|\)\)"
 )
 """A doubled sign, as in ==word==, which is a mark if another one belongs to it; ##name## is a placeholder."""
-OPENS, CLOSES = re.compile(rf"{OPEN}|(?<=[*_~])"), re.compile(rf"(?!{LETTER})")
-"""The places before a doubled sign that opens, and after one that closes."""
+OPENS = re.compile(rf"(?:{OPEN}|(?<=[*_~]))(.)\1+(?![\s)\]}}>.,;:!?…]|\Z)", re.DOTALL)
+CLOSES = re.compile(rf"(?<![\s(\[{{<])(.)\1+(?!{LETTER})", re.DOTALL)
+"""Doubled signs that stand before and after words."""
 OTHER_MARKERS = 0x110000
 """Signs of different lengths are different markers for the parser, beyond all characters."""
 PAIRS = {"em": 1, "strong": 2, "s": 2, "doubled": 0, "link": 0, "image": 0}
@@ -204,8 +205,8 @@ def _doubled(state: StateInline, silent: bool) -> bool:
     token = state.push("text", "", 0)
     token.content = found.group()
     start, end = found.span()
-    opens = OPENS.match(state.src, start) and not state.src[end : end + 1].isspace() and found.group() != "))"
-    closes = CLOSES.match(state.src, end) and not state.src[start - 1 : start].isspace() and not found[2]
+    opens = OPENS.match(state.src, start) and found.group() != "))"
+    closes = CLOSES.match(state.src, start) and not found[2]
     marker = ord(found.group()[0].replace(")", "(")) + OTHER_MARKERS * (end - start)
     state.delimiters.append(Delimiter(marker, 0, len(state.tokens) - 1, -1, bool(opens), bool(closes)))
     state.pos = end

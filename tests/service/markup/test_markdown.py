@@ -99,6 +99,7 @@ def test_passages_are_paragraphs_headings_and_cells(markdown: str, passages: lis
         ("***both*** ~~no~~ __b _i___", "und nein b i", None, "***und*** ~~nein~~ __b _i___"),
         ("==red== ++dog++ [**||is||**](/u)", "chien rouge est", "1-0 0-1 2-2", "++chien++ ==rouge== [**||est||**](/u)"),
         ("a == b !![d](e)", "x == y !z", None, "x == y !![z](e)"),
+        ("as a:[...], (...)", "so a:[...], (...)", None, "so a:[...], (...)"),
         ("a `x_y` b", "z Boston w", None, "z `x_y` w"),
         ("a > b\\* c", "x > y z", None, "x > y\\* z"),
         ("[a *b*] c\n\n[A *B*]: /u", "x y z", None, "[x *y*][a *b*] z\n\n[A *B*]: /u"),

@@ -55,6 +55,7 @@ def test_marks_are_taken_out(text: str, expected: str) -> None:
         "Dear *|FNAME|*, and *|LIST:NAME|*",
         "if a == b and c == d, i++ or j++, C++ and C++, x--y--z, --one and --two",
         "##name##, @@name@@, http://a.org//b and http://a.org//c//",
+        'as "a":[...],"b":{...}, or [--] and {--}',
         "Wait... what?? No!! f((x)) and ((a)b) and ==a===",
     ],
 )
