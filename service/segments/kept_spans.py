@@ -37,7 +37,7 @@ _CLOSING = re.compile(r"[<{\[]/|\{\\")
 _TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
 """Tags at the end of a line, matched from right to left: from left to right each tag could be the first of them."""
 
-_ESCAPED_APOSTROPHE = re.compile(r"(?<=\w)\\'(?=\w)")
+_READ_AS_OTHER = re.compile(r"(?<=\w)(?:\\'|[‐‑‒–])(?=\w)")
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,10 @@ def _tags_at_end(text: str) -> set[int]:
     return places
 
 
-def apostrophes(text: str) -> Iterator[tuple[Span, str]]:
-    """Yield apostrophes that are escaped as in program text (Don\\'t), with their plain form."""
-    return ((Span(*match.span()), "'") for match in _ESCAPED_APOSTROPHE.finditer(text))
+def read_as_other(text: str) -> Iterator[tuple[Span, str]]:
+    """Yield signs with a plain form that models read better: apostrophes that are escaped as in program text (Don\\'t),
+    and dashes between two letters or digits."""
+    return ((Span(*match.span()), "'" if match.group()[0] == "\\" else "-") for match in _READ_AS_OTHER.finditer(text))
 
 
 def _breaks(taken: list[KeptSpan]) -> list[KeptSpan]:

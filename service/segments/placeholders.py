@@ -73,11 +73,15 @@ class Protected:
     def has_words(self, span: Span) -> bool:
         """Return whether a part of the protected text has a letter outside stand-ins."""
         start = span.start
-        for place in self._places[slice(*overlapping(self._places, span))]:
+        for place in (self._places[number] for number in self.numbers_in(span)):
             if any(map(str.isalpha, self.text[start : place.start])):
                 return True
             start = place.end
         return any(map(str.isalpha, self.text[start : span.end]))
+
+    def numbers_in(self, span: Span) -> range:
+        """Return the numbers of the placeholders in a part of the protected text."""
+        return range(*overlapping(self._places, span))
 
     def original_position(self, position: int) -> int:
         """Map a position between two sentences of the protected text to the original. It is before a span that is
