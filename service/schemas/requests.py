@@ -281,6 +281,9 @@ class TranslateRequest(_AttendingRequest, TranslationOptions):
         description="Number of further translations of each text; less than `beam_size`.",
     )
     alignment: bool = Field(default=False, description="Return the alignment of words and tokens.")
+    checks: bool = Field(
+        default=False, description="Return what each translation lost or has wrong, and whether that was mended."
+    )
 
 
 class DetectRequest(BaseRequest):

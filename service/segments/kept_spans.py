@@ -43,7 +43,7 @@ _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#0{0,4}(?:34|38|39|60|62)|#[xX]0{
 _ABBREVIATION = re.compile(rf"(?<!{LETTER})(?:[A-Z]{{1,4}}&amp;)+[A-Z]{{1,4}}(?!{LETTER})")
 """Such as R&amp;D."""
 
-_ESCAPED_APOSTROPHE = re.compile(r"(?<=\w)\\'(?=\w)")
+_READ_AS_OTHER = re.compile(r"(?<=\w)(?:\\'|[‐‑‒–])(?=\w)")
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,10 @@ def _tags_at_end(text: str) -> set[int]:
     return places
 
 
-def apostrophes(text: str) -> Iterator[tuple[Span, str]]:
-    """Yield apostrophes that are escaped as in program text (Don\\'t), with their plain form."""
-    return ((Span(*match.span()), "'") for match in _ESCAPED_APOSTROPHE.finditer(text))
+def read_as_other(text: str) -> Iterator[tuple[Span, str]]:
+    """Yield signs with a plain form that models read better: apostrophes that are escaped as in program text (Don\\'t),
+    and dashes between two letters or digits."""
+    return ((Span(*match.span()), "'" if match.group()[0] == "\\" else "-") for match in _READ_AS_OTHER.finditer(text))
 
 
 def _breaks(taken: list[KeptSpan]) -> list[KeptSpan]:

@@ -81,11 +81,15 @@ class Protected:
     def has_words(self, span: Span) -> bool:
         """Return whether a part of the protected text has a letter outside stand-ins."""
         start = span.start
-        for place in self.places[slice(*overlapping(self.places, span))]:
+        for place in (self.places[number] for number in self.numbers_in(span)):
             if any(map(str.isalpha, self.text[start : place.start])):
                 return True
             start = place.end
         return any(map(str.isalpha, self.text[start : span.end]))
+
+    def numbers_in(self, span: Span) -> range:
+        """Return the numbers of the placeholders in a part of the protected text."""
+        return range(*overlapping(self.places, span))
 
     def original_position(self, position: int) -> int:
         """Map a position between two sentences of the protected text to the original. It is before a span that is

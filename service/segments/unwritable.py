@@ -22,7 +22,7 @@ _EMOJI = re.compile(
 )
 """Runs of emoji, with the characters that join, colour or modify them, and the character that stands for an object in a
 text, such as a field of Word: it must not become the unit of a number."""
-_NUMBER = r"\d+(?:[.,]\d+)*"
+_NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+)(?:[.,]\d+)*"
 _SPACE = "[ \u00a0\u202f]?"
 _UNIT = rf"(?:[kcdmµ]?m|[kmµ]?g|[cdm]?l|[kMG]?(?:Hz|W|B|V)|min|ms)(?!{LETTER})"
 _PUNCTUATION = r"!-/:-@\[-`{-~"

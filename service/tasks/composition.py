@@ -24,6 +24,7 @@ from service.tasks.alignment import (
     words_of,
 )
 from service.tasks.attention import Selection, prefix_of
+from service.tasks.checking import checks_of
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
@@ -135,19 +136,27 @@ def translated_document(manuscript: Manuscript, tokenizer: Tokenizer, direction:
 
 
 def compose_answer(
-    manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, selection: Selection | None, alignment: bool
+    manuscript: Manuscript,
+    tokenizer: Tokenizer,
+    direction: Direction,
+    selection: Selection | None,
+    alignment: bool,
+    checks: bool = False,
 ) -> Translation:
     """Return the answer to one text, all sentences of which are finished.
 
     Args:
         selection: the attention matrices to return, if any.
         alignment: whether to return the alignment.
+        checks: whether to return what the translation lost or has wrong.
     """
     sentences = manuscript.sentences
     found = [*renderings(manuscript, tokenizer, direction)]
     best = _alternative(sentences, 0, manuscript.document.render(one.restored for one in found))
     source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
     translation = Translation(**vars(best), source_tokens=source_tokens)
+    if checks:
+        translation.checks = [check for one in found for check in checks_of(one.paragraph, one.written, one.targets)]
     if not manuscript.document.is_plain:
         return translation
     if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
