@@ -49,6 +49,11 @@ TEXT = b"the dog runs on the beach\n\na cat\n"
 FRENCH = {"target": "fr"}
 
 
+def xliff(source: str) -> bytes:
+    unit = '<trans-unit id="1"><source>the dog</source></trans-unit>'
+    return f'<xliff version="1.2"><file source-language="{source}"><body>{unit}</body></file></xliff>'.encode()
+
+
 async def posted(client: Client, name: str, data: bytes, **fields: str) -> httpx.Response:
     return await client.post("/translate/document", files={"file": (name, data)}, data=FRENCH | fields)
 
@@ -109,6 +114,8 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
+        ("a.pot", b'msgid "the dog"\nmsgstr ""\n', "text/x-gettext-translation"),
+        ("a.xlf", xliff("en"), "application/xliff+xml"),
         pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
@@ -125,6 +132,11 @@ async def test_each_kind_of_document_is_translated(client: Client, name: str, da
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
+
+
+async def test_the_language_that_a_file_names_counts_if_the_request_names_none(client: Client) -> None:
+    assert problem(await posted(client, "a.xlf", xliff("ja")), UnsupportedLanguagePair)
+    assert (await posted(client, "a.xlf", xliff("ja"), source="en")).status_code == 202
 
 
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EMFILE, errno.ENOENT])  # the last one of a folder that is full
