@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import gettext_catalog, html, markdown, plain, subtitles, word, xliff
+from service.documents import gettext_catalog, html, markdown, plain, subtitles, table, word, xliff
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions
 from service.documents.packages import type_of_package
@@ -40,6 +40,8 @@ KINDS = (
     FileKind((".html", ".htm"), "text/html", html.read_file),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
     FileKind((".srt",), "application/x-subrip", subtitles.read_file),
+    FileKind((".csv",), "text/csv", table.read_csv),
+    FileKind((".tsv",), "text/tab-separated-values", table.read_tsv),
     FileKind((".po", ".pot"), "text/x-gettext-translation", gettext_catalog.read_file, written_as=".po"),
     FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.read_file),
     FileKind(

@@ -115,6 +115,8 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
         ("a.pot", b'msgid "the dog"\nmsgstr ""\n', "text/x-gettext-translation"),
+        ("a.csv", b"id,text\n1,the dog\n", "text/csv"),
+        ("a.tsv", b"id\ttext\n1\tthe dog\n", "text/tab-separated-values"),
         ("a.xlf", xliff("en"), "application/xliff+xml"),
         pytest.param(
             "a.docx",
@@ -132,6 +134,17 @@ async def test_each_kind_of_document_is_translated(client: Client, name: str, da
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
+
+
+async def test_columns_and_what_is_missing_are_chosen(client: Client) -> None:
+    table = b"en,fr,note\nthe dog,x,a cat\na cat,,the dog\n"
+    whole = await posted(client, "a.csv", table, wait="true", columns='["note"]')
+    missing = await posted(client, "a.csv", table, wait="true", columns='["en=fr"]', only_missing="true")
+    assert whole.text.startswith("en,fr,note\nthe dog,x,")
+    assert missing.text.splitlines()[1] == "the dog,x,a cat"
+    assert missing.text.splitlines()[2] != "a cat,,the dog"
+    wrong = await posted(client, "a.csv", table, columns='["de"]')
+    assert "no column de; available: en, fr, note" in problem(wrong, InvalidDocument)["detail"]
 
 
 async def test_the_language_that_a_file_names_counts_if_the_request_names_none(client: Client) -> None:
