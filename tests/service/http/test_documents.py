@@ -37,6 +37,7 @@ from service.jobs.store import JobStore
 from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
+from tests.service.documents.test_kinds import SERVED
 from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
@@ -187,8 +188,8 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
     ("name", "data", "fields", "error", "part"),
     [
         pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
-        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, "PDF; supported: .docx"),
-        ("a.xyz", b"x", {}, UnsupportedFileType, ".xyz; supported: .docx"),
+        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, f"PDF; {SERVED}"),
+        ("a.xyz", b"x", {}, UnsupportedFileType, f".xyz; {SERVED}"),
         pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),
         ("a.srt", b"x", {}, InvalidDocument, "no line such as"),
