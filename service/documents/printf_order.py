@@ -3,16 +3,18 @@
 import re
 from collections import Counter
 
-CONVERSION = re.compile(r"%%|%(?P<rest>[-+ #0']*\d*(?:\.\d*)?(?:hh|ll|[hlqjzt])?[diouxXeEfgGaAcsp@])")
+CONVERSION = re.compile(r"%%|%(?P<rest>[-+ #0']*\d*(?:\.\d*)?(?:(?:hh|ll|[hlqjzt])?[diouxXeEfgGaAcsp@]|<PRI\w+>))")
+FIXED = re.compile(r"%\d+\$|%[^%\w]*\*")
+"""A conversion that has a number, or takes its width from an argument of its own."""
 
 
 def in_order(text: str, translation: str) -> str:
     """Return a translation with the numbers of its conversions, if they have another order than those of the text.
 
-    Conversions that have numbers already (`%1$s`) are left as they are, and so are all if one is lost.
+    Nothing changes if one is lost, has a number already (`%1$s`), or takes its width from another argument (`%*d`).
     """
     before, after = _conversions(text), _conversions(translation)
-    if before == after or Counter(before) != Counter(after):
+    if before == after or Counter(before) != Counter(after) or FIXED.search(text):
         return translation
     free = [*before]
 

@@ -183,11 +183,21 @@ def test_a_file_keeps_its_encoding_if_that_has_the_letters() -> None:
     assert '# é\n#, fuzzy\nmsgid "café \\303\\251"\nmsgstr "собака"' in written
 
 
-def test_conversions_in_another_order_get_numbers() -> None:
-    data = b'#, c-format\nmsgid "%s has %d%% of %s"\nmsgstr ""\n\nmsgid "%s %d"\nmsgstr ""\n'
-    written = read_file(data, FRENCH).write(["%d%% von %s hat %s", "%d %s"])
-    assert b'"%2$d%% von %1$s hat %3$s"' in written
-    assert b'msgstr "%d %s"' in written
+@pytest.mark.parametrize(
+    ("text", "translation", "written"),
+    [
+        ("%s has %d%% of %s", "%d%% von %s hat %s", "%2$d%% von %1$s hat %3$s"),
+        ("%-5.2f and %<PRId64>", "%<PRId64> und %-5.2f", "%2$<PRId64> und %1$-5.2f"),
+        ("%s and %d", "%s und %d", "%s und %d"),
+        ("%s and %d", "%d", "%d"),
+        ("%2$s and %1$d", "%1$d und %2$s", "%1$d und %2$s"),
+        ("%*d and %s", "%s und %*d", "%s und %*d"),
+    ],
+)
+def test_conversions_in_another_order_get_numbers(text: str, translation: str, written: str) -> None:
+    for flag, expected in (("#, c-format\n", written), ("#, python-format\n", translation)):
+        data = f'{flag}msgid "{text}"\nmsgstr ""\n'.encode()
+        assert f'msgstr "{expected}"'.encode() in read_file(data, FRENCH).write([translation])
 
 
 def test_lines_are_as_wide_as_those_of_the_file() -> None:
