@@ -2,28 +2,33 @@
 
 import re
 from collections import Counter
+from itertools import accumulate, count
 
-CONVERSION = re.compile(r"%%|%(?P<rest>[-+ #0']*\d*(?:\.\d*)?(?:(?:hh|ll|[hlqjzt])?[diouxXeEfgGaAcsp@]|<PRI\w+>))")
-FIXED = re.compile(r"%\d+\$|%[^%\w]*\*")
-"""A conversion that has a number, or takes its width from an argument of its own."""
+CONVERSION = re.compile(
+    r"%%|%(?P<rest>[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh|ll|[hlqjzt])?[diouxXeEfgGaAcsp@]|<PRI\w+>))"
+)
+NUMBERED = re.compile(r"%\d+\$")
 
 
 def in_order(text: str, translation: str) -> str:
     """Return a translation with the numbers of its conversions, if they have another order than those of the text.
 
-    Nothing changes if one is lost, has a number already (`%1$s`), or takes its width from another argument (`%*d`).
+    Nothing changes if a conversion is lost, or has a number already (`%1$s`).
     """
     before, after = _conversions(text), _conversions(translation)
-    if before == after or Counter(before) != Counter(after) or FIXED.search(text):
+    if before == after or Counter(before) != Counter(after) or NUMBERED.search(text):
         return translation
     free = [*before]
+    first_arguments = [*accumulate((1 + one.count("*") for one in before), initial=1)]
 
     def numbered(found: re.Match[str]) -> str:
         if found["rest"] is None:
             return found.group()
-        number = free.index(found["rest"])
-        free[number] = ""
-        return f"%{number + 1}${found['rest']}"
+        i = free.index(found["rest"])
+        free[i] = ""
+        arguments = count(first_arguments[i])  # each * takes one, before the conversion does
+        rest = re.sub(r"\*", lambda _: f"*{next(arguments)}$", found["rest"])
+        return f"%{next(arguments)}${rest}"
 
     return CONVERSION.sub(numbered, translation)
 

@@ -53,8 +53,8 @@ _POSITION = r"(?:\d{1,2}\$|\[\d{1,2}\])?"
 _NO_PERCENTAGE = r"(?:(?<!\d[ \u00a0\u202f])|(?<=%\d[ ])|(?<=%[L\d]\d[ ]))"
 """The place before a conversion: not after a number, as in "50 %"; but "%1 %2"."""
 _PRINTF = rf"""
-    (?:%{_POSITION}{FLAGS}(?:hh?|ll?|z)?[diufgxXsc@]
-      |{_NO_PERCENTAGE}%(?:{_POSITION}{FLAGS}[enpqTv]{_END_OF_WORD}|L?\d{{1,2}}(?:%(?![\w%]))?(?![\w$])))"""
+    (?:%{_POSITION}{FLAGS}(?:hh?|ll?|[zjt])?[diufgxXsc@]
+      |{_NO_PERCENTAGE}%(?:{_POSITION}{FLAGS}(?:[enqTv]|p[A-Z]?){_END_OF_WORD}|L?\d{{1,2}}(?:%(?![\w%]))?(?![\w$])))"""
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = "[0-9a-fA-F]{1,4}"
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|jp|ru|de|fr|uk|eu"

@@ -191,7 +191,7 @@ def test_a_file_keeps_its_encoding_if_that_has_the_letters() -> None:
         ("%s and %d", "%s und %d", "%s und %d"),
         ("%s and %d", "%d", "%d"),
         ("%2$s and %1$d", "%1$d und %2$s", "%1$d und %2$s"),
-        ("%*d and %s", "%s und %*d", "%s und %*d"),
+        ("%-*.*f and %s", "%s und %-*.*f", "%4$s und %3$-*1$.*2$f"),
     ],
 )
 def test_conversions_in_another_order_get_numbers(text: str, translation: str, written: str) -> None:

@@ -59,6 +59,7 @@ from tests.service.stand_ins import kept
         ("<?= $a->b ?> <% name %> 5 <% 6, a <? b > c", ["<?= $a->b ?>", "<% name %>"]),
         ("{ name } {\\i1} {@link Foo} {color=#0f0} {/color}", ["{ name }", "{\\i1}", "{@link Foo}", "{color=#0f0}", "{/color}"]),
         ("{% if x %} {price:.2f} {n, number} {a[0].b!r}", ["{% if x %}", "{price:.2f}", "{n, number}", "{a[0].b!r}"]),
+        ("%jd or %td of %pB and %p", ["%jd", "%td", "%pB", "%p"]),
         ("%<PRId64> and %#<PRIx64> of %2$<PRIu32>.", ["%<PRId64>", "%#<PRIx64>", "%2$<PRIu32>"]),
         ("\x1b[1;31mWarning\x1b[0m: it is full.", ["\x1b[1;31m", "\x1b[0m"]),
         ("%s %d %(name)s %1$s %.2f %5d %-3s %@ %lu", ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%5d", "%-3s", "%@", "%lu"]),
