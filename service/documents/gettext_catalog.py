@@ -89,12 +89,14 @@ def _strings(entry: Entry, translations: Sequence[str], forms: PluralForms) -> d
     """Return the string of each keyword. A plural form is made of the message or of its plural."""
     if len(translations) == 1:
         return {"msgstr": translations[0]}
-    singular, plural = ([one.span.of(message) for one in kept_spans(message)] for message in entry.messages)
-    for_one_alone = sorted(singular) != sorted(plural)  # as in "One file" and "%d files"
-    return {
-        f"msgstr[{i}]": translations[0 if forms.is_singular(i, for_one_alone=for_one_alone) else 1]
-        for i in range(forms.n_forms)
-    }
+    singular = forms.singular if forms.is_for_one_alone or _have_same_placeholders(*entry.messages) else None
+    return {f"msgstr[{i}]": translations[0 if i == singular else 1] for i in range(forms.n_forms)}
+
+
+def _have_same_placeholders(message: str, plural: str) -> bool:
+    """Return whether a message has what its plural has, unlike "One file" and "%d files"."""
+    kept, kept_of_plural = (sorted(one.span.of(text) for one in kept_spans(text)) for text in (message, plural))
+    return kept == kept_of_plural
 
 
 def _edited(text: str, edits: Iterable[Edit], header: Entry | None, fields: dict[str, str]) -> str:

@@ -57,12 +57,13 @@ class PluralForms:
         assert forms is not None, "babel writes what gettext reads"
         return forms
 
-    def is_singular(self, form: int, *, for_one_alone: bool) -> bool:
-        """Return whether a form is for one thing, and not for two.
-
-        Args:
-            for_one_alone: whether the form must be for no other number, except 0: in Russian it is for 21 too.
-        """
+    @property
+    def singular(self) -> int | None:
+        """The form for 1; None if it is for 2 as well."""
         one, two = self.of_numbers[1], self.of_numbers[2]
-        others = self.of_numbers[2:]
-        return form == one != two and not (for_one_alone and form in others)
+        return one if one != two else None
+
+    @property
+    def is_for_one_alone(self) -> bool:
+        """Whether the form for 1 is for no other number, except 0. In Russian it is for 21 too."""
+        return self.singular not in self.of_numbers[2:]
