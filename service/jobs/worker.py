@@ -178,7 +178,7 @@ class DocumentJobs:
 
         def on_progress(n: int) -> None:
             nonlocal n_translated
-            n_translated = n
+            n_translated = min(n, job.n_characters)  # some tables have more texts once their language is known
 
         async def work() -> bytes:
             ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()

@@ -148,6 +148,31 @@ async def test_columns_and_what_is_missing_are_chosen(client: Client) -> None:
     assert "no column de; available: en, fr, note" in problem(wrong, InvalidDocument)["detail"]
 
 
+async def test_a_document_with_more_texts_than_were_counted_is_at_most_whole(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table may have more texts once its language is known."""
+    may_end = asyncio.Event()
+
+    async def texts(_: object, document: Any, job: object, ends_at: float, on_progress: Any) -> list[str]:
+        on_progress(10**6)
+        await may_end.wait()
+        return [*document.texts]
+
+    monkeypatch.setattr(worker.DocumentTranslator, "texts", texts)
+    monkeypatch.setattr(worker, "REPORT_S", 0.001)
+    card = await sent(client, "a.txt", TEXT)
+
+    async def is_whole() -> bool:
+        return (await status(client, card)).json()["progress"] >= 1
+
+    await until(is_whole)
+    told = (await status(client, card)).json()
+    assert (told["progress"], told["seconds_remaining"]) == (1, 0)
+    may_end.set()
+    await finished(client, card)
+
+
 async def test_the_language_that_a_file_names_counts_if_the_request_names_none(client: Client) -> None:
     assert problem(await posted(client, "a.xlf", xliff("ja")), UnsupportedLanguagePair)
     assert (await posted(client, "a.xlf", xliff("ja"), source="en")).status_code == 202
