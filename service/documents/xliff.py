@@ -33,13 +33,13 @@ class _Unit:
     Attributes:
         holder: the trans-unit or segment.
         written: the element whose content becomes that of the target: the source, or the source in segments.
-        parts: what is translated, and its place in the file.
+        contents: what is translated, and its place in the file.
     """
 
     holder: XmlElement
     target: XmlElement | None
     written: XmlElement
-    parts: list[tuple[Span, XliffContent]]
+    contents: list[tuple[Span, XliffContent]]
 
 
 def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
@@ -53,7 +53,7 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     if root.name != "xliff":
         raise InvalidDocument(f"The file is no XLIFF: its first element is {root.tag[:40]}")
     found = [*_units(text, root, options)]
-    texts = [content.html for unit in found for _, content in unit.parts]
+    texts = [content.html for unit in found for _, content in unit.contents]
     languages = [element.attributes.get(name) for element in [root, *root.children] for name in SOURCE_LANGUAGE]
 
     def write(translations: Sequence[str]) -> bytes:
@@ -63,7 +63,7 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         target = canonical(options.target or "") or options.target or ""
         edits = [*_language_edits(text, root, target)]
         for unit in found:
-            edits += _unit_edits(text, unit, [next(remaining) for _ in unit.parts], target)
+            edits += _unit_edits(text, unit, [next(remaining) for _ in unit.contents], target)
         return encoding.encode(replace_spans(text, sorted(edits, key=lambda edit: edit[0].pair))[0])
 
     return Contents(texts, "html", write, next(filter(None, languages), None))
@@ -83,12 +83,12 @@ def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]
         if holder.parent not in codes:
             codes[holder.parent] = _original_codes(text, holder.parent)
         keeps_space = source.inherited("xml:space") == "preserve"
-        contents = [
+        read = [
             (one.content, XliffContent(one.content.of(text), keeps_space, codes[holder.parent])) for one in segments
         ]
-        parts = [part for part in contents if part[1].has_words]
-        if parts or (target is None and source.content.of(text).strip()):  # codes alone are copied
-            yield _Unit(holder, target, segmented, parts)
+        contents = [(span, content) for span, content in read if content.has_words]
+        if contents or (target is None and source.content.of(text).strip()):  # codes alone are copied
+            yield _Unit(holder, target, segmented, contents)
 
 
 def _stays(text: str, holder: XmlElement, target: XmlElement | None, options: ReadOptions) -> bool:
@@ -114,7 +114,7 @@ def _unit_edits(text: str, unit: _Unit, translations: Sequence[str], language: s
     start = written.content.start
     new = [
         (span.moved(-start), content.translated(translation))
-        for (span, content), translation in zip(unit.parts, translations, strict=True)
+        for (span, content), translation in zip(unit.contents, translations, strict=True)
     ]
     content, _ = replace_spans(written.content.of(text), new)
     is_first_version = holder.name == "trans-unit"

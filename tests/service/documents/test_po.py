@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
-from service.documents.gettext_catalog import read_file
+from service.documents.po import read_file
 from tests.service.documents.translating import translated
 
 FRENCH = ReadOptions(source="en", target="fr")
@@ -24,7 +24,7 @@ msgstr ""
 "Content-Type: text/plain; charset=CHARSET\n"
 "Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\n"
 """
-CATALOG = (
+MESSAGES = (
     HEADER
     + r"""
 #. For the title bar
@@ -52,7 +52,7 @@ msgstr "three"
 """
 )
 TRANSLATED = (
-    CATALOG.replace("Language: ", "Language: fr")
+    MESSAGES.replace("Language: ", "Language: fr")
     .replace("CHARSET", "UTF-8")
     .replace("INTEGER; plural=EXPRESSION;", "2; plural=(n == 0 || n == 1) ? 0 : 1;")
     .replace('msgctxt "menu"', '#, fuzzy\nmsgctxt "menu"')
@@ -66,7 +66,7 @@ TRANSLATED = (
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_messages_are_translated_and_all_else_stays(line_end: str) -> None:
-    contents = read_file(CATALOG.replace("\n", line_end).encode(), FRENCH)
+    contents = read_file(MESSAGES.replace("\n", line_end).encode(), FRENCH)
     assert contents.texts == ['a "red"\tbus\n', "%d dog", "%d dogs", "one\ntwo"]
     assert translated(contents).decode() == TRANSLATED.replace("\n", line_end)
 
@@ -105,7 +105,7 @@ def test_what_others_write_is_read_and_the_reverse(
     ],
 )
 def test_each_plural_form_of_the_target_is_made_of_the_message_that_it_is_for(language: str, forms: list[str]) -> None:
-    written = read_po(io.BytesIO(translated(read_file(CATALOG.encode(), ReadOptions(target=language)))))
+    written = read_po(io.BytesIO(translated(read_file(MESSAGES.encode(), ReadOptions(target=language)))))
     found = written.get("%d dog")
     assert found is not None
     assert [*found.string] == forms
@@ -149,12 +149,12 @@ def test_a_singular_without_its_number_is_for_one_alone() -> None:
     ],
 )
 def test_the_header_says_what_the_translation_is(before: str, target: str, after: str) -> None:
-    def catalog(fields: str) -> str:
+    def header(fields: str) -> str:
         return 'msgid ""\nmsgstr ""\n' + "".join(f'"{one}\\n"\n' for one in fields.split("|"))
 
-    data = (catalog(before) + '\nmsgid "a"\nmsgstr ""\n').encode()
+    data = (header(before) + '\nmsgid "a"\nmsgstr ""\n').encode()
     written = translated(read_file(data, ReadOptions(target=target))).decode()
-    assert written == catalog(after) + '\n#, fuzzy\nmsgid "a"\nmsgstr "A"\n'
+    assert written == header(after) + '\n#, fuzzy\nmsgid "a"\nmsgstr "A"\n'
 
 
 def test_a_file_without_a_header_gets_one() -> None:
@@ -221,7 +221,7 @@ def test_lines_are_as_wide_as_those_of_the_file() -> None:
         b'msgid ""\nmsgstr "Content-Type: text/plain; charset=klingon\\n"',
     ],
 )
-def test_a_file_that_is_not_a_catalog_is_refused(data: bytes) -> None:
+def test_a_file_that_is_not_a_po_file_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
         read_file(data)
 
@@ -235,7 +235,7 @@ def test_a_large_file_is_read_and_written_in_time(part: str) -> None:
 @pytest.mark.skipif(shutil.which("msgfmt") is None, reason="msgfmt is not installed")
 @pytest.mark.parametrize("language", ["fr", "ru", "ja", "ar", "pl"])
 def test_gettext_itself_accepts_a_translation(language: str, tmp_path: Path) -> None:
-    contents = read_file(CATALOG.encode(), ReadOptions(target=language))
+    contents = read_file(MESSAGES.encode(), ReadOptions(target=language))
     (tmp_path / "a.po").write_bytes(contents.write([text.replace("o", "ö") for text in contents.texts]))
     command = ["msgfmt", "--check-format", "--check-domain", "--use-fuzzy", "-o", tmp_path / "a.mo", tmp_path / "a.po"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

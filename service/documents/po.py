@@ -1,4 +1,4 @@
-"""Catalogs of gettext (.po, .pot): each message is a text; its translation is written behind it, flagged as fuzzy.
+"""PO files of gettext (.po, .pot): each message is a text; its translation is written behind it, flagged as fuzzy.
 
 Everything else stays unchanged, except what the header says of the language, of its plural forms and of the encoding.
 """
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode, named_encoding
-from service.documents.gettext_header import (
+from service.documents.po_header import (
     EMPTY,
     NEW,
     UTF_8,
@@ -18,7 +18,7 @@ from service.documents.gettext_header import (
     translated_fields,
     with_fields,
 )
-from service.documents.gettext_syntax import Entry, entries_of, quoted
+from service.documents.po_syntax import Entry, entries_of, quoted
 from service.documents.plural_forms import PluralForms
 from service.documents.printf_order import in_order
 from service.segments.kept_spans import kept_spans
@@ -38,7 +38,7 @@ Edit = tuple[Span, str]
 
 
 def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a catalog. Raises InvalidDocument: the file is no catalog, or not text in the encoding that it declares."""
+    """Read a PO file. Raises InvalidDocument: the file is none, or not text in the encoding that it declares."""
     charset = CHARSET.search(data)
     declared = named_encoding(charset[1].decode()) if charset else None
     text, encoding = decode(data, declared and replace(declared, errors="strict"))

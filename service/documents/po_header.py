@@ -1,9 +1,9 @@
-"""The header of a gettext catalog: its fields, and how they are set without a change of anything else."""
+"""The header of a PO file: its fields, and how they are set without a change of anything else."""
 
 import re
 from collections.abc import Mapping
 
-from service.documents.gettext_syntax import WRITTEN
+from service.documents.po_syntax import WRITTEN
 from service.documents.plural_forms import PluralForms
 from service.text.languages import are_same, canonical
 
@@ -22,7 +22,7 @@ def field_of(header: str, name: str) -> str:
 
 
 def is_in_language(header: str, target: str | None) -> bool:
-    """Return whether the translations of a catalog are in a language, as far as its header tells."""
+    """Return whether the translations of a PO file are in a language, as far as its header tells."""
     language = field_of(header, "Language")
     return not language or target is None or are_same(language, target)
 
