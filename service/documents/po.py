@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode, named_encoding
+from service.documents.plural_forms import PluralForms
 from service.documents.po_header import (
     EMPTY,
     NEW,
@@ -19,7 +20,6 @@ from service.documents.po_header import (
     with_fields,
 )
 from service.documents.po_syntax import Entry, entries_of, quoted
-from service.documents.plural_forms import PluralForms
 from service.documents.printf_order import in_order
 from service.segments.kept_spans import kept_spans
 from service.text.spans import Span, replace_spans

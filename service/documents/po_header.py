@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from service.documents.po_syntax import WRITTEN
 from service.documents.plural_forms import PluralForms
+from service.documents.po_syntax import WRITTEN
 from service.text.languages import are_same, canonical
 
 EMPTY = 'msgid ""{0}msgstr ""'

@@ -1,4 +1,4 @@
-"""The syntax of gettext's files: entries with their strings, and where they stand in the file."""
+"""The syntax of PO files: entries with their strings, and where they stand in the file."""
 
 import re
 from collections.abc import Iterator
@@ -130,4 +130,4 @@ def _unescaped(found: re.Match[str], encoding: Encoding) -> str:
 
 
 def _unreadable(text: str, position: int) -> InvalidDocument:
-    return InvalidDocument(f"Line {text.count(chr(10), 0, position) + 1} of the file is not gettext's")
+    return InvalidDocument(f"Line {text.count(chr(10), 0, position) + 1} of the file is not as in PO files")
