@@ -32,8 +32,10 @@ def read_file(data: bytes, options: ReadOptions, separator: str | None) -> Conte
     rows, separator = rows_of(text, separator)
     width = max(map(len, rows), default=0)
     columns, has_header = find_columns(rows, width, options)
-    if width * len(rows) > MAX_CELLS and any(column.source != column.target for column in columns):
-        raise TooLarge(f"The table would have {len(rows)} rows of {width} cells; the limit is {MAX_CELLS} cells")
+    last = max((column.target for column in columns if column.target != column.source), default=-1)
+    n_added = sum(max(0, last + 1 - len(row)) for row in rows)
+    if n_added > MAX_CELLS:
+        raise TooLarge(f"The translation would add {n_added} cells to the table; the limit is {MAX_CELLS}")
     translated = [
         [one for one in _within(columns, row) if i >= has_header and _is_translated(row, one, options.only_missing)]
         for i, row in enumerate(rows)
