@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import html, markdown, plain, subtitles, word
+from service.documents import html, markdown, plain, po, subtitles, table, word, xliff
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions
 from service.documents.packages import type_of_package
@@ -40,6 +40,10 @@ KINDS = (
     FileKind((".html", ".htm"), "text/html", html.read_file),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
     FileKind((".srt",), "application/x-subrip", subtitles.read_file),
+    FileKind((".csv",), "text/csv", table.read_csv),
+    FileKind((".tsv",), "text/tab-separated-values", table.read_tsv),
+    FileKind((".po", ".pot"), "text/x-gettext-translation", po.read_file, written_as=".po"),
+    FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.read_file),
     FileKind(
         (".docx",),
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",

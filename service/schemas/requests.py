@@ -264,7 +264,11 @@ class DocumentOptions(Input):
     only_missing: bool = Field(
         default=False, description="Translate only what the file has no translation for, if it can hold both languages."
     )
-    columns: Names = Field(default=[], description="Columns of a table to translate, by name.", examples=[["text"]])
+    columns: Names = Field(
+        default=[],
+        description="Columns of a table to translate, by name. en=fr: from the column en into the column fr.",
+        examples=[["text"]],
+    )
 
 
 class TranslateRequest(_AttendingRequest, TranslationOptions):
