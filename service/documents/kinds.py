@@ -5,7 +5,20 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import html, markdown, plain, subtitles, word
+from service.documents import (
+    android_strings,
+    apple_strings,
+    html,
+    json_messages,
+    markdown,
+    plain,
+    properties,
+    resx,
+    string_catalog,
+    subtitles,
+    word,
+    yaml_messages,
+)
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions
 from service.documents.packages import type_of_package
@@ -40,6 +53,14 @@ KINDS = (
     FileKind((".html", ".htm"), "text/html", html.read_file),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
     FileKind((".srt",), "application/x-subrip", subtitles.read_file),
+    FileKind((".json",), "application/json", json_messages.read_file),
+    FileKind((".arb",), "application/json", json_messages.read_arb_file),
+    FileKind((".xcstrings",), "application/json", string_catalog.read_file),
+    FileKind((".yaml", ".yml"), "application/yaml", yaml_messages.read_file),
+    FileKind((".properties",), "text/x-java-properties", properties.read_file),
+    FileKind((".strings",), "text/plain", apple_strings.read_file),
+    FileKind((".resx",), "text/microsoft-resx", resx.read_file),
+    FileKind((".xml",), "application/xml", android_strings.read_file),
     FileKind(
         (".docx",),
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",

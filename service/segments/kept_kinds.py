@@ -141,6 +141,9 @@ KINDS = (
           | (?<!%){_NOT_IN_WORD}{_NO_PERCENTAGE}(?:{_PRINTF})(?:{_PRINTF}|%%)*
           | (?<!%)(?<!\d)(?:{_PRINTF})(?:{_PRINTF}|%%)*{_END_OF_WORD} | %%""",
     ),
+    _kind(  # %Y-%m-%d, %B %-d, %I:%M%p
+        "strftime", "%", rf"(?<!%){_NOT_IN_WORD}{_NO_PERCENTAGE}(?:%[-_^0]?[A-Za-z])+{_END_OF_WORD}"
+    ),
     _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}"),
     _kind(":code:", ":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]*:(?![\w:])", "mark"),  # :smile:
     _kind(":name", ":", rf"{OPEN}:[a-z_][a-z0-9_]+(?![\w:])"),  # of Laravel

@@ -31,6 +31,7 @@ from service.base.errors import (
     UnsupportedMediaType,
     UnsupportedOption,
 )
+from service.documents.kinds import KINDS_BY_ENDING
 from service.jobs import worker
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
@@ -109,6 +110,14 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
+        ("a.json", b'{"a": "the dog"}', "application/json"),
+        ("a.arb", b'{"a": "the dog"}', "application/json"),
+        ("a.xcstrings", b'{"sourceLanguage": "en", "strings": {"the dog": {}}}', "application/json"),
+        ("a.yml", b"en:\n  a: the dog\n", "application/yaml"),
+        ("a.properties", b"a = the dog\n", "text/x-java-properties"),
+        ("a.strings", b'"a" = "the dog";\n', "text/plain"),
+        ("a.resx", b'<root><data name="a"><value>the dog</value></data></root>', "text/microsoft-resx"),
+        ("strings.xml", b'<resources><string name="a">the dog</string></resources>', "application/xml"),
         pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
@@ -162,8 +171,8 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
     ("name", "data", "fields", "error", "part"),
     [
         pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
-        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, "PDF; supported: .docx"),
-        ("a.xyz", b"x", {}, UnsupportedFileType, ".xyz; supported: .docx"),
+        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, f"PDF; supported: {min(KINDS_BY_ENDING)}"),
+        ("a.xyz", b"x", {}, UnsupportedFileType, f".xyz; supported: {min(KINDS_BY_ENDING)}"),
         pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),
         ("a.srt", b"x", {}, InvalidDocument, "no line such as"),

@@ -1,0 +1,67 @@
+import pytest
+
+from service.documents.plurals import plural_sources, plural_texts
+
+DOGS = {"one": "{n} dog", "other": "{n} dogs"}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "sources"),
+    [
+        ("en", "ru", {"one": "one", "few": "other", "many": "other", "other": "other"}),
+        ("en", "pl", {"one": "one", "few": "other", "many": "other", "other": "other"}),
+        ("en", "ja", {"other": "other"}),
+        ("en-GB", "pt-BR", {"one": "one", "many": "other", "other": "other"}),
+        ("en", "de", {"one": "one", "other": "other"}),
+        (
+            "en",
+            "ar",
+            {"zero": "other", "one": "one", "two": "other", "few": "other", "many": "other", "other": "other"},
+        ),
+        ("en", "tlh", {"one": "one", "other": "other"}),
+        (None, "ru", {"one": "one", "other": "other"}),
+        ("en", None, {"one": "one", "other": "other"}),
+    ],
+)
+def test_a_language_gets_its_own_forms(source: str | None, target: str | None, sources: dict[str, str]) -> None:
+    assert plural_sources(DOGS, source, target) == sources
+
+
+@pytest.mark.parametrize(
+    ("forms", "source", "target", "sources"),
+    [
+        ({"one": "a", "few": "b", "many": "c", "other": "d"}, "ru", "en", {"one": "one", "other": "few"}),
+        ({"other": "a"}, "ja", "en", {"one": "other", "other": "other"}),
+        ({"zero": "no", **DOGS}, "en", "de", {"zero": "zero", "one": "one", "other": "other"}),
+    ],
+)
+def test_a_form_is_made_from_one_that_is_for_the_same_numbers(
+    forms: dict[str, str], source: str, target: str, sources: dict[str, str]
+) -> None:
+    assert plural_sources(forms, source, target) == sources
+
+
+@pytest.mark.parametrize(("target", "of"), [("ru", "other"), ("de", "one"), ("fr", "one")])
+def test_a_form_without_its_number_is_not_used_for_21(target: str, of: str) -> None:
+    assert plural_sources({"one": "One dog", "other": "{n} dogs"}, "en", target)["one"] == of
+
+
+def test_ordinal_numbers_have_forms_of_their_own() -> None:
+    forms = {"one": "{n}st", "two": "{n}nd", "few": "{n}rd", "other": "{n}th"}
+    assert plural_sources(forms, "en", "fr", is_ordinal=True) == {"one": "one", "other": "other"}
+
+
+@pytest.mark.parametrize("dogs", ["%d dogs", "%1$lld dogs", "{{count}} dogs", "%{count} dogs", "{n} dogs"])
+def test_a_form_is_translated_with_a_number_that_has_this_form(dogs: str) -> None:
+    text = plural_texts({"one": "a dog", "other": dogs}, "en", "ru")["few"]
+    assert text.texts == [dogs, "22 dogs"]
+    placeholder = dogs.removesuffix(" dogs")
+    assert text.translated(["собак", "22 собаки"]) == f"{placeholder} собаки"
+    assert text.translated(["собак", "две собаки"]) == text.translated(["собак", "22 собаки из 22"]) == "собак"
+
+
+@pytest.mark.parametrize("dogs", ["%s dogs", "%d of 5 dogs", "%d of %d dogs", "many dogs", "%dogs"])
+def test_a_form_without_one_number_is_translated_as_it_is(dogs: str) -> None:
+    text = plural_texts({"one": "a dog", "other": dogs}, "en", "ru")["few"]
+    assert text.texts == [dogs]
+    assert text.translated(["собаки"]) == "собаки"
