@@ -44,7 +44,7 @@ model: $(VENV)/dev.installed ## Import a model and serve it from then on (make m
 	@test -n "$$FROM" || { echo "which one? make model FROM=a directory, an archive, or owner/name on the hub"; exit 1; }
 	set -e; name="$${NAME:-$$(basename -- "$$FROM" | sed -E 's/(\.tar)?\.(argosmodel|bz2|gz|tar|tbz2?|tgz|txz|xz|zip)$$//')}"; \
 	$(BIN)/python -m model import "$$FROM" "runs/$$name/checkpoint" --name "$$name" --overwrite $(OPTIONS); \
-	$(BIN)/python -m export "runs/$$name/checkpoint" "artifacts/$$name" $(if $(PRECISION),--precision $(PRECISION))
+	$(BIN)/python -m export "runs/$$name/checkpoint" "artifacts/$$name" $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite)
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
 	set -e; for model in translate-en-fr translate-fr-en; do $(TRAIN) artifacts/$$model; done

@@ -12,6 +12,7 @@ from benchmarks import (
     attention_cost,
     decoder,
     detection,
+    documents,
     fairness,
     footprint,
     growth,
@@ -232,6 +233,19 @@ def fairness_command() -> None:
     """Measure the latency of a small model alone, and beside a slow one that is always busy."""
     for name, value in fairness.measure().items():
         console.print(f"{name}: {value:.2f}")
+
+
+@app.command("documents")
+def documents_command(
+    data: Data = None,
+    beam_size: Annotated[int, typer.Option(help="Width of the search for the single sentences.")] = 1,
+    seconds: Annotated[float, typer.Option(help="Seconds of one measurement.")] = 10.0,
+) -> None:
+    """Measure the latency of single sentences alone, and while documents are translated."""
+    for n_documents, load in documents.measure(beam_size, seconds, data):
+        console.print(
+            f"beside {n_documents} documents: p50 {load.p50_ms:.1f} ms, p95 {load.p95_ms:.1f} ms, {load.rate:.0f}/s"
+        )
 
 
 @app.command("servers")

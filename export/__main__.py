@@ -23,7 +23,9 @@ def main(
     ],
     out: Annotated[
         Path,
-        typer.Argument(help="Artifact directory to write; it replaces an artifact there. It may be CHECKPOINT itself."),
+        typer.Argument(
+            help="Artifact directory to write; it replaces an artifact of the same model there. It may be CHECKPOINT."
+        ),
     ],
     precision: Annotated[Precision, typer.Option(help="How weights are stored.")] = "int8",
     calibrate: Annotated[
@@ -35,12 +37,13 @@ def main(
             dir_okay=False,
         ),
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the artifact of another model too.")] = False,
 ) -> None:
     """Export a checkpoint as ONNX graphs; OUT appears only after they were proved against PyTorch."""
     start = time.monotonic()
     lines = calibrate.read_text(encoding="utf-8", errors="replace").splitlines() if calibrate else []
     try:
-        measured = export(checkpoint, out, precision, [line for line in lines if line.strip()])
+        measured = export(checkpoint, out, precision, [line for line in lines if line.strip()], overwrite)
     except (CheckpointError, ConfigError, ExportError, ProofError) as error:
         typer.secho(f"cannot export {checkpoint}: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None

@@ -15,6 +15,7 @@ from export.copying import copy_model
 from export.manifest import MAX_BEAM_SIZE, Manifest, Precision, Provider, describe, write_manifest
 from export.proof import prove
 from export.quantization import quantize_model
+from export.replacing import refuse_other_model
 from export.slots import find_slots
 from export.tracing import ExportError, named_tensors, trace_all
 from model.checkpoint import (
@@ -37,25 +38,31 @@ COPIED_FILES = (CONFIG, RECIPE, TRAINING, EVALUATION, ALIGNMENT, CARD)
 """Files that are copied from the checkpoint, where it has them, for `model` and for people."""
 
 
-def export(checkpoint_dir: Path, out: Path, precision: Precision, texts: Sequence[str] = ()) -> list[str]:
+def export(
+    checkpoint_dir: Path, out: Path, precision: Precision, texts: Sequence[str] = (), overwrite: bool = False
+) -> list[str]:
     """Write the artifact and prove it; `out` appears, or is replaced, only after that. It may be the checkpoint itself.
 
     Files that the owner of an artifact at `out` added to it are kept.
 
     Args:
         texts: texts to calibrate int8 with, in the first source language of a translator; by default some of our own.
+        overwrite: whether the artifact of another model is replaced.
 
     Returns:
         The measurements of the proof, one per line.
 
     Raises:
-        ExportError: `out` exists and is no artifact, models of this kind are not served, or a graph could not be made.
+        ExportError: `out` exists and is no artifact of this model, models of this kind are not served, or a graph could
+            not be made.
         ProofError: the artifact does not compute what the checkpoint does.
         CheckpointError, ConfigError: the checkpoint cannot be used.
     """
     if out.exists() and not (out / MANIFEST).is_file():
         raise ExportError(f"{out} exists and is not an artifact; only an artifact is replaced")
     checkpoint = load_checkpoint(checkpoint_dir)
+    if out.exists() and not overwrite:
+        refuse_other_model(checkpoint, out)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as workplace:
         new, old = Path(workplace) / "new", Path(workplace) / "old"

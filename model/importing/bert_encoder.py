@@ -29,6 +29,7 @@ class Naming:
         parts: other parts of a layer, by our names.
         sizes: keys of config.json, by our names.
         fixed: values that config.json may leave out.
+        tied: the output projection of a language model, to which the token table is tied.
         pads_first: whether positions are counted from after the padding id.
     """
 
@@ -41,10 +42,11 @@ class Naming:
     parts: Mapping[str, str]
     sizes: Mapping[str, str]
     fixed: Mapping[str, Any]
+    tied: str
     pads_first: bool = False
 
 
-def _like_bert(family: str, prefix: str, pads_first: bool = False) -> Naming:
+def _like_bert(family: str, prefix: str, tied: str, pads_first: bool = False) -> Naming:
     return Naming(
         family,
         prefix,
@@ -69,15 +71,18 @@ def _like_bert(family: str, prefix: str, pads_first: bool = False) -> Naming:
             "dropout": "hidden_dropout_prob",
         },
         fixed={"activation": "gelu", "norm_eps": 1e-12, "dropout": 0.1},
+        tied=tied,
         pads_first=pads_first,
     )
 
 
+TIED_OF_ROBERTA = "lm_head.decoder.weight"
+
 NAMINGS: Mapping[str, Naming] = {
-    "bert": _like_bert("BERT", "bert."),
-    "roberta": _like_bert("RoBERTa", "roberta.", pads_first=True),
-    "xlm-roberta": _like_bert("XLM-RoBERTa", "roberta.", pads_first=True),
-    "camembert": _like_bert("CamemBERT", "roberta.", pads_first=True),
+    "bert": _like_bert("BERT", "bert.", "cls.predictions.decoder.weight"),
+    "roberta": _like_bert("RoBERTa", "roberta.", TIED_OF_ROBERTA, pads_first=True),
+    "xlm-roberta": _like_bert("XLM-RoBERTa", "roberta.", TIED_OF_ROBERTA, pads_first=True),
+    "camembert": _like_bert("CamemBERT", "roberta.", TIED_OF_ROBERTA, pads_first=True),
     "distilbert": Naming(
         "DistilBERT",
         "distilbert.",
@@ -101,10 +106,12 @@ NAMINGS: Mapping[str, Naming] = {
             "dropout": "dropout",
         },
         fixed={"activation": "gelu", "norm_eps": 1e-12, "dropout": 0.1},
+        tied="vocab_projector.weight",
     ),
 }
 """Naming by model_type."""
 
+WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
 UNUSED_TENSORS = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
 """Prefixes of tensors that are ignored: a pooler that no head reads, and numbers from 0 on."""
 OLDER_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -148,6 +155,8 @@ def read_encoder(directory: Path) -> ImportedEncoder:
     tensors = {_current_name(name): tensor for name, tensor in read_tensors(directory).items()}
     prefix = naming.prefix if any(name.startswith(naming.prefix) for name in tensors) else ""
     own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    if WORD_EMBEDDINGS not in own and naming.tied in tensors and config.get("tie_word_embeddings", True):
+        own[WORD_EMBEDDINGS] = tensors[naming.tied]
     weights = dict(_embedding(own, config, naming))
     weights.update(_layers(own, fields["n_encoder_layers"], naming))
     _refuse_more(own, fields["n_encoder_layers"], naming)
@@ -195,7 +204,7 @@ def _sizes(config: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
 def _embedding(
     tensors: Mapping[str, Tensor], config: Mapping[str, Any], naming: Naming
 ) -> Iterator[tuple[str, Tensor]]:
-    yield "embedding.tokens.weight", tensor_of(tensors, "embeddings.word_embeddings.weight")
+    yield "embedding.tokens.weight", tensor_of(tensors, WORD_EMBEDDINGS)
     positions = tensor_of(tensors, "embeddings.position_embeddings.weight").float()
     if naming.pads_first:
         positions = positions[number(config, "pad_token_id") + 1 :]

@@ -26,10 +26,11 @@ ACTIVATIONS: Mapping[str, Activation] = {
 VOCABULARY_MULTIPLE = 64
 """Vocabularies are padded to a multiple of it, so that candidates are selected from groups of equal size."""
 
-SHARED_TABLE, ENCODER_TABLE, DECODER_TABLE = (
-    f"model.{name}.weight" for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
+SHARED_TABLE, ENCODER_TABLE, DECODER_TABLE, OUTPUT = (
+    f"{name}.weight" for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
 )
-"""Names of token tables: of both sides, and of each."""
+"""Names of token tables, of both sides and of each, and of the output projection. A file may have a table that is tied
+to others under any one of their names."""
 
 _PARTS = {
     "self_attn.out_proj": "self_attention.output",
@@ -95,11 +96,12 @@ def read_embeddings(
     Raises:
         ModelImportError: a tensor is missing.
     """
-    tied = config.get("tie_word_embeddings", True)
-    if tied and config.get("share_encoder_decoder_embeddings", True):
-        source = target = _first(tensors, SHARED_TABLE, DECODER_TABLE)
+    tied, shared = (config.get(key, True) for key in ("tie_word_embeddings", "share_encoder_decoder_embeddings"))
+    if tied and shared:
+        source = target = first_of(tensors, SHARED_TABLE, DECODER_TABLE, ENCODER_TABLE, OUTPUT)
     else:
-        source, target = (_first(tensors, name, SHARED_TABLE) for name in (ENCODER_TABLE, DECODER_TABLE))
+        source = first_of(tensors, ENCODER_TABLE, SHARED_TABLE, *[DECODER_TABLE] * shared)
+        target = first_of(tensors, DECODER_TABLE, SHARED_TABLE, *[ENCODER_TABLE] * shared, *[OUTPUT] * tied)
     n_tokens = round_up(len(target))
     weights, extra = {"embedding.tokens.weight": pad_rows(target, n_tokens)}, dict[str, Any](vocab_size=n_tokens)
     if not torch.equal(source, target):
@@ -107,12 +109,8 @@ def read_embeddings(
         weights["encoder_embedding.tokens.weight"] = pad_rows(source, extra["source_vocab_size"])
     if not tied:
         extra["tied_output"] = False
-        weights["output.weight"] = pad_rows(tensor_of(tensors, "lm_head.weight"), n_tokens)
+        weights["output.weight"] = pad_rows(tensor_of(tensors, OUTPUT), n_tokens)
     return weights, extra
-
-
-def _first(tensors: Mapping[str, Tensor], name: str, other: str) -> Tensor:
-    return tensor_of(tensors, other if name not in tensors and other in tensors else name)
 
 
 def position_tables(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -148,6 +146,11 @@ def tensor_of(tensors: Mapping[str, Tensor], name: str) -> Tensor:
     if name not in tensors:
         raise ModelImportError(f"the weights have no {name}")
     return tensors[name]
+
+
+def first_of(tensors: Mapping[str, Tensor], *names: str) -> Tensor:
+    """Return the tensor that has one of these names, the first that there is; raise ModelImportError if none is."""
+    return tensor_of(tensors, next((name for name in names if name in tensors), names[0]))
 
 
 def pad_rows(rows: Tensor, n_rows: int) -> Tensor:

@@ -28,7 +28,15 @@ from model.importing.hugging_face import (
     read_json_if_there,
 )
 from model.importing.imported import ImportedModel, ModelImportError, Options
-from model.importing.marian_pieces import choose_languages, language_names, source_tokenizer, target_ids, target_labels
+from model.importing.marian_pieces import (
+    SOURCE_PIECES,
+    choose_languages,
+    language_names,
+    refuse_other_pieces,
+    source_tokenizer,
+    target_ids,
+    target_labels,
+)
 from model.importing.positions import sines_then_cosines
 from model.importing.tokenizer_files import with_added_tokens
 from model.importing.weights_files import read_tensors
@@ -51,7 +59,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     _refuse_variants(config)
     generation = read_generation(directory, config)
-    tokenizer = source_tokenizer(directory / "source.spm")
+    tokenizer = source_tokenizer(directory / SOURCE_PIECES)
     published = _vocabulary(directory, separate=bool(tokenizer_config.get("separate_vocabs")))
     vocabulary = with_added_tokens(tokenizer, published, directory, number(config, "vocab_size"))
     labels = target_labels(vocabulary.source)
@@ -75,6 +83,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     )
     weights |= position_tables(sines_then_cosines(n_positions, d_model, d_model / 2), weights)
     weights["output_bias"] = pad_rows(tensor_of(tensors, "final_logits_bias").flatten(), n_tokens)
+    refuse_other_pieces(directory, published, weights["output_bias"])
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
         weights.update(read_layers(tensors, n_layers, side, final_norm=False))
     written = torch.zeros(n_tokens, dtype=torch.bool)

@@ -18,10 +18,12 @@ from model.config import Config, Decoding, Provenance, SpecialTokens, Transforme
 from model.importing.encoder_decoder import round_up
 from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ImportedModel, ModelImportError, Options
 from model.importing.marian_pieces import (
+    SOURCE_PIECES,
     Languages,
     choose_languages,
     language_names,
     read_pieces,
+    refuse_other_pieces,
     source_tokenizer,
     target_ids,
     target_labels,
@@ -91,6 +93,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         target=target,
     )
     weights = Weights(file, n_tokens).by_our_names(len(vocabulary.source), len(vocabulary.target))
+    refuse_other_pieces(directory, vocabulary, weights["output_bias"])
     encoding = sines_then_cosines(N_POSITIONS, transformer.d_model, transformer.d_model / 2 - 1)
     weights["embedding.encoding"] = encoding
     if transformer.has_source_embedding:
@@ -143,7 +146,7 @@ def _pieces(directory: Path, decoder: Mapping[str, Any]) -> tuple[Vocabulary, To
         return Vocabulary(source, target, source[UNK]), source_tokenizer(source_path)
     if (directory / "source.bpe").is_file():
         raise ModelImportError("its pieces are from BPE (source.bpe), which is not supported; SentencePiece is")
-    return Vocabulary(source, target, source[UNK]), source_tokenizer(directory / "source.spm")
+    return Vocabulary(source, target, source[UNK]), source_tokenizer(directory / SOURCE_PIECES)
 
 
 def _release(directory: Path) -> dict[str, Any]:

@@ -7,15 +7,24 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import torch
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from model.config import Language
 from model.importing.imported import ModelImportError, Options
-from model.importing.sentencepiece_files import pieces_of, read_model, tokenizer_of
+from model.importing.sentencepiece_files import NORMAL, pieces_of, read_model, tokenizer_of
 from model.importing.yaml_files import read_text, read_yaml
-from model.tokenizer import EOS, UNK, end_with
+from model.tokenizer import EOS, UNK, Vocabulary, end_with
 
 Languages = str | tuple[Language, ...]
+SOURCE_PIECES, TARGET_PIECES = "source.spm", "target.spm"
+MAX_UNKNOWN, MAX_UNKNOWN_OF_WORSE = 0.5, 0.1
+"""Largest share of the pieces of source.spm that the vocabulary of the source may lack; and the same where it has more
+of the pieces of target.spm."""
+MIN_COMPARED_PIECES, MAX_SHARE_BELOW = 20, 0.8
+"""How many pieces of each file are compared at least, and in which share of the pairs of one of source.spm and one of
+target.spm that of target.spm may be the less probable one: in half of them if the bias tells nothing."""
 _LABEL = re.compile(r">>(.+)<<")
 
 
@@ -56,12 +65,55 @@ def source_tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
+def refuse_other_pieces(directory: Path, vocabulary: Vocabulary, bias: Tensor) -> None:
+    """Refuse a source.spm that is not the model's, above all one that was swapped with target.spm.
+
+    Its pieces are then unknown to the vocabulary. A shared vocabulary knows the pieces of both files; but training
+    makes the pieces of sources improbable as targets, so the bias tells which they are.
+
+    Args:
+        bias: (V,), the bias of the logits.
+
+    Raises:
+        ModelImportError: the file is another model's, or the two were swapped.
+    """
+    source, target = (_normal_pieces(directory / name) for name in (SOURCE_PIECES, TARGET_PIECES))
+    if not source:  # the vocabulary itself is a SentencePiece model
+        return
+    share, share_of_target = (_share(pieces - vocabulary.source.keys(), pieces) for pieces in (source, target))
+    is_separate = vocabulary.source != vocabulary.target
+    if share > MAX_UNKNOWN or (is_separate and share > max(MAX_UNKNOWN_OF_WORSE, share_of_target)):
+        raise ModelImportError(
+            f"{share:.0%} of the {len(source)} pieces of {SOURCE_PIECES} are unknown to the vocabulary; "
+            f"is the file another model's, or swapped with {TARGET_PIECES}?"
+        )
+    ids = vocabulary.target
+    of_source, of_target = ([ids[piece] for piece in one if piece in ids] for one in (source - target, target - source))
+    if min(len(of_source), len(of_target)) < MIN_COMPARED_PIECES:
+        return
+    below = torch.searchsorted(bias[of_target].sort().values, bias[of_source])
+    if below.float().mean() > MAX_SHARE_BELOW * len(of_target):
+        raise ModelImportError(
+            f"{SOURCE_PIECES} and {TARGET_PIECES} are swapped: the model writes pieces that only {SOURCE_PIECES} has"
+        )
+
+
+def _share(part: set[str], whole: set[str]) -> float:
+    return len(part) / len(whole) if whole else 1.0
+
+
+def _normal_pieces(path: Path) -> set[str]:
+    """Return the pieces that texts are cut into; none if the file is missing."""
+    model = read_model(path) if path.is_file() else None
+    return {piece.piece for piece in model.pieces if piece.type == NORMAL} if model is not None else set()
+
+
 def target_ids(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
     """Return the ids that a target may have: pieces of target.spm, which cut the targets in training.
 
     Nearly half of a shared vocabulary are source pieces. A model learned never to write them, so they are not scored.
     """
-    path = directory / "target.spm"
+    path = directory / TARGET_PIECES
     if not path.is_file():
         return [*vocabulary.values()]
     pieces = {EOS, *pieces_of(read_model(path))}

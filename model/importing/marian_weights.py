@@ -46,6 +46,9 @@ SUPPORTED_VALUES = {
 }
 """By option: a description of other values, and the supported values ("d" is dropout)."""
 
+ENCODER_TABLE, DECODER_TABLE, OUTPUT = "encoder_Wemb", "decoder_Wemb", "decoder_ff_logit_out_Wt"
+"""Names of token tables and of the output projection, where they are not all one, "Wemb"."""
+
 NUMPY_ERRORS = (ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """Errors that NumPy raises for damaged files."""
 
@@ -182,14 +185,18 @@ class Weights:
 
     def _embeddings(self, n_source: int, n_target: int) -> Iterator[tuple[str, Tensor]]:
         d, shared = self._architecture.dim_emb, self._architecture.is_shared_embedding
-        yield "embedding.tokens.weight", self._rows("Wemb" if shared else "decoder_Wemb", n_target, d)
+        tied = self._architecture.is_tied_output
+        names = ["Wemb", DECODER_TABLE, ENCODER_TABLE] if shared else [DECODER_TABLE]
+        yield "embedding.tokens.weight", self._rows(n_target, d, *names, *[OUTPUT] * tied)
         if not shared:
-            yield "encoder_embedding.tokens.weight", self._rows("encoder_Wemb", n_source, d)
-        if not self._architecture.is_tied_output:
-            yield "output.weight", self._rows("decoder_ff_logit_out_Wt", n_target, d)
+            yield "encoder_embedding.tokens.weight", self._rows(n_source, d, ENCODER_TABLE)
+        if not tied:
+            yield "output.weight", self._rows(n_target, d, OUTPUT)
         yield "output_bias", pad_rows(self._take("decoder_ff_logit_out_b", 1, n_target)[0], self._vocab_size)
 
-    def _rows(self, name: str, n_pieces: int, d: int) -> Tensor:
+    def _rows(self, n_pieces: int, d: int, *names: str) -> Tensor:
+        """Return a table, which a file may have under any one of the names that are tied."""
+        name = next((name for name in names if name in self._left), names[0])
         n_rows = len(self._left.get(name, range(n_pieces)))
         if n_rows != n_pieces:
             raise ModelImportError(f"{name} has {n_rows} rows, but the vocabulary has {n_pieces} pieces")

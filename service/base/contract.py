@@ -74,6 +74,28 @@ class EngineState:
     max_rows: int
 
 
+BACKGROUND = "background_"
+"""Begins the kind of an engine that runs in short steps while others have nothing to do. An engine is MODEL/KIND."""
+
+
+def model_of(engine: str) -> str:
+    return engine.rpartition("/")[0]
+
+
+def kind_of(engine: str) -> str:
+    """Return the kind of an engine; the same for one in the background."""
+    return engine.rpartition("/")[2].removeprefix(BACKGROUND)
+
+
+def in_background(engine: str) -> str:
+    """Return the name of the engine that does the same in the background."""
+    return f"{model_of(engine)}/{BACKGROUND}{kind_of(engine)}"
+
+
+def is_in_background(engine: str) -> bool:
+    return engine == in_background(engine)
+
+
 class QueueWait(NamedTuple):
     """How long a request, or the part of it that one worker has, waited in the queue."""
 

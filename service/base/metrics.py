@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 
 from service import __version__
-from service.base.contract import Event, Phase, QueueWait
+from service.base.contract import Event, Phase, QueueWait, kind_of
 from service.base.errors import Broken, Draining, QueueFull, Starting
 
 # Without this, every series has a second one with the time of its creation.
@@ -125,7 +125,7 @@ class Metrics:
     def count(self, engine: str, event: Event) -> None:
         """Count an event of the engine MODEL/KIND."""
         if engine not in self._of_engine:
-            kind = engine.rpartition("/")[2]
+            kind = kind_of(engine)
             self._of_engine[engine] = self.of_task(TASKS.get(kind, kind))
         self._of_engine[engine].count(event)
 

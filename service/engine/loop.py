@@ -17,23 +17,20 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from service.base.contract import Answer, EngineState, Event, QueueWait
+from service.base.contract import Answer, EngineState, Event, QueueWait, is_in_background, model_of
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
 from service.engine.engine import Admitted, Engine, Failed, Finished, OnOutcome, Outcome, Ran
 from service.engine.scheduler import Sequence
 
 logger = logging.getLogger(__name__)
 
+BACKGROUND_COST = 8
+"""How many times its time a step in the background counts: beside other work, it gets a ninth of the loop's time."""
 RETRY_S = 1.0
 """How long after a failed probe an engine is probed again."""
 
 RecordEvent = Callable[[str, Event], None]
 """Takes the name of an engine and an event that is counted in the metrics."""
-
-
-def model_of(engine: str) -> str:
-    """Return the model of an engine; engines are named MODEL/KIND."""
-    return engine.rpartition("/")[0]
 
 
 @dataclass(eq=False)
@@ -56,9 +53,10 @@ class _ServedEngine:
     """An engine, and its state in the loop."""
 
     name: str
-    model: str
     engine: Engine[Any] | None
     """None while the model is not loaded."""
+    model: str = field(init=False)
+    is_background: bool = field(init=False)
     on_outcome: OnOutcome[Any] = field(init=False)
     virtual_s: float = 0.0
     """Virtual run time, for fair scheduling."""
@@ -70,6 +68,9 @@ class _ServedEngine:
     """When the next probe is due; if there is no engine, when a failure is forgotten."""
     disabled_reason: str | None = None
     """Why the engine is never stepped again; None if it is in use."""
+
+    def __post_init__(self) -> None:
+        self.model, self.is_background = model_of(self.name), is_in_background(self.name)
 
 
 class Loop:
@@ -94,9 +95,11 @@ class Loop:
         self.clock = clock
         self.warm = threading.Event()
         """Set when the first forward pass of every engine has been tried."""
-        self.load = 0
-        """Work of the requests that are accepted and not answered."""
-        self._served = {name: _ServedEngine(name, model_of(name), engine) for name, engine in engines.items()}
+        self.load = self.background_load = 0
+        """Work of the requests that are accepted and not answered, in the foreground and in the background."""
+        self.awaited_at = -math.inf
+        """When a request in the foreground was last accepted or answered."""
+        self._served = {name: _ServedEngine(name, engine) for name, engine in engines.items()}
         for served in self._served.values():
             served.on_outcome = partial(self._handle_outcome, served)
         self._busy: list[_ServedEngine] = []
@@ -169,7 +172,7 @@ class Loop:
             self._refuse_if_unavailable(served)
             self._requests[request] = None
             self._submitted.append(request)
-            self.load += work
+            self._add_load(served, work)
             self._wake.notify()
         request.future.add_done_callback(self._notice_cancellation)
         return request.future
@@ -306,7 +309,8 @@ class Loop:
             self._probe_one()
         if not self._busy:
             return
-        served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=attrgetter("virtual_s"))
+        in_turn = attrgetter("virtual_s", "is_background")
+        served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=in_turn)
         assert served.engine is not None
         began = self.clock()
         self._on_compute(served.model)
@@ -319,7 +323,7 @@ class Loop:
                 future.set_exception(error)
             self._failing.clear()
         self._on_compute(None)
-        served.virtual_s += self.clock() - began
+        served.virtual_s += (self.clock() - began) * (BACKGROUND_COST if served.is_background else 1)
         if not has_work:
             self._busy.remove(served)
 
@@ -435,8 +439,15 @@ class Loop:
                 return False
             del self._requests[request]
             self._awaiting_load.pop(request, None)
-            self.load -= request.work
+            self._add_load(request.served, -request.work)
         return request.future.set_running_or_notify_cancel()
+
+    def _add_load(self, served: _ServedEngine, work: int) -> None:
+        if served.is_background:
+            self.background_load += work
+        else:
+            self.load += work
+            self.awaited_at = self.clock()
 
     def _close(self, reason: str, kind: type[Broken] | type[Draining]) -> None:
         """Refuse new requests from now on, and answer all others with an error."""

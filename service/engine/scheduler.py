@@ -27,7 +27,7 @@ MIN_PREFILL_SEQUENCES = 6
 steps the encoder's weights leave the CPU's caches; fetching them takes as long as encoding two more sentences."""
 
 BURST, STRIDE = 64, 4
-"""The first BURST sequences of a request are queued in order of arrival. The rest, and those of low priority, let
+"""The first BURST sequences of a request are queued in order of arrival. The rest, and background ones, let
 STRIDE - 1 others pass before each (stride scheduling; Waldspurger and Weihl 1995)."""
 
 
@@ -41,8 +41,8 @@ class Sequence(Generic[Output]):
     """Most decoder rows that the sequence takes."""
     n_target: int = 0
     """Number of target tokens, if a target is read together with the source."""
-    low_priority: bool = False
-    """Whether others pass from the first sequence on: for work that is secondary to an answer."""
+    background: bool = False
+    """Whether nobody waits for the sequence right now: it gives way to others."""
     accepted: bool = False
     """Whether the sequence belongs to a request that was accepted before, and so is never refused."""
     finished: bool = False
@@ -95,8 +95,8 @@ class Scheduler(Generic[Output]):
             QueueFull: too many sequences would be before the last one; the message has the numbers.
         """
         turn_of, now = attrgetter("turn"), self._virtual_time
-        sequences = sorted(sequences, key=attrgetter("low_priority"))
-        in_line = [0 if sequence.low_priority else BURST for sequence in sequences]
+        sequences = sorted(sequences, key=attrgetter("background"))
+        in_line = [0 if sequence.background else BURST for sequence in sequences]
         turns = [now + (n + (i - n) * STRIDE if i >= n else 0) for i, n in enumerate(in_line)]
         before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
         if before >= self.max_waiting and not any(sequence.accepted for sequence in sequences):

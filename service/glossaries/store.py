@@ -196,7 +196,8 @@ class Glossaries:
         if len(ids) > MAX_NAMED_GLOSSARIES:
             raise LimitExceeded(f"`glossary_id` names {len(ids)} glossaries; the limit is {MAX_NAMED_GLOSSARIES}")
         with self._database.reading() as database:
-            found = [(one, *_closest(self._get(database, one), source, target)) for one in ids]
+            glossaries = [self._get(database, one) for one in ids]
+            found = [(one.id, *_closest(one, source, target)) for one in glossaries]
             query = "SELECT {} FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
             versions = tuple(database.execute(query.format("version"), where).fetchone() for where in found)
             table = self._tables.pop(versions, None)

@@ -17,6 +17,7 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 
 from service.base.errors import Draining, KeyMissing, KeyWrong, RateLimited
 from service.base.settings import Settings
+from service.http.addresses import client_at
 from service.http.keys import Keys
 
 bearer = HTTPBearer(auto_error=False, description="One of the keys that the service was configured with.")
@@ -163,7 +164,7 @@ def rate_check(rate: str, limiter: RateLimiter | RemoteRateLimiter, credentials:
     async def check(request: Request) -> None:
         key = await credentials.key(request) if credentials is not None else None
         address = request.client.host if request.client else "unknown"
-        client = address if key is None else key.decode("latin-1")
+        client = client_at(address) if key is None else key.decode("latin-1")
         wait_s = limiter.wait_s(client) if isinstance(limiter, RateLimiter) else await limiter.wait_s(client)
         if wait_s > 0:
             raise RateLimited(f"Rate limit exceeded: {parse(rate)} for each client", retry_after_s=wait_s)

@@ -16,6 +16,7 @@ from service.base.errors import BodyTooSlow, ClientGone, Draining, InferenceFail
 from service.base.log import escaped
 from service.base.metrics import Metrics
 from service.http.dialect import AnyDialect, Dialects
+from service.http.traces import TRACE_ID, traceparent_of
 from service.models.serving import Serving
 from service.schemas.timing import Timing
 from service.tasks.context import Context
@@ -25,7 +26,6 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Request], Awaitable[Response]]
 
 REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
-TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{0,128})?")
 
 OPERATIONS = frozenset({"/health/live", "/health/ready", "/metrics"})
 """Paths that machines request all the time; their lines would hide the others in the log."""
@@ -104,7 +104,7 @@ class Middleware:
             if self._access_log or (is_unmatched and self._may_log_unmatched(began)):
                 level = logging.DEBUG if route in OPERATIONS and status < 400 else logging.INFO
                 path = escaped(scope["path"]) if route == UNMATCHED else route
-                _log_access(level, exchange.request_id, method, path, status, seconds)
+                _log_access(level, exchange, method, path, status, seconds)
 
     def _may_log_unmatched(self, now: float) -> bool:
         if now < self._unmatched_logged_at + UNMATCHED_PAUSE_S:
@@ -113,9 +113,9 @@ class Middleware:
         return True
 
 
-def _log_access(level: int, request_id: str, method: str, path: str, status: int, seconds: float) -> None:
-    fields = {"request_id": request_id, "method": method, "path": path, "status": status, "seconds": round(seconds, 6)}
-    logger.log(level, "%s %s %d %.1f ms %s", method, path, status, seconds * 1000, request_id, extra=fields)
+def _log_access(level: int, exchange: "_Exchange", method: str, path: str, status: int, seconds: float) -> None:
+    fields = exchange.ids | {"method": method, "path": path, "status": status, "seconds": round(seconds, 6)}
+    logger.log(level, "%s %s %d %.1f ms %s", method, path, status, seconds * 1000, exchange.request_id, extra=fields)
 
 
 class _Exchange:
@@ -146,6 +146,7 @@ class _Exchange:
         self._headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # the first one of each name
         given_id = self._headers.get(b"x-request-id", b"")
         self.request_id = given_id.decode() if REQUEST_ID.fullmatch(given_id) else f"{random.getrandbits(128):032x}"
+        self._traceparent = traceparent_of(scope["headers"])
         self._timing = Timing()
         scope.setdefault("state", {}).update(request_id=self.request_id, context=Context(self._timing))
         self.status: int | None = None
@@ -155,6 +156,12 @@ class _Exchange:
         self._work = work
         self._watch: asyncio.Task[None] | None = None
         self._client_left = False
+
+    @property
+    def ids(self) -> dict[str, object]:
+        """The ids of the request, as fields of a log line."""
+        trace = {"trace_id": self._traceparent[TRACE_ID]} if self._traceparent else {}
+        return {"request_id": self.request_id, **trace}
 
     async def receive(self) -> Message:
         if self._body_was_read:
@@ -201,8 +208,7 @@ class _Exchange:
         elif isinstance(error, RequestError) and self.status is None:
             refused = error
         else:
-            fields = {"request_id": self.request_id}
-            logger.error("request %s failed", self.request_id, exc_info=error, extra=fields)
+            logger.error("request %s failed", self.request_id, exc_info=error, extra=self.ids)
             refused = unexpected(self.request_id)
         if self.status is not None:
             raise error
@@ -230,6 +236,5 @@ class _Exchange:
             yield b"connection", b"close"
         yield b"x-request-id", self.request_id.encode()
         yield b"server-timing", self._timing.header().encode()
-        traceparent = self._headers.get(b"traceparent", b"")
-        if TRACEPARENT.fullmatch(traceparent):
-            yield b"traceparent", traceparent
+        if self._traceparent:
+            yield b"traceparent", self._traceparent.encode()

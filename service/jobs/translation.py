@@ -82,7 +82,9 @@ class DocumentTranslator:
                 raise DeadlinePassed("The deadline passed before the whole document was translated")
             try:
                 timeout_s = min(left_s, self.settings.max_timeout_s)
-                answer = await self.models.translate(request.model_copy(update={"timeout_s": timeout_s}), Context())
+                answer = await self.models.translate(
+                    request.model_copy(update={"timeout_s": timeout_s}), Context(background=True)
+                )
             except (QueueFull, Starting, Silent) as error:
                 await asyncio.sleep(error.retry_after_s)
             except Broken as error:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from service.base.artifact import DENSE, WEIGHTS, Artifact
-from service.base.contract import DecoderRows, ModelInfo, Project
+from service.base.contract import BACKGROUND, DecoderRows, ModelInfo, Project, in_background, kind_of
 from service.base.cores import usable_cores
 from service.base.errors import ProviderUnavailable, StartRefused
 from service.base.settings import Settings
@@ -42,6 +42,10 @@ ENGINE_KINDS = {
     "embedding": ("embedding", "attention"),
 }
 """The engines of a model, by its task."""
+BACKGROUND_KINDS = {"greedy", "beam", "attention"}
+"""The engines that also run in the background on a CPU: those that translate documents."""
+BACKGROUND_ROWS, BACKGROUND_PADDED_TOKENS = 32, 192
+"""Sizes of steps in the background: another request waits for one of them at most."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +106,11 @@ class ArtifactSource:
         if self.model_memory is not None:
             artifact.verify()
         manifest, provider = artifact.manifest, self._provider_for(artifact).name
-        engines = tuple(f"{model}/{kind}" for kind in ENGINE_KINDS[manifest.task])
+        engines = [f"{model}/{kind}" for kind in ENGINE_KINDS[manifest.task]]
+        if provider == "cpu":
+            engines += [in_background(engine) for engine in engines if kind_of(engine) in BACKGROUND_KINDS]
         read = [file for name, file in manifest.files.items() if name == WEIGHTS or name.startswith(f"{provider}/")]
-        return ModelInfo(provider, engines, sum(file.bytes for file in read))
+        return ModelInfo(provider, tuple(engines), sum(file.bytes for file in read))
 
     def load(self, model: str, alone: bool) -> Engines:
         artifact = self.artifacts[model]
@@ -175,16 +181,17 @@ class ArtifactSource:
         """Return these engines and those that every model has, by name."""
         manifest = artifact.manifest
         attend = AttentionRunner(artifact, provider, weights).attend
+        attention = partial(self._one_pass, partial(read_attention, attend), partial(attention_probe, manifest))
         others: dict[str, Engine[Any]] = {
             "embedding": self._one_pass(
                 partial(read_states, embedding.embed, dense),
                 lambda: Sequence([manifest.special_tokens.unk], WindowEmbedding.by_default(manifest)),
                 provider,
             ),
-            "attention": self._one_pass(
-                partial(read_attention, attend), partial(attention_probe, manifest), provider, 512
-            ),
+            "attention": attention(provider, on_device=512),
         }
+        if provider.name == "cpu":
+            others[f"{BACKGROUND}attention"] = attention(provider, on_cpu=BACKGROUND_PADDED_TOKENS)
         return {f"{manifest.name}/{kind}": engine for kind, engine in {**engines, **others}.items()}
 
     def _one_pass(
@@ -193,16 +200,17 @@ class ArtifactSource:
         new_probe: Callable[[], Sequence[Output]],
         provider: Provider,
         on_device: int = 8192,
+        on_cpu: int = 512,
     ) -> ContinuousEngine[Output]:
         """Return an engine of sequences that one pass finishes.
 
         Args:
             run: runs the pass.
-            on_device: default of the padded tokens of one pass on a device. On a CPU small passes are faster: a layer's
+            on_device, on_cpu: defaults of the padded tokens of one pass. On a CPU small passes are faster: a layer's
                 output stays in its caches, and there is less padding.
         """
         settings = self.settings
-        padded_tokens, max_padding = (512, MAX_PADDING) if provider.name == "cpu" else (on_device, math.inf)
+        padded_tokens, max_padding = (on_cpu, MAX_PADDING) if provider.name == "cpu" else (on_device, math.inf)
         padded_tokens = settings.prefill_padded_tokens or padded_tokens
         scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens, max_padding)
         return ContinuousEngine(OnePass(run, new_probe), scheduler)
@@ -216,15 +224,18 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
     """
     tokens = graphs.manifest.special_tokens
     max_rows, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
-    rows = TranslationRunner(graphs, max_rows, min_queries=1)
     if not alone and settings.prefill_padded_tokens is None:
-        padded_tokens = _max_padded_tokens(padded_tokens, rows, tokens.eos)
-    greedy = GreedySearch(rows, tokens.bos, tokens.eos)
-    beam = BeamSearch(TranslationRunner(graphs, max_rows), tokens.bos, tokens.eos)
-    return {
-        kind: ContinuousEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens, MAX_PADDING))
-        for kind, search in (("greedy", greedy), ("beam", beam))
-    }
+        padded_tokens = _max_padded_tokens(padded_tokens, TranslationRunner(graphs, max_rows), tokens.eos)
+    sizes = {"": (max_rows, padded_tokens)}
+    sizes[BACKGROUND] = min(max_rows, BACKGROUND_ROWS), min(padded_tokens, BACKGROUND_PADDED_TOKENS)
+    engines: dict[str, Engine[Search]] = {}
+    for prefix, (n_rows, n_tokens) in sizes.items():
+        greedy = GreedySearch(TranslationRunner(graphs, n_rows, min_queries=1), tokens.bos, tokens.eos)
+        beam = BeamSearch(TranslationRunner(graphs, n_rows), tokens.bos, tokens.eos)
+        for kind, search in (("greedy", greedy), ("beam", beam)):
+            scheduler = Scheduler[Search](n_rows, settings.max_waiting, n_tokens, MAX_PADDING)
+            engines[prefix + kind] = ContinuousEngine(search, scheduler)
+    return engines
 
 
 def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, Engine[Search]]:

@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from service.base.errors import (
+    GlossaryMismatch,
     InvalidFields,
     LanguageNotDetected,
     NotReady,
     TextTooLong,
     TooManyTexts,
-    UnprocessableRequest,
     UnsupportedOption,
 )
 from service.base.settings import Settings
@@ -115,7 +115,7 @@ class Models:
         """
         with (
             self._in_use(request, context) as (catalog, context),
-            admission_of(catalog.translation_metrics) as context.admission,
+            admission_of(catalog.translation_metrics, context.background) as context.admission,
         ):
             directions = catalog.directions(request.model)
             answer = await self._translated(directions, request, context, on_piece)
@@ -267,7 +267,7 @@ class Models:
             name = language.language
             if name not in routes:
                 routes[name] = directions.route(name, target, request.pivot)
-                with suppress(UnprocessableRequest):  # the glossary is of other languages than this text
+                with suppress(GlossaryMismatch):  # the glossary is of other languages than this text
                     terms[name] = await self._terms(request, name, target)
             places[name].append(i)
         translations = {i: _unchanged(i, request.text[i], on_piece) for i in unchanged}

@@ -43,7 +43,8 @@ MAX_LINGERING = 32
 """Refused connections that linger at a time, beside those that are counted."""
 
 LOG_INTERVAL_S = 60.0
-"""Time between two log lines about the limit of connections."""
+"""Time between two log lines of the same kind: about the limit of connections, or about noise. Any stranger can cause
+both as often as they like."""
 
 RESERVED_DESCRIPTORS = 64
 """Descriptors for files, the log and the sockets of workers."""
@@ -103,7 +104,7 @@ class Connections:
         self._next_sweep: asyncio.TimerHandle | None = None
         self._longest_idle: deque[tuple[float, Connection]] = deque()
         self._lingering: deque[asyncio.Transport] = deque(maxlen=MAX_LINGERING)
-        self._may_log_at = -math.inf
+        self._may_log_limit_at = self._may_log_noise_at = -math.inf
 
     def protocol(self, **uvicorn_arguments: Any) -> "Connection":
         """Return the protocol of a new connection; uvicorn's option `http` takes this method."""
@@ -141,6 +142,12 @@ class Connections:
         """Count a connection that was closed for this reason."""
         self._metrics.connections_closed.labels(reason).inc()
 
+    def log_noise(self, now: float) -> None:
+        """Log that a client sent no valid HTTP/1.1, unless there was such a line a short while ago."""
+        if now >= self._may_log_noise_at:
+            self._may_log_noise_at = now + LOG_INTERVAL_S
+            logger.info("a client got 400: it did not send valid HTTP/1.1; TLS and HTTP/2 are not supported")
+
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self._next_sweep = loop.call_later(self._sweep_interval_s, self._sweep, loop) if self._open else None
         self._longest_idle.clear()  # it would keep closed connections alive
@@ -156,8 +163,8 @@ class Connections:
 
     def _make_room(self, now: float) -> bool:
         idle = self._next_idle() or self._next_idle()  # the first call may find only connections that are busy again
-        if now >= self._may_log_at:
-            self._may_log_at = now + LOG_INTERVAL_S
+        if now >= self._may_log_limit_at:
+            self._may_log_limit_at = now + LOG_INTERVAL_S
             what = "idle ones are closed for new ones" if idle else "and none is idle: new ones get 503"
             logger.warning("all %d connections are open, %s", self._limit, what)
         if idle is None:
@@ -223,7 +230,7 @@ class Connection(HttpToolsProtocol):
         try:
             self._parse(data)
         except httptools.HttpParserError:
-            self.logger.warning("Invalid HTTP request received.")
+            self._all.log_noise(self.loop.time())
             self.send_400_response("Invalid HTTP request received.")
         if self.cycle is None or self.cycle.more_body or self.cycle.scope is not self.scope:
             self._limit_size(len(data))

@@ -175,4 +175,4 @@ class Classifier:
 
 def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[WindowLogits]]:
     """Return, for each position, the tokens without the one there."""
-    return [Sequence([*ids[:i], *ids[i + 1 :]], WindowLogits(), low_priority=True) for i in places]
+    return [Sequence([*ids[:i], *ids[i + 1 :]], WindowLogits(), background=True) for i in places]

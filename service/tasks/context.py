@@ -15,11 +15,13 @@ class Context:
     Attributes:
         deadline: on the clock of time.monotonic, as the deadlines of engines are.
         admission: counts the request once for all engines; None where one engine does all the work.
+        background: whether nobody waits for the answer right now: engines then prefer other requests.
     """
 
     timing: Timing = field(default_factory=Timing)
     deadline: float = math.inf
     admission: Admission | None = None
+    background: bool = False
 
     @property
     def left_s(self) -> float:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from service.base.contract import model_of
 from service.engine.engine import Engine
-from service.engine.loop import Loop, model_of
+from service.engine.loop import Loop
 from service.workers.budget import Budget
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
-from service.base.contract import Answer, EngineState
+from service.base.contract import Answer, EngineState, in_background, is_in_background
 from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, TooManyTexts, Unavailable
 from service.base.metrics import CANCELLED, TaskMetrics
 from service.engine.scheduler import Sequence
@@ -27,12 +27,24 @@ BUSY_WORK = 200
 engine decodes two sentences together in less time than two engines one each."""
 
 
+CALM_S = 1.0
+"""Work in the background takes all workers when none was given other work for so long."""
+
+
 class Worker(Protocol):
     """The process that runs models; or a loop in this process."""
 
     @property
     def load(self) -> int:
-        """Work of the requests that are accepted and not answered."""
+        """Work of the requests that are accepted and not answered, without those in the background."""
+
+    @property
+    def background_load(self) -> int:
+        """Work of such requests in the background."""
+
+    @property
+    def awaited_at(self) -> float:
+        """When a request that is not in the background was last accepted or answered, on the clock of deadlines."""
 
     def submit(
         self, name: str, sequences: list[Sequence[Any]], deadline: float
@@ -54,15 +66,17 @@ class Admission:
     Attributes:
         accepted: whether an engine was given a part of the request. From then on the request is answered: no further
             part is refused because a pool drains or a queue is full.
+        background: whether nobody waits for the answer right now, as for a part of a document.
     """
 
     accepted: bool = False
+    background: bool = False
 
 
 @contextmanager
-def admission_of(metrics: TaskMetrics) -> Iterator[Admission]:
+def admission_of(metrics: TaskMetrics, background: bool = False) -> Iterator[Admission]:
     """Enclose all that engines do for one request; if it gets no answer, count it once."""
-    admission = Admission()
+    admission = Admission(background=background)
     try:
         yield admission
     except Unavailable as error:
@@ -81,7 +95,7 @@ class Pool(Generic[Output]):
     """Gives each sequence of a request to the least loaded worker whose engine is ready.
 
     The last worker is kept free for the server's own core: a single sentence goes there only while every other worker
-    is busy.
+    is busy, and work in the background only while there is no other.
 
     Args:
         name: name of the engine.
@@ -135,10 +149,12 @@ class Pool(Generic[Output]):
             raise DeadlinePassed(f"The deadline passed {late_s:.1f} s ago, before this work was queued")
         for sequence in sequences:
             sequence.accepted = admission.accepted
+            sequence.background = sequence.background or admission.background
         futures = []
+        name = in_background(self.name) if admission.background and self._has_background else self.name
         try:
-            for worker, part in self._parts(sequences):
-                futures.append(worker.submit(self.name, part, deadline))
+            for worker, part in self._parts(name, sequences):
+                futures.append(worker.submit(name, part, deadline))
             admission.accepted = True
             # A worker checks the deadline itself, unless it hangs.
             async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
@@ -178,19 +194,30 @@ class Pool(Generic[Output]):
         return next((state.unready_reason for state in states if state.unready_reason is not None), None)
 
     def states(self) -> list[EngineState]:
-        """Return the engine's state in each worker that has it."""
-        return [state for worker in self._workers if (state := worker.state(self.name)) is not None]
+        """Return the engine's state in each worker that has it, also in the background."""
+        names = self.name, in_background(self.name)
+        return [state for worker in self._workers for name in names if (state := worker.state(name)) is not None]
 
-    def _parts(self, sequences: list[Sequence[Output]]) -> list[tuple[Worker, list[Sequence[Output]]]]:
+    @property
+    def _has_background(self) -> bool:
+        """On a device one engine runs everything."""
+        return any(worker.state(in_background(self.name)) is not None for worker in self._workers)
+
+    def _parts(self, name: str, sequences: list[Sequence[Output]]) -> list[tuple[Worker, list[Sequence[Output]]]]:
         """Split the sequences among workers."""
-        found = [(worker, state) for worker in self._workers if (state := worker.state(self.name)) is not None]
+        found = [(worker, state) for worker in self._workers if (state := worker.state(name)) is not None]
         # If none is ready, any of them raises the reason.
         workers = [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
         if not workers and sequences:
             raise Starting(f"Model {self.name} is starting")
-        if len(sequences) == 1 and min([worker.load for worker in workers[:-1]], default=math.inf) < self._busy_work:
-            workers = workers[:-1]
-        loads = [worker.load for worker in workers]
+        if is_in_background(name):
+            loads = [worker.load + worker.background_load for worker in workers]
+            spares_last = max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
+        else:
+            loads = [worker.load for worker in workers]
+            spares_last = len(sequences) == 1 and min(loads[:-1], default=math.inf) < self._busy_work
+        if spares_last and len(workers) > 1:
+            workers, loads = workers[:-1], loads[:-1]
         parts: list[list[Sequence[Output]]] = [[] for _ in workers]
         # The longest first, so that loads become even.
         for sequence in sorted(sequences, key=attrgetter("work"), reverse=True):

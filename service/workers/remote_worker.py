@@ -7,6 +7,7 @@ event loop itself talks to the workers: a thread in between would cost a request
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -15,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from service.base.contract import Answer, EngineState, Event
+from service.base.contract import Answer, EngineState, Event, is_in_background
 from service.base.errors import Broken, Draining, RequestError, Silent, Starting, WorkerEnded
 from service.engine.loop import RecordEvent
 from service.engine.scheduler import Sequence
@@ -52,7 +53,8 @@ class RemoteWorker:
     """
 
     def __init__(self, path: Path, record_event: RecordEvent) -> None:
-        self.load = 0
+        self.load = self.background_load = 0
+        self.awaited_at = -math.inf
         self._path = path
         self._record_event = record_event
         self._states: dict[str, EngineState] = {}
@@ -86,7 +88,7 @@ class RemoteWorker:
         number = self._next_number
         self._next_number += 1
         self._requests[number] = request
-        self.load += work
+        self._add_load(name, work)
         # This never waits, since the process may hang: the event loop sends.
         self._outgoing.write(packed("submit", number, name, sequences, deadline))
         request.future.add_done_callback(partial(self._forget, number))
@@ -174,9 +176,17 @@ class RemoteWorker:
 
     def _forget(self, number: int, future: "asyncio.Future[Answer[Any]]") -> None:
         """Forget a request that is answered or cancelled, and cancel it in the worker."""
-        self.load -= self._requests.pop(number).work
+        request = self._requests.pop(number)
+        self._add_load(request.engine, -request.work)
         if future.cancelled() and self._outgoing is not None:
             self._outgoing.write(packed("cancel", number))
+
+    def _add_load(self, engine: str, work: int) -> None:
+        if is_in_background(engine):
+            self.background_load += work
+        else:
+            self.load += work
+            self.awaited_at = time.monotonic()
 
     def _fail_all(self, error: type[Draining] | type[Broken], reason: str) -> None:
         for number, request in list(self._requests.items()):

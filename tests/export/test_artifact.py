@@ -144,7 +144,12 @@ def test_an_artifact_is_replaced_by_its_successor_of_the_same_bytes_each_time(
     out = shutil.copytree(artifact("mean_classifier", "fp32"), tmp_path / "out")
     expected = contents(artifact("translation", "int8"))
     capfd.readouterr()
-    result = CliRunner().invoke(app, [str(checkpoint("translation")), str(out), "--precision", "int8"])
+    before, arguments = contents(out), [str(checkpoint("translation")), str(out), "--precision", "int8"]
+    refused = CliRunner().invoke(app, arguments)
+    assert refused.exit_code == 1
+    assert "the task classification instead of translation" in refused.stderr
+    assert contents(out) == before
+    result = CliRunner().invoke(app, [*arguments, "--overwrite"])
     assert result.exit_code == 0, result.stderr
     for provider in ("cpu", "cuda"):
         assert f"{provider}: translations together and alone: 13 of 13 equal" in result.stdout

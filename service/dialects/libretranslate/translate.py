@@ -30,7 +30,7 @@ class LibreTranslateRequest(BaseModel):
 
 
 class Detected(BaseModel):
-    confidence: float = Field(description="0 to 100.")
+    confidence: int = Field(description="0 to 100.")
     language: str
 
 
@@ -115,7 +115,7 @@ def _detected(language: DetectedLanguage | None) -> Detected:
     """Return a detected language. A text without words counts as English, as LibreTranslate has it."""
     if language is None:
         return Detected(confidence=0, language="en")
-    return Detected(confidence=round(100 * language.confidence, 1), language=language.language)
+    return Detected(confidence=round(100 * language.confidence), language=language.language)
 
 
 def refuse_languages(source: str, target: str, models: Models) -> None:

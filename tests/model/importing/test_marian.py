@@ -1,6 +1,7 @@
 """MarianMT models, compared with transformers."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ from model.importing.imported import ModelImportError, Options
 from model.importing.sentencepiece_files import pieces_of, read_model
 from model.networks.transformer import Transformer
 from model.tokenizer import ids_of
-from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH, tokenizer_of, write_marian
+from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH, tokenizer_of, train_sentencepiece, write_marian
 
 pytestmark = pytest.mark.slow
+
+SWAPPED = r"pieces of source\.spm are unknown|source\.spm and target\.spm are swapped"
+RUSSIAN = ["Гавань была тихой, когда вернулись первые лодки.", "Учитель не знал, что звонок звенит дважды."]
 
 KINDS: dict[str, dict[str, Any]] = {
     "bilingual": {"steps": 60},
@@ -85,6 +89,22 @@ def test_without_its_pieces_all_tokens_but_pad_are_written(tmp_path: Path) -> No
     imported = import_model(str(tmp_path / "m"), tmp_path / "c", Options())
     assert imported.vocabulary is not None
     assert imported.weights["is_target_token"].sum() == len(imported.vocabulary.target) - 1
+
+
+def test_pieces_that_were_swapped_are_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    directory = tmp_path / "swapped"
+    shutil.copytree(pair[0], directory)
+    for name, other in (("source.spm", "target.spm"), ("target.spm", "source.spm")):
+        shutil.copy(pair[0] / other, directory / name)
+    with pytest.raises(ModelImportError, match=SWAPPED):
+        marian.import_directory(directory, Options())
+
+
+def test_pieces_of_another_model_are_refused(tmp_path: Path) -> None:
+    write_marian(tmp_path)
+    train_sentencepiece(tmp_path / "source.spm", RUSSIAN, vocab_size=60)
+    with pytest.raises(ModelImportError, match=r"\d\d% of the \d+ pieces of source\.spm are unknown to the vocab"):
+        marian.import_directory(tmp_path, Options())
 
 
 @torch.inference_mode()

@@ -108,6 +108,44 @@ def test_a_checkpoint_reads_and_writes_the_pieces_of_the_release(tmp_path: Path)
     assert checkpoint.config.provenance.licence == "Attribution 4.0 International"
 
 
+SWAPPED = r"pieces of source\.spm are unknown|source\.spm and target\.spm are swapped"
+TABLES = ["encoder_Wemb", "decoder_Wemb", "decoder_ff_logit_out_Wt"]
+
+
+@pytest.mark.parametrize(("kind", "name", "others"), [("tied", "Wemb", TABLES), ("shared source", "Wemb", TABLES[:2])])
+def test_a_table_is_found_under_each_of_its_tied_names(tmp_path: Path, kind: str, name: str, others: list[str]) -> None:
+    arrays = write_release(tmp_path / "m", kind)
+    expected = import_directory(tmp_path / "m", Options()).weights
+    table = arrays.pop(name)
+    for other in others:
+        write_npz(tmp_path / "m" / MODEL, arrays | {other: table}, OPTIONS | KINDS[kind])
+        found = import_directory(tmp_path / "m", Options()).weights
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[ours], expected[ours]) for ours in expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_that_were_swapped_are_refused(tmp_path: Path, kind: str) -> None:
+    directory = tmp_path / "m"
+    arrays = write_release(directory, kind)
+    ids = import_directory(directory, Options()).vocabulary
+    assert ids is not None
+    never = pieces_of_source_alone(directory)
+    arrays["decoder_ff_logit_out_b"][0, [ids.target[piece] for piece in never if piece in ids.target]] -= 3
+    write_npz(directory / MODEL, arrays, OPTIONS | KINDS[kind])
+    import_directory(directory, Options())
+    source, target = ((directory / name).read_bytes() for name in ("source.spm", "target.spm"))
+    (directory / "source.spm").write_bytes(target)
+    (directory / "target.spm").write_bytes(source)
+    with pytest.raises(ModelImportError, match=SWAPPED):
+        import_directory(directory, Options())
+
+
+def pieces_of_source_alone(directory: Path) -> set[str]:
+    source, target = (pieces_of(directory / name) for name in ("source.spm", "target.spm"))
+    return {*source} - {*target}
+
+
 def test_searches_are_as_decoder_yml_has_them(tmp_path: Path) -> None:
     write_release(tmp_path / "m")
     decoding = import_directory(tmp_path / "m", Options()).config.decoding

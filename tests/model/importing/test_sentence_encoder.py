@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 from model import __main__
@@ -53,6 +54,34 @@ def test_tokens_and_states_are_those_of_transformers(tmp_path: Path, family: str
         with torch.inference_mode():
             states = model.encode(torch.tensor([ids]), torch.tensor([len(ids)]))[0]
         torch.testing.assert_close(states, original_states(original, ids), atol=1e-5, rtol=0)
+
+
+TIED = {
+    "bert": "cls.predictions.decoder.weight",
+    "distilbert": "vocab_projector.weight",
+    "roberta": "lm_head.decoder.weight",
+    "xlm-roberta": "lm_head.decoder.weight",
+    "camembert": "lm_head.decoder.weight",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_token_table_may_have_the_name_of_the_output_that_is_tied_to_it(tmp_path: Path, family: str) -> None:
+    write_encoder(tmp_path, family, "ForMaskedLM")
+    write_modules(tmp_path, {"pooling_mode": "mean"})
+    expected = sentence_encoder.import_directory(tmp_path, Options()).weights
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    (name,) = [name for name in tensors if name.endswith("word_embeddings.weight")]
+    tensors[TIED[family]] = tensors.pop(name)
+    save_file(tensors, path)
+    found = sentence_encoder.import_directory(tmp_path, Options()).weights
+    assert torch.equal(found["embedding.tokens.weight"], expected["embedding.tokens.weight"])
+    assert found.keys() == expected.keys()
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+    with pytest.raises(ModelImportError, match=r"the weights have no embeddings\.word_emb"):
+        sentence_encoder.import_directory(tmp_path, Options())
 
 
 def test_an_encoder_alone_has_the_mean_of_its_states(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from service.base.log import Log
 Log("info", sys.argv[1]).configure()
 logger = logging.getLogger("service.x")
 logger.debug("unheard")
-logger.info("one %s", "two", extra={"request_id": "r-1", "status": 200, "color_message": "three"})
+logger.info("one %s", "two", extra={"request_id": "r-1", "trace_id": "t-1", "status": 200, "color_message": "three"})
 try:
     1 / 0
 except ZeroDivisionError:
@@ -48,7 +48,7 @@ def test_every_line_of_json_is_an_object_with_the_fields_of_a_request() -> None:
     for line in (one, failed, old):
         assert re.fullmatch(TIME, line.pop("timestamp"))
     level: dict[str, Any] = {"level": "info", "logger": "service.x"}
-    assert one == level | {"event": "one two", "request_id": "r-1", "status": 200}
+    assert one == level | {"event": "one two", "request_id": "r-1", "trace_id": "t-1", "status": 200}
     assert failed["exception"].endswith("ZeroDivisionError: division by zero")
     assert (failed["level"], failed["event"]) == ("error", "it failed")
     assert (old["level"], old["logger"]) == ("warning", "py.warnings")

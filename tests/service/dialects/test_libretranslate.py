@@ -1,6 +1,7 @@
 """LibreTranslate's client calls a real server. Requests of other clients are sent as those write them."""
 
 import json
+import re
 from typing import Any
 from urllib.error import HTTPError
 
@@ -53,13 +54,22 @@ def test_the_client_translates_detects_and_lists(address: str, slash: str, key: 
     first, *_ = client.detect("the dog runs on the beach")
     assert first["language"] == "en"
     assert 50 < first["confidence"] <= 100
-    assert client.detect("42") == [{"confidence": 0.0, "language": "en"}]
+    assert client.detect("42") == [{"confidence": 0, "language": "en"}]
     assert client.languages() == [
         {"code": "de", "name": "German", "targets": ["de"]},
         {"code": "en", "name": "English", "targets": ["de", "en", "zh"]},
         {"code": "fr", "name": "French", "targets": ["de", "en", "fr", "zh"]},
         {"code": "zh", "name": "Chinese", "targets": ["zh"]},
     ]
+
+
+def test_confidences_are_written_as_whole_numbers(address: str) -> None:
+    for path, more in (("detect", {}), ("translate", {"source": "auto", "target": "de"})):
+        for text in ("the dog runs on the beach", "le chien", "42"):
+            answer = httpx.post(f"{address}/{path}", json={"q": text} | more).raise_for_status()
+            numbers = re.findall(r'"confidence":([^,}]*)', answer.text)
+            assert numbers
+            assert all(number.isdecimal() and 0 <= int(number) <= 100 for number in numbers), answer.text
 
 
 def test_the_client_shows_the_reason(address: str) -> None:

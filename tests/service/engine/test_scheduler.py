@@ -244,10 +244,10 @@ def test_a_large_request_that_was_alone_goes_on_when_others_come() -> None:
     assert len(set(admitted) & set(large)) / 400 == pytest.approx(1 / (STRIDE + 1), abs=0.01)
 
 
-def test_sequences_of_low_priority_let_others_pass_from_the_first_on() -> None:
+def test_background_sequences_let_others_pass_from_the_first_on() -> None:
     s = scheduler(max_rows=1, max_waiting=1000)
     (whole,) = of_lengths(3)
-    s.add([*(Sequence([1] * 3, None, low_priority=True) for _ in range(40)), whole])
+    s.add([*(Sequence([1] * 3, None, background=True) for _ in range(40)), whole])
     assert s.admit() == [whole]
     for _ in range(5):
         s.admit()

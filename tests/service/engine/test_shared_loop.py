@@ -16,11 +16,16 @@ Two = tuple[Loop, FakeComputation, FakeComputation]
 
 
 @pytest.fixture
-def two() -> Iterator[Two]:
+def beam_name() -> str:
+    return "m/beam"
+
+
+@pytest.fixture
+def two(beam_name: str) -> Iterator[Two]:
     """A loop that is not started, with a greedy and a beam engine whose passes take 1 and 10 seconds."""
     clock, computations = FakeClock(), (FakeComputation(), FakeComputation())
     engines = {}
-    for name, computation in zip(("m/greedy", "m/beam"), computations, strict=True):
+    for name, computation in zip(("m/greedy", beam_name), computations, strict=True):
         engines[name] = ContinuousEngine(computation, Scheduler[Tally](4, 100, 100), clock)
     loop = Loop(engines, Metrics().count, probe_interval_s=3600, clock=clock)
 
@@ -64,6 +69,26 @@ def test_engines_share_time_and_not_steps(two: Two) -> None:
     for future, steps in ((blocking, 1), (fast, 40), (slow, 40)):
         assert len(outcome(future).outputs[0].places) == steps
     assert 2 <= slow_steps[0] <= 6, "ten steps of one take as long as one of the other"
+
+
+@pytest.mark.parametrize("beam_name", ["m/background_greedy"])
+def test_the_background_gives_way_and_does_not_starve(two: Two) -> None:
+    loop, _, background = two
+    loop.start()
+    assert loop.warm.wait(PATIENCE_S)
+    background.hold()
+    documents = loop.submit("m/background_greedy", sequences(40), loop.clock() + 10_000)
+    background.await_arrival()
+    assert (loop.load, loop.background_load > 0) == (0, True)
+    first, later = (loop.submit("m/greedy", sequences(n), loop.clock() + 10_000) for n in (40, 400))
+    steps = []
+    for future in (first, later):
+        future.add_done_callback(lambda _: steps.append([call for call, _ in background.calls].count("step")))
+    background.release()
+    for future, n in ((documents, 40), (first, 40), (later, 400)):
+        assert len(outcome(future).outputs[0].places) == n
+    assert steps[0] <= 2, "a single sentence waits for the step that runs, and for no more than one other"
+    assert 4 <= steps[1] <= 8, "a step of ten seconds after eighty seconds of other work"
 
 
 def test_a_model_that_is_disabled_is_never_stepped_again_not_even_for_a_new_request(two: Two) -> None:

@@ -299,7 +299,7 @@ async def test_nobody_gets_a_document_without_its_key(client: Client, key: str) 
 async def test_the_time_of_a_document_counts_from_its_arrival(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others may be read before it, one at a time."""
 
-    async def read(*_: object) -> None:
+    async def read(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(DocumentReader, "read", read)

@@ -13,9 +13,11 @@ from service.base.errors import (
     InvalidFields,
     InvalidGlossary,
     KeyMissing,
+    LimitExceeded,
     RequestError,
     UnknownGlossary,
 )
+from service.glossaries.store import MAX_NAMED_GLOSSARIES
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.server.test_servers import environment
@@ -158,6 +160,19 @@ async def test_where_languages_are_detected_a_glossary_is_for_those_that_it_has(
     await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
     without = await client.post("/translate", json=body | {"glossary_id": card["id"]})
     assert "clebs" not in without.raise_for_status().json()["translations"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "error"), [(["{card}"] * (MAX_NAMED_GLOSSARIES + 1), LimitExceeded), (["{card}", "x"], UnknownGlossary)]
+)
+@pytest.mark.parametrize("source", ["en", "auto"])
+async def test_what_is_wrong_with_the_glossaries_of_a_request_is_told_whatever_the_language(
+    client: Client, source: str, ids: list[str], error: type[RequestError]
+) -> None:
+    card = await made(client)
+    await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
+    body = {"text": "the dog runs on the beach", "source": source, "target": "fr"}
+    problem(await client.post("/translate", json=body | {"glossary_id": ",".join(ids).format(card=card["id"])}), error)
 
 
 async def test_glossaries_are_behind_keys_and_rates(serve: Serve) -> None:

@@ -21,6 +21,8 @@ from tests.service.fakes import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 
 async def say_ok(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -90,11 +92,19 @@ async def test_a_request_id_that_could_garble_a_log_is_replaced(bad: str) -> Non
     assert response.headers["X-Request-ID"] != bad
 
 
-async def test_a_traceparent_is_echoed_if_it_is_one() -> None:
-    good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    async with client_of(behind(say_ok)) as client:
-        assert (await client.get("/", headers={"traceparent": good})).headers["traceparent"] == good
-        assert "traceparent" not in (await client.get("/", headers={"traceparent": "nonsense"})).headers
+@pytest.mark.parametrize(("traceparent", "trace_id"), [(TRACEPARENT, TRACEPARENT[3:35]), ("nonsense", None)])
+async def test_a_traceparent_is_echoed_and_its_trace_logged_if_it_is_one(
+    traceparent: str, trace_id: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError
+
+    caplog.set_level(logging.INFO, "service")
+    async with client_of(behind(broken, access_log=True)) as client:
+        answer = await client.get("/", headers={"traceparent": traceparent})
+    assert answer.headers.get("traceparent") == (traceparent if trace_id else None)
+    failed, accessed = caplog.records
+    assert vars(failed).get("trace_id") == vars(accessed).get("trace_id") == trace_id
 
 
 async def test_server_timing_is_on_every_response() -> None:

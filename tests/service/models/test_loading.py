@@ -77,10 +77,14 @@ def test_every_model_has_an_engine_for_each_thing_that_it_does(artifacts: Path) 
     engines = [name for model in source.models for name in source.load(model, alone=False)]
     assert sorted(engines) == [
         "tiny-en-fr/attention",
+        "tiny-en-fr/background_attention",
+        "tiny-en-fr/background_beam",
+        "tiny-en-fr/background_greedy",
         "tiny-en-fr/beam",
         "tiny-en-fr/embedding",
         "tiny-en-fr/greedy",
         "tiny-sentiment/attention",
+        "tiny-sentiment/background_attention",
         "tiny-sentiment/classification",
         "tiny-sentiment/embedding",
     ]

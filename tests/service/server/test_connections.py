@@ -1,6 +1,7 @@
 """Connections of a real server, by clients that send or take too little, or are too many."""
 
 import asyncio
+import logging
 import socket
 import threading
 import time
@@ -262,6 +263,27 @@ def test_a_body_in_the_smallest_chunks_is_read(running: Running) -> None:
         connected.sendall(b"0\r\n\r\n" + GET)
         answer_of(connected)
         assert service.application.left.wait(PATIENCE_S)
+
+
+NOISE = {
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+    "TLS": bytes.fromhex("16030100c8010000c403035c") + bytes(range(180)),
+    "zeros": bytes(64),
+    "SSH": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "Redis": b"*1\r\n$4\r\nPING\r\n",
+    "a proxy's request": b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\n",
+    "a path that is not ASCII": b"GET /\xff HTTP/1.1\r\nHost: attend\r\n\r\n",
+    "a wrong chunk": b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+}
+
+
+def test_noise_of_strangers_fills_no_log(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with running() as service:
+        answers = {what: all_of(service.connect(noise)) for what, noise in NOISE.items()}
+    assert [what for what, said in answers.items() if not said.startswith(b"HTTP/1.1 400 ")] == []
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == []
+    assert caplog.text.count("did not send valid HTTP/1.1") == 1
 
 
 def test_one_more_connection_closes_that_which_has_been_idle_longest(

@@ -1,15 +1,17 @@
 """Several engines of one model, each with a computation that the test drives."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from service.base.contract import Answer, EngineState, in_background
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, TooManyTexts
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import Sequence
-from service.workers.pool import BUSY_WORK, Pool, admission_of
+from service.workers.pool import BUSY_WORK, Admission, Pool, admission_of
 from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
 from tests.waiting import until
 
@@ -332,3 +334,49 @@ async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(b
         await pool.run(sequences(1, 1, 1, 1), pool.clock() + 60)
     assert bench.idle
     assert len((await pool.run(sequences(1, 1, 1), pool.clock() + 60)).outputs) == 3
+
+
+class Worker:
+    """A worker that answers nothing, and notes what it was given."""
+
+    def __init__(self, *engines: str, load: int = 0, background_load: int = 0) -> None:
+        self.engines, self.load, self.background_load = engines, load, background_load
+        self.awaited_at = -math.inf
+        self.given: list[tuple[str, bool]] = []
+
+    def submit(self, name: str, sequences: list[Sequence[Tally]], _: float) -> "asyncio.Future[Any]":
+        self.given.append((name, sequences[0].background))
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future.set_result(Answer([sequence.output for sequence in sequences], 0, 0, 0))
+        return future
+
+    def state(self, name: str) -> EngineState | None:
+        return EngineState(None, 1, 2, 3) if name in self.engines else None
+
+
+async def test_documents_run_in_the_background_where_there_is_one() -> None:
+    documents = in_background(NAME)
+    busy, calm = Worker(NAME, documents, background_load=900), Worker(NAME, documents, load=500)
+    pool: Pool[Tally] = Pool(NAME, [busy, calm], TaskMetrics(Metrics(), "fake"))
+    assert len(pool.states()) == 4
+    await pool.run(sequences(1), pool.clock() + 60, Admission(background=True))
+    await pool.run(sequences(1), pool.clock() + 60, Admission())
+    assert busy.given == [(NAME, False)], "what waits in the background is in nobody's way"
+    assert calm.given == [(documents, True)]
+
+
+async def test_documents_leave_a_core_to_requests_that_somebody_waits_for() -> None:
+    documents = in_background(NAME)
+    workers = [Worker(NAME, documents, background_load=900), Worker(NAME, documents)]
+    pool: Pool[Tally] = Pool(NAME, workers, TaskMetrics(Metrics(), "fake"), clock=lambda: 50.0)
+    for awaited_at in (49.5, 48.5):
+        workers[0].awaited_at = awaited_at
+        await pool.run(sequences(1), 60, Admission(background=True))
+    assert [worker.given for worker in workers] == [[(documents, True)]] * 2
+
+
+async def test_without_a_background_engine_documents_run_with_the_others() -> None:
+    worker = Worker(NAME)
+    pool: Pool[Tally] = Pool(NAME, [worker], TaskMetrics(Metrics(), "fake"))
+    await pool.run(sequences(1), pool.clock() + 60, Admission(background=True))
+    assert worker.given == [(NAME, True)], "its scheduler lets others pass"
