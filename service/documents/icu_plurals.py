@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.documents.contents import ReadOptions
-from service.documents.plurals import plural_sources
+from service.documents.plurals import plural_texts
 from service.segments.icu_messages import ARGUMENT, QUOTED, can_parse, end_of_braces, icu_messages
 from service.text.spans import Span
 
@@ -93,5 +93,5 @@ def _with_forms(message: _Message, options: ReadOptions) -> dict[str, str]:
         return message.branches
     exact = {key: branch for key, branch in message.branches.items() if key.startswith("=")}
     forms = {key: branch for key, branch in message.branches.items() if key not in exact}
-    sources = plural_sources(forms, options.source, options.target, message.kind == "selectordinal")
-    return exact | {category: forms[of] for category, of in sources.items()}
+    texts = plural_texts(forms, options.source, options.target, message.kind == "selectordinal")
+    return exact | {category: one.text for category, one in texts.items()}

@@ -4,13 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from service.text.languages import canonical
+
+if TYPE_CHECKING:
+    from babel.plural import PluralRule
 
 CATEGORIES = ("zero", "one", "two", "few", "many", "other")
 """CLDR's plural categories; `other` is in every language."""
 _COUNTS = range(1, 201)
-"""Numbers that have every category of integers, but for those of `_RARE_COUNTS`."""
+"""Numbers that have nearly every category of integers."""
 _RARE_COUNTS = (0, 1_000_000)
 """Numbers for categories that no other number has: the Arabic `zero`, the French `many`."""
 LAST_WORD = 20
@@ -58,24 +62,6 @@ def plural_texts(
 ) -> dict[str, PluralText]:
     """Return the plural categories of the target, and the text that each is translated from.
 
-    Args:
-        forms: as in `plural_sources`, as are the others.
-    """
-    sources = plural_sources(forms, source, target, is_ordinal)
-    own, wanted = _categories(source, is_ordinal) or {}, _categories(target, is_ordinal) or {}
-    texts = {}
-    for category, of in sources.items():
-        counts = [n for n in wanted if wanted[n] == category and own.get(n) == of]
-        count = min(counts, key=lambda n: (n <= LAST_WORD, n), default=None)
-        texts[category] = PluralText(of, forms[of], count)
-    return texts
-
-
-def plural_sources(
-    forms: Mapping[str, str], source: str | None, target: str | None, is_ordinal: bool = False
-) -> dict[str, str]:
-    """Return the plural categories of the target, and for each the category of the form that it is translated from.
-
     A form that does not name its number ("One dog") is not used where the target has the same form for more numbers:
     the Russian `one` is also for 21. Forms that only the program knows, such as an English `zero`, stay.
 
@@ -85,30 +71,42 @@ def plural_sources(
         target: the language of the translation; None: not known.
         is_ordinal: whether the forms are of ordinal numbers (1st, 2nd), not of cardinal ones.
     """
-    own, wanted = _categories(source, is_ordinal), _categories(target, is_ordinal)
-    if own is None or wanted is None:
-        return {category: category for category in forms}
-    # `other` is last in a language, and also its category for fractions alone.
-    extra = [category for category in forms if category not in own.values()]
-    chosen = {}
+    counts = _shared_counts(source, target, is_ordinal)
+    if counts is None:
+        return {category: PluralText(category, text, None) for category, text in forms.items()}
+    own = {of for shared in counts.values() for of in shared}
+    texts = {}
     for category in CATEGORIES:
-        is_special = category in extra and category != "other"
-        if is_special or category == "other" or category in wanted.values():
-            chosen[category] = category if is_special else _best(category, forms, own, wanted)
-    return chosen
+        if category in forms and category not in {*own, "other"}:
+            texts[category] = PluralText(category, forms[category], None)
+        elif category in counts:
+            found = [of for of in counts[category] if of in forms] or [of for of in ("other", *forms) if of in forms][
+                :1
+            ]
+            of = max(found, key=lambda one: len(_PLACEHOLDER.findall(forms[one])))
+            texts[category] = PluralText(of, forms[of], counts[category].get(of))
+    return texts
 
 
-def _best(category: str, forms: Mapping[str, str], own: dict[int, str], wanted: dict[int, str]) -> str:
-    """Return the category of the form that says the same of the same numbers."""
-    counts = [n for n in _COUNTS if wanted[n] == category] or [n for n in _RARE_COUNTS if wanted[n] == category]
-    used = sorted(dict.fromkeys(own[n] for n in counts), key=lambda one: one != category)
-    found = [one for one in used if one in forms] or [one for one in (category, "other", *forms) if one in forms][:1]
-    return max(found, key=lambda one: len(_PLACEHOLDER.findall(forms[one])))
+@lru_cache(maxsize=1000)
+def _shared_counts(source: str | None, target: str | None, is_ordinal: bool) -> dict[str, dict[str, int]] | None:
+    """Return for each category of the target those of the source with the same numbers, and one of these numbers."""
+    own, wanted = _rule(source, is_ordinal), _rule(target, is_ordinal)
+    if own is None or wanted is None:
+        return None
+    shared: dict[str, dict[str, int]] = {category: {} for category in (*wanted.tags, "other")}
+    for n in (*_COUNTS, *_RARE_COUNTS):
+        by_source = shared[wanted(n)]
+        if n not in _RARE_COUNTS or not by_source:
+            known = by_source.setdefault(own(n), n)
+            if known <= LAST_WORD < n:
+                by_source[own(n)] = n
+    # A category's own name is the first choice.
+    return {one: dict(sorted(counts.items(), key=lambda item: item[0] != one)) for one, counts in shared.items()}
 
 
-@lru_cache(maxsize=100)
-def _categories(language: str | None, is_ordinal: bool) -> dict[int, str] | None:
-    """Return the category of each number; None if the language is not known."""
+def _rule(language: str | None, is_ordinal: bool) -> "PluralRule | None":
+    """Return the rule of a language, which gives each number its category; None if the language is not known."""
     from babel import Locale, UnknownLocaleError  # imported here: its tables take 9 MB
 
     for tag in _tags(language):
@@ -116,8 +114,7 @@ def _categories(language: str | None, is_ordinal: bool) -> dict[int, str] | None
             locale = Locale.parse(tag, sep="-")
         except (UnknownLocaleError, ValueError):
             continue
-        rule = locale.ordinal_form if is_ordinal else locale.plural_form
-        return {n: rule(n) for n in (*_COUNTS, *_RARE_COUNTS)}
+        return locale.ordinal_form if is_ordinal else locale.plural_form
     return None
 
 

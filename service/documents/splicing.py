@@ -13,6 +13,12 @@ from service.text.spans import Span, replace_spans
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which an escape can write and a text must not have."""
+MAX_INDENTATION = 500
+"""Characters before a form in which its line must begin: a file may be one line."""
+_IDENTIFIER = re.compile(
+    r"[A-Za-z]\w*(?:(?:\.|::)\w+)+|[A-Za-z][a-z\d]*(?:[A-Z][a-z\d]+)+|[a-z]{2,3}[-_][A-Z]{2}", re.ASCII
+)
+"""A value that only the program reads: app.title, mainMenu, en-US."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class PluralForm:
 
 
 def is_translatable(text: str) -> bool:
-    return bool(text.strip()) and not _HALF_PAIR.search(text)
+    return bool(text.strip()) and not _HALF_PAIR.search(text) and not _IDENTIFIER.fullmatch(text.strip())
 
 
 def fixed(span: Span, replacement: str) -> Splice:
@@ -129,7 +135,7 @@ def spliced_plural(
 
 def line_break_before(text: str, start: int) -> str:
     """Return the line end and the white space before a span; a space if its line begins with something else."""
-    line = text.rfind("\n", 0, start)
+    line = text.rfind("\n", max(0, start - MAX_INDENTATION), start)
     before = text[line - (text[line - 1 : line] == "\r") : start]
     return before if line >= 0 and before.isspace() else " "
 

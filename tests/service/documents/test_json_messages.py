@@ -90,6 +90,16 @@ def test_of_several_languages_one_is_translated() -> None:
         json_messages.read_file(data, to("fr"))
 
 
+@pytest.mark.parametrize("value", ["mainMenu", "MainMenu", "app.title", "Dogs::Cat", "en-US", "pt_BR"])
+def test_an_identifier_stays(value: str) -> None:
+    assert json_messages.read_file(f'{{"a": "{value}", "b": "{value} runs"}}'.encode()).texts == [f"{value} runs"]
+
+
+@pytest.mark.parametrize("value", ["OK", "Settings", "E-mail", "and/or", "Done.", "DOGS", "10:30"])
+def test_a_word_is_a_text(value: str) -> None:
+    assert json_messages.read_file(f'["{value}"]'.encode()).texts == [value]
+
+
 ARB = """{
   "@@locale": "en_US", "@@context": "the app",
   "hello": "Hello, {name}!", "@hello": {"description": "a greeting", "placeholders": {"name": {"type": "String"}}},
