@@ -8,8 +8,9 @@ from functools import partial
 from service.base.errors import InvalidDocument
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
-from service.documents.message_trees import Items, Mapping, Node, TreeBuilder, message_splices, message_value
+from service.documents.message_trees import message_splices, message_value
 from service.documents.splicing import Splice, Value, fixed, spliced_contents
+from service.documents.trees import Items, Mapping, Node, TreeBuilder
 from service.text.spans import Span
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]]|[^\s{}\[\]:,"]+')

@@ -84,7 +84,9 @@ def plural_texts(
                 :1
             ]
             of = max(found, key=lambda one: len(_PLACEHOLDER.findall(forms[one])))
-            texts[category] = PluralText(of, forms[of], counts[category].get(of))
+            # The Russian `other` is for fractions alone: it gets a number of `many`.
+            numbers = [counts[one][of] for one in (category, *reversed(CATEGORIES)) if of in counts.get(one, {})]
+            texts[category] = PluralText(of, forms[of], next(iter(numbers), None))
     return texts
 
 

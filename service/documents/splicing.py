@@ -90,7 +90,6 @@ def spliced_value(text: str, value: Value) -> list[Splice]:
     """
     if not value.has_text:
         return []
-
     return [Splice(value.span, (value.text,), lambda translations: value.written(text, translations[0]))]
 
 
@@ -107,29 +106,25 @@ def spliced_plural(
     by_category = {form.category: form for form in forms}
     if len(by_category) < len(forms) or not all(form.value.has_text for form in forms):
         return [splice for form in forms for splice in spliced_value(text, form.value)]
-    sources = plural_texts(
-        {category: form.value.text for category, form in by_category.items()},
-        options.source,
-        options.target,
-        is_ordinal,
-    )
-    if sources.keys() == by_category.keys():
-        sources = {category: sources[category] for category in by_category}
+    by_form = {category: form.value.text for category, form in by_category.items()}
+    wanted = plural_texts(by_form, options.source, options.target, is_ordinal)
+    if wanted.keys() == by_category.keys():
+        wanted = {category: wanted[category] for category in by_category}
     gaps = [text[one.span.end : after.span.start] for one, after in pairwise(forms)]
     further = separator + line_break_before(text, forms[0].span.start)
 
     def write(translations: Sequence[str]) -> str:
         remaining = iter(translations)
         written = []
-        for category, source in sources.items():
-            form = by_category[source.category]
-            translation = source.translated([*islice(remaining, len(source.texts))])
+        for category, one in wanted.items():
+            form = by_category[one.category]
+            translation = one.translated([*islice(remaining, len(one.texts))])
             new = ((form.name, category), (form.value.span, form.value.written(text, translation)))
             moved = [(span.moved(-form.span.start), replacement) for span, replacement in new]
             written.append(replace_spans(form.span.of(text), moved)[0])
         return written[0] + "".join(gap + one for gap, one in zip(chain(gaps, repeat(further)), written[1:]))  # noqa: B905
 
-    texts = [one for source in sources.values() for one in source.texts]
+    texts = [text for one in wanted.values() for text in one.texts]
     return [Splice(Span(forms[0].span.start, forms[-1].span.end), texts, write)]
 
 

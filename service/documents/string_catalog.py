@@ -11,9 +11,9 @@ from service.base.errors import InvalidDocument
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
 from service.documents.json_messages import parse_json
-from service.documents.message_trees import Mapping, Member, Node
 from service.documents.plurals import plural_texts
 from service.documents.splicing import Splice, is_translatable, line_break_before, spliced_contents
+from service.documents.trees import Mapping, Member, Node
 from service.text.languages import canonical
 from service.text.spans import Span
 

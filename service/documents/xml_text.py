@@ -37,13 +37,6 @@ class Element:
     inside: Span
     children: "list[Element]" = field(default_factory=list)
 
-    def iterate(self) -> "Iterator[Element]":
-        """Yield this element and all in it, in order."""
-        left = [self]
-        while left:
-            yield (element := left.pop())
-            left += reversed(element.children)
-
 
 def parse(text: str) -> Element:
     """Return the root of a file.

@@ -11,8 +11,9 @@ import yaml
 from service.base.errors import InvalidDocument
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
-from service.documents.message_trees import Items, Mapping, Node, TreeBuilder, message_splices
+from service.documents.message_trees import message_splices
 from service.documents.splicing import Splice, Value, spliced_contents
+from service.documents.trees import Items, Mapping, Node, TreeBuilder
 from service.text.spans import Span
 
 _STRING = "tag:yaml.org,2002:str"
@@ -68,15 +69,17 @@ def _tag(event: yaml.ScalarEvent) -> str:
     return event.tag or str(_RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]
 
 
-def _value(text: str, span: Span, event: yaml.ScalarEvent, is_flow: bool) -> Value:
-    """Return a string. Of a block (| or >) the span has the lines, without the empty ones at its ends."""
+def _value(text: str, span: Span, event: yaml.ScalarEvent, is_flow: bool) -> Value | None:
+    """Return a string; None if it stays. Of a block (| or >) the span has the lines, but no empty ones at its ends."""
     raw = span.of(text)
     start = properties.end() if (event.tag or event.anchor) and (properties := _PROPERTIES.match(raw)) else 0
     if event.style not in ("|", ">"):
         encode = {"'": _single_quoted, '"': _double_quoted}.get(event.style or "", partial(_plain, is_flow=is_flow))
         return Value(Span(span.start + start, span.end), event.value, encode)
     header = _BLOCK_HEADER.match(raw, start)
-    start = header.end() if header else len(raw)
+    if header is None:  # its lines end in another way than those of other files
+        return None
+    start = header.end()
     lines = raw[start:].rstrip()
     value = event.value.strip("\n")
     indentation = " " * (_n_spaces(lines) - _n_spaces(value))

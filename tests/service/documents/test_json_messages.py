@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import pytest
@@ -88,6 +89,20 @@ def test_of_several_languages_one_is_translated() -> None:
     assert translated(json_messages.read_file(data, to("de"))) == data.replace(b'"en', b'"de').replace(b"dog", b"DOG")
     with pytest.raises(InvalidDocument, match="texts in fr already"):
         json_messages.read_file(data, to("fr"))
+
+
+def test_forms_that_are_not_together_stay_as_they_are() -> None:
+    data = b'{"dog_other": "{{count}} dogs", "x": 1, "dog_one": "a dog", "one": "b", "z": {"one": 1, "other": "%d"}}'
+    new = json.loads(translated(json_messages.read_file(data, to("ru"))))
+    assert [*new] == ["dog_other", "x", "dog_one", "one", "z"]
+    assert [*new["z"]] == ["one", "other"]
+
+
+def test_many_names_of_forms_take_time_in_proportion() -> None:
+    began = time.monotonic()
+    for names in ('"one": "a"', '"a_one": "a"', '"a_one": 1'):
+        json_messages.read_file(("{" + ", ".join([names] * 20_000) + "}").encode(), to("ru"))
+    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("value", ["mainMenu", "MainMenu", "app.title", "Dogs::Cat", "en-US", "pt_BR"])

@@ -68,6 +68,11 @@ def test_a_form_is_translated_with_a_number_that_has_this_form(dogs: str) -> Non
     assert text.translated(["собак", "две собаки"]) == text.translated(["собак", "22 собаки из 22"]) == "собак"
 
 
+def test_a_form_for_fractions_is_translated_as_the_largest_form_is() -> None:
+    texts = plural_texts({"one": "a dog", "other": "%d dogs"}, "en", "ru")
+    assert texts["other"].texts == texts["many"].texts == ["%d dogs", "25 dogs"]
+
+
 @pytest.mark.parametrize("dogs", ["%s dogs", "%d of 5 dogs", "%d of %d dogs", "many dogs", "%dogs"])
 def test_a_form_without_one_number_is_translated_as_it_is(dogs: str) -> None:
     text = plural_texts({"one": "a dog", "other": dogs}, "en", "ru")["few"]
