@@ -13,8 +13,9 @@ from service.documents import xml_text
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
 from service.documents.plurals import CATEGORIES
-from service.documents.splicing import PluralForm, Splice, Value, spliced_contents, spliced_plural, spliced_value
+from service.documents.splicing import PluralForm, Splice, Value, fixed, spliced_contents, spliced_plural, spliced_value
 from service.documents.xml_text import Element, for_cdata, runs
+from service.text.languages import subtag
 from service.text.spans import Span
 
 _TAG = re.compile(r"(<!--(?:(?!<!--|-->).)*+-->|<(?:\"[^\"<]*+\"|'[^'<]*+'|[^\"'<>])*+>)", re.DOTALL)
@@ -45,6 +46,9 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
 
 
 def _splices(text: str, root: Element, options: ReadOptions) -> Iterator[Splice]:
+    language = root.attributes.get("tools:locale")
+    if language and options.source and options.target and subtag(language) == subtag(options.source):
+        yield fixed(root.attribute_spans["tools:locale"], options.target)
     for resource in root.children:
         items = [item for item in resource.children if item.name == "item"]
         if resource.attributes.get("translatable") == "false":

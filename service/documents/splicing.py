@@ -16,9 +16,11 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 MAX_INDENTATION = 500
 """Characters before a form in which its line must begin: a file may be one line."""
 _IDENTIFIER = re.compile(
-    r"[A-Za-z]\w*(?:(?:\.|::)\w+)+|[A-Za-z][a-z\d]*(?:[A-Z][a-z\d]+)+|[a-z]{2,3}[-_][A-Z]{2}", re.ASCII
+    r"[A-Za-z]\w*(?:(?:\.|::)\w+)+|[A-Za-z][a-z\d]*(?:[A-Z][a-z\d]+)+|[a-z]{2,3}[-_][A-Z]{2}"
+    r"|\d{4}-\d\d-\d\dT[\d:.,+-]*Z?",
+    re.ASCII,
 )
-"""A value that only the program reads: app.title, mainMenu, en-US."""
+"""A value that only the program reads: app.title, mainMenu, en-US, 2027-01-31T10:00:00Z."""
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,13 @@ def test_plurals_have_the_quantities_of_the_target(target: str, quantities: list
     assert begin.count("<item") == STRINGS.partition("<plurals")[0].count("<item")
 
 
+@pytest.mark.parametrize(("source", "after"), [("en", "de"), ("fr", "en-US")])
+def test_the_language_of_a_file_becomes_the_target(source: str, after: str) -> None:
+    data = '<resources xmlns:tools="t" tools:locale="en-US"><string name="a">dog</string></resources>'
+    new = translated(android_strings.read_file(data.encode(), to("de", source))).decode()
+    assert new == data.replace("en-US", after).replace("dog", "DOG")
+
+
 @pytest.mark.parametrize(
     ("before", "html", "after"),
     [

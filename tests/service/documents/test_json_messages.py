@@ -1,5 +1,4 @@
 import json
-import time
 from typing import Any
 
 import pytest
@@ -98,14 +97,9 @@ def test_forms_that_are_not_together_stay_as_they_are() -> None:
     assert [*new["z"]] == ["one", "other"]
 
 
-def test_many_names_of_forms_take_time_in_proportion() -> None:
-    began = time.monotonic()
-    for names in ('"one": "a"', '"a_one": "a"', '"a_one": 1'):
-        json_messages.read_file(("{" + ", ".join([names] * 20_000) + "}").encode(), to("ru"))
-    assert time.monotonic() - began < 3
-
-
-@pytest.mark.parametrize("value", ["mainMenu", "MainMenu", "app.title", "Dogs::Cat", "en-US", "pt_BR"])
+@pytest.mark.parametrize(
+    "value", ["mainMenu", "MainMenu", "app.title", "Dogs::Cat", "en-US", "pt_BR", "2027-01-31T10:00:00Z"]
+)
 def test_an_identifier_stays(value: str) -> None:
     assert json_messages.read_file(f'{{"a": "{value}", "b": "{value} runs"}}'.encode()).texts == [f"{value} runs"]
 
