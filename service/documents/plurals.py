@@ -50,8 +50,12 @@ class PluralText:
         return [self.text, _COUNT.sub(str(self.count), self.text)]
 
     def translated(self, translations: Sequence[str]) -> str:
-        """Return the form's translation, for a translation of each text: the one with the number if it has it once."""
-        if len(translations) == 1 or _DIGITS.findall(translations[1]) != [str(self.count)]:
+        """Return the form's translation, for a translation of each text.
+
+        The one with the number is taken if it has words, and the number once.
+        """
+        is_counted = len(translations) > 1 and _DIGITS.findall(translations[1]) == [str(self.count)]
+        if not is_counted or not any(map(str.isalpha, translations[1])):
             return translations[0]
         placeholder = _COUNT.search(self.text)
         return _DIGITS.sub(lambda _: placeholder[0] if placeholder else "", translations[1])

@@ -133,11 +133,11 @@ KINDS = (
         "%#@$",
         r"(?<![\w%\#@$])(?P<signs>(?P<sign>[%\#@$])(?P=sign)?)[A-Za-z_][\w.-]{0,80}(?P=signs)(?![\w%\#@$])",
     ),
-    _kind(  # %s, %1$s, %(name)s, %<name>s, %.2f, %*d, %[1]s, %@, %#@name@, %1, %%; "50 %discount", "100%s" are prose
+    _kind(  # %s, %1$s, %(name)s, %<name>s, %.2f, %*d, %[1]s, %@, %#@a@, %arg, %1, %%; "50 %discount", "100%s" are prose
         "printf",
         "%",
         rf"""(?<!%){_NOT_IN_WORD}%(?:\([^\s()]{{1,80}}\)|<[^\s<>]{{1,80}}>){FLAGS}[diufgxXsc]
-          | (?<!%){_NOT_IN_WORD}%(?:\d{{1,2}}\$)?\#@[\w]{{1,80}}@
+          | (?<!%){_NOT_IN_WORD}%(?:(?:\d{{1,2}}\$)?\#@[\w]{{1,80}}@|arg{_END_OF_WORD})
           | (?<!%){_NOT_IN_WORD}{_NO_PERCENTAGE}(?:{_PRINTF})(?:{_PRINTF}|%%)*
           | (?<!%)(?<!\d)(?:{_PRINTF})(?:{_PRINTF}|%%)*{_END_OF_WORD} | %%""",
     ),

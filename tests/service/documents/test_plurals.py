@@ -65,7 +65,8 @@ def test_a_form_is_translated_with_a_number_that_has_this_form(dogs: str) -> Non
     assert text.texts == [dogs, "22 dogs"]
     placeholder = dogs.removesuffix(" dogs")
     assert text.translated(["собак", "22 собаки"]) == f"{placeholder} собаки"
-    assert text.translated(["собак", "две собаки"]) == text.translated(["собак", "22 собаки из 22"]) == "собак"
+    for wrong in ("22", "две собаки", "22 собаки из 22"):
+        assert text.translated(["собак", wrong]) == "собак"
 
 
 def test_a_form_for_fractions_is_translated_as_the_largest_form_is() -> None:

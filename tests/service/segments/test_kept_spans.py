@@ -59,6 +59,8 @@ from tests.service.stand_ins import kept
         ("<?= $a->b ?> <% name %> 5 <% 6, a <? b > c", ["<?= $a->b ?>", "<% name %>"]),
         ("{ name } {\\i1} {@link Foo} {color=#0f0} {/color}", ["{ name }", "{\\i1}", "{@link Foo}", "{color=#0f0}", "{/color}"]),
         ("{% if x %} {price:.2f} {n, number} {a[0].b!r}", ["{% if x %}", "{price:.2f}", "{n, number}", "{a[0].b!r}"]),
+        ("Published on %B %-d at %H:%M.", ["%B", "%-d", "%H:%M"]),
+        ("%arg of %#@dogs@, 50 %B, 20% a day, %argument", ["%arg", "%#@dogs@"]),
         ("%s %d %(name)s %1$s %.2f %5d %-3s %@ %lu", ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%5d", "%-3s", "%@", "%lu"]),
         ("%s's (%s) %d%% %s/%s %ds %dpx.", ["%s", "%s", "%d%%", "%s/%s", "%ds", "%dpx"]),
         ("100 % sure, 50%discount, 50 %discount, 3 % de, % d, 20%", []),
