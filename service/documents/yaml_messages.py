@@ -25,6 +25,8 @@ _ESCAPED = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 """Characters that only a string in double quotes may have, or that YAML reads as line ends."""
 _ESCAPED_FURTHER = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff]")
 """Those of them that JSON does not escape."""
+_RARE_LINE_END = re.compile(r"[\x85\u2028\u2029]|\r(?!\n)")
+"""Line ends of YAML that other files do not have."""
 _RESOLVER = yaml.resolver.Resolver()
 
 
@@ -77,7 +79,7 @@ def _value(text: str, span: Span, event: yaml.ScalarEvent, is_flow: bool) -> Val
         encode = {"'": _single_quoted, '"': _double_quoted}.get(event.style or "", partial(_plain, is_flow=is_flow))
         return Value(Span(span.start + start, span.end), event.value, encode)
     header = _BLOCK_HEADER.match(raw, start)
-    if header is None:  # its lines end in another way than those of other files
+    if header is None or _RARE_LINE_END.search(raw):
         return None
     start = header.end()
     lines = raw[start:].rstrip()
