@@ -16,12 +16,14 @@ from docs.generate import PAGES, PLACE, ROOT, TABLES, filled
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.documents import DocumentForm
+from service.http.glossaries import GlossaryForm
 from service.schemas.glossaries import DictionaryRequest, GlossaryRequest, GlossaryUpdate
 from service.schemas.requests import (
     AttentionSelection,
     ClassifyRequest,
     DetectRequest,
     EmbedRequest,
+    GlossaryTerm,
     TranslateRequest,
 )
 from tests.test_worked_example import NEW_FILES
@@ -39,6 +41,8 @@ SCHEMAS = [
     DocumentForm,
     GlossaryRequest,
     GlossaryUpdate,
+    GlossaryForm,
+    GlossaryTerm,
     DictionaryRequest,
 ]
 OF_TODAY = [page for page in PAGES if page.name not in HISTORY]

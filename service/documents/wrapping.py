@@ -17,6 +17,9 @@ EMPTY_ELEMENT = re.compile(r"<(\w+)(?:\s[^<>]*)?></\1>")
 NOT_AT_START = "ーっゃゅょッャュョ々"
 """Japanese characters that do not begin a line."""
 
+ENDS_PHRASE = re.compile(r"[、。！？」』].|[\u3040-\u309f][^\u3040-\u309f]")
+"""The last character of a Japanese phrase, which mostly ends in hiragana, and the first one of the next."""
+
 MAX_CANDIDATES = 6
 """The number of breaks that are considered on either side of the ideal end of a line."""
 CLAUSE_TOLERANCE = 0.25
@@ -37,10 +40,16 @@ def visible_text(html: str) -> str:
     return unescape(TAG.sub("", html))
 
 
-def wrap(html: str, lengths: Sequence[int]) -> list[str]:
-    """Cut HTML into one line for each length, in proportion. If there are too few words, the last lines are empty."""
+def wrap(html: str, lengths: Sequence[int], between_phrases: bool = False) -> list[str]:
+    """Cut HTML into one line for each length, in proportion. If there are too few words, the last lines are empty.
+
+    Args:
+        between_phrases: cut Japanese only between phrases, if there are enough of them.
+    """
     atoms: list[str] = ATOM.findall(html)
-    breaks = [*_breaks(atoms)]
+    breaks = [*_breaks(atoms, between_phrases)]
+    if len(breaks) < len(lengths) - 1:
+        breaks = [*_breaks(atoms)]
     n_characters = sum(not _is_tag(atom) for atom in atoms)
     scale = n_characters / max(1, sum(lengths))
     cuts = [0]
@@ -93,24 +102,31 @@ def _without_empty(parts: Iterable[str]) -> str:
     return "".join(kept)
 
 
-def _breaks(atoms: list[str]) -> Iterator[_Break]:
-    """Yield the breaks: after white space and end tags, and in Japanese between any two letters."""
+def _breaks(atoms: list[str], between_phrases: bool = False) -> Iterator[_Break]:
+    """Yield the breaks: after white space and end tags, and in Japanese between any two letters, or two phrases."""
     following = ""  # for each atom the next character of the text
     firsts = [following := (atom[0] if not _is_tag(atom) else following) for atom in reversed(atoms)][::-1]
     size, last = 0, " "
     for i, atom in enumerate(atoms):
         before = atoms[i - 1] if i else "<>"
         is_inside = _is_tag(before) and not before.startswith("</")  # an element begins with its text
-        if not is_inside and not atom.startswith("</") and firsts[i] and _may_part(before, last, firsts[i]):
+        if (
+            not is_inside
+            and not atom.startswith("</")
+            and firsts[i]
+            and _may_part(before, last, firsts[i], between_phrases)
+        ):
             yield _Break(i, size, closes(last))
         if not _is_tag(atom):
             size += 1
             last = last if atom.isspace() else atom[-1]
 
 
-def _may_part(before: str, last: str, first: str) -> bool:
+def _may_part(before: str, last: str, first: str, between_phrases: bool) -> bool:
     if before.isspace() or first.isspace():
         return before.isspace()
+    if between_phrases and not ENDS_PHRASE.fullmatch(last + first):
+        return False
     return is_unspaced(last + first) and not (closes(first) or first in NOT_AT_START or opens(last))
 
 

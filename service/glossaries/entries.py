@@ -1,71 +1,116 @@
-"""Read and write the entries of a glossary as TSV and as CSV (RFC 4180)."""
+"""Read the entries of a glossary from TSV, CSV (RFC 4180), TBX and TMX, and write them as TSV."""
 
 import csv
 import io
 import re
 import unicodedata
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePath
 
 from service.base.errors import InvalidGlossary
+from service.glossaries.exchange import read_rows
+from service.schemas.requests import GlossaryTerm
 
 MAX_ENTRIES = 10_000
 """Maximum number of entries in one dictionary."""
 MAX_TERM_CHARACTERS = 200
 """Maximum length of one term."""
+LINE = "`entries` line"
 LINE_END = re.compile(r"\r\n?|\n")
 
-Entries = Mapping[str, str]
+Entries = Mapping[str, str | GlossaryTerm]
 """Terms in the source language, each with its translation."""
 
 
-def parse_tsv(text: str) -> dict[str, str]:
+def read_file(name: str, data: bytes, source: str, target: str) -> dict[str, str]:
+    """Read the entries of a file. The ending of its name tells its kind.
+
+    Args:
+        source, target: the languages to read from a file of several languages.
+
+    Raises:
+        InvalidGlossary: the file is of another kind or damaged, or an entry is not allowed.
+    """
+    ending = PurePath(name).suffix.lower()
+    if ending in (".tbx", ".tmx"):
+        return _check_rows(read_rows(data, source, target), "Line")
+    if ending not in (".csv", ".tsv"):
+        raise InvalidGlossary(
+            f"`file` must be a glossary, not {ending or 'a file without an ending'}; available: .csv, .tbx, .tmx, .tsv"
+        )
+    try:
+        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
+    except UnicodeError as error:
+        raise InvalidGlossary(f"The file must be UTF-8 or UTF-16: {error}") from None
+    return (parse_csv if ending == ".csv" else parse_tsv)(text, "Line")
+
+
+def parse_tsv(text: str, line: str = LINE) -> dict[str, str]:
     """Read lines with a term, a tab and a translation. Empty lines are skipped.
+
+    Args:
+        line: what messages say before the number of a line.
 
     Raises:
         InvalidGlossary: a line has another form, or repeats a term.
     """
     lines = enumerate(LINE_END.split(text.removeprefix("\ufeff")), start=1)
-    return _check_rows((number, line.split("\t")) for number, line in lines if line.strip())
+    return _check_rows(((number, row.split("\t")) for number, row in lines if row.strip()), line)
 
 
-def parse_csv(text: str) -> dict[str, str]:
+def parse_csv(text: str, line: str = LINE) -> dict[str, str]:
     """Read a term and its translation from the first two columns. Further columns, such as languages, are ignored.
+
+    Args:
+        line: what messages say before the number of a line.
 
     Raises:
         InvalidGlossary: a line has another form, or repeats a term.
     """
-    return _check_rows(_csv_rows(text.removeprefix("\ufeff")))
+    return _check_rows(_csv_rows(text.removeprefix("\ufeff"), line), line)
 
 
-def check_entries(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
+def check_entries(entries: Entries) -> dict[str, str | GlossaryTerm]:
     """Return the entries without white space around terms.
 
     Raises:
         InvalidGlossary: a term is not allowed or repeated, or there are too many.
     """
-    return _check_rows(enumerate(entries, start=1), what="entry")
+    rows = [(term, translation_of(entry)) for term, entry in entries.items()]
+    checked = _check_rows(enumerate(rows, start=1), "`entries` entry")
+    return {
+        term: translation if isinstance(entry, str) else entry.model_copy(update={"translation": translation})
+        for (term, translation), entry in zip(checked.items(), entries.values(), strict=True)
+    }
+
+
+def translation_of(entry: str | GlossaryTerm) -> str:
+    return entry if isinstance(entry, str) else entry.translation
 
 
 def format_tsv(entries: Entries) -> str:
     """Write one line for each entry. No term has a tab or a line end."""
-    return "\n".join(f"{source}\t{target}" for source, target in entries.items())
+    return "\n".join(f"{source}\t{translation_of(target)}" for source, target in entries.items())
 
 
-def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+def _csv_rows(text: str, line: str) -> Iterator[tuple[int, list[str]]]:
+    first_line = text.lstrip().partition("\n")[0]
+    delimiter = ";" if ";" in first_line and "," not in first_line else ","  # Excel's, where a comma is a decimal point
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
                 yield reader.line_num, row[:2] if len(row) in (2, 4) else row
     except csv.Error as error:
-        raise InvalidGlossary(f"`entries` line {reader.line_num} is not CSV: {error}") from None
+        raise InvalidGlossary(f"{line} {reader.line_num} is not CSV: {error}") from None
 
 
-def _check_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -> dict[str, str]:
+def _check_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str) -> dict[str, str]:
     entries: dict[str, str] = {}
     for number, row in rows:
         terms = [term.strip() for term in row]
-        where = f"`entries` {what} {number}"
+        where = f"{what} {number}"
         if len(terms) != 2:
             raise InvalidGlossary(f"{where} must have 2 columns (a term and its translation), not {len(terms)}")
         for term, side in zip(terms, ("term", "translation"), strict=True):
@@ -74,7 +119,7 @@ def _check_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -
         if source in entries:
             raise InvalidGlossary(f"{where} repeats the term {source!r}")
         if len(entries) == MAX_ENTRIES:
-            raise InvalidGlossary(f"`entries` must have at most {MAX_ENTRIES} terms")
+            raise InvalidGlossary(f"A dictionary must have at most {MAX_ENTRIES} terms")
         entries[source] = target
     if not entries:
         raise InvalidGlossary("`entries` must not be empty")

@@ -20,7 +20,8 @@ from service.base.database import Database
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
 from service.glossaries.entries import MAX_ENTRIES, Entries
 from service.glossaries.terms import TermTable
-from service.text.languages import are_same, canonical
+from service.schemas.requests import GlossaryTerm
+from service.text.languages import are_same, canonical, subtag
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS glossaries (id TEXT PRIMARY KEY, name TEXT NOT NULL, created_at REAL NOT NULL);
@@ -112,14 +113,14 @@ class Glossaries:
         with self._database.reading() as database:
             return self._get(database, glossary_id)
 
-    def get_with_entries(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str]]]:
+    def get_with_entries(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str | GlossaryTerm]]]:
         """Return a glossary and the entries of each of its dictionaries. Raises UnknownGlossary."""
         with self._database.reading() as database:
             glossary = self._get(database, glossary_id)
             pairs = [(one.source, one.target) for one in glossary.dictionaries]
             return glossary, [self._entries(database, glossary_id, pair) or {} for pair in pairs]
 
-    def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str]:
+    def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str | GlossaryTerm]:
         """Return the entries of one dictionary. Raises UnknownGlossary: it does not exist."""
         with self._database.reading() as database:
             glossary = self._get(database, glossary_id)
@@ -203,7 +204,8 @@ class Glossaries:
             table = self._tables.pop(versions, None)
             if table is None:
                 stored = [database.execute(query.format("entries"), where).fetchone()[0] for where in reversed(found)]
-                table = TermTable({term: written for one in stored for term, written in json.loads(one).items()})
+                entries = {term: translation for one in stored for term, translation in _load(one).items()}
+                table = TermTable(entries, subtag(found[0][1]))
             self._tables[versions] = table
             while len(self._tables) > MAX_CACHED_TABLES:
                 self._tables.popitem(last=False)
@@ -222,17 +224,28 @@ class Glossaries:
         dictionaries = tuple(Dictionary(*pair) for pair in pairs)
         return Glossary(glossary_id, row[0], datetime.fromtimestamp(row[1], UTC), dictionaries)
 
-    def _entries(self, database: sqlite3.Connection, glossary_id: str, pair: Pair) -> dict[str, str] | None:
+    def _entries(
+        self, database: sqlite3.Connection, glossary_id: str, pair: Pair
+    ) -> dict[str, str | GlossaryTerm] | None:
         where = (glossary_id, *pair)
         query = "SELECT entries FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
         row = database.execute(query, where).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+        return None if row is None else _load(row[0])
+
+
+def _dump(entries: Entries) -> str:
+    return json.dumps(entries, ensure_ascii=False, default=GlossaryTerm.model_dump)
+
+
+def _load(entries: str) -> dict[str, str | GlossaryTerm]:
+    loaded = json.loads(entries).items()
+    return {term: one if isinstance(one, str) else GlossaryTerm(**one) for term, one in loaded}
 
 
 def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: Entries) -> None:
     if len(entries) > MAX_ENTRIES:
         raise InvalidGlossary(f"The dictionary would have {len(entries)} entries; the limit is {MAX_ENTRIES}")
-    row = (glossary_id, *pair, json.dumps(entries, ensure_ascii=False), len(entries), uuid.uuid4().hex)
+    row = (glossary_id, *pair, _dump(entries), len(entries), uuid.uuid4().hex)
     database.execute(PUT, row)
     query = "SELECT COUNT(*) FROM dictionaries WHERE glossary = ?"
     (n_dictionaries,) = database.execute(query, (glossary_id,)).fetchone()

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-from service.base.errors import BadRequest, NotStored
+from service.base.errors import BadRequest, NotStored, UnsupportedMediaType
 from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validate
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,18 @@ async def form_or_json(model: type[Body], request: Request) -> Body:
         InvalidFields: fields are not valid in the model.
     """
     return validate(model, await fields_of(request))
+
+
+async def form_fields(request: Request) -> dict[str, Any]:
+    """Return the fields of query and body. The headers must declare a form with files.
+
+    Raises:
+        UnsupportedMediaType, BadRequest, NotStored: the body cannot be read.
+    """
+    content_type = request.headers.get("content-type", "none")
+    if content_type.partition(";")[0].strip().lower() != "multipart/form-data":
+        raise UnsupportedMediaType(f"Content-Type must be multipart/form-data, not {content_type}")
+    return await fields_of(request)
 
 
 async def fields_of(request: Request) -> dict[str, Any]:

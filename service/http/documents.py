@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.base.errors import InvalidFields, NotStored, UnknownDocument, UnsupportedMediaType
+from service.base.errors import InvalidFields, NotStored, UnknownDocument
 from service.base.settings import Settings
 from service.http.access import Guards
-from service.http.bodies import fields_of
+from service.http.bodies import form_fields
 from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of, translated_name
 from service.http.json_route import json_route, validate
 from service.http.problems import document_errors
@@ -121,11 +121,8 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
 
 async def _read_form(_: type[Any], request: Request) -> DocumentForm:
     """Read the form. Raises UnsupportedMediaType, BadRequest, InvalidFields."""
-    content_type = request.headers.get("content-type", "none")
-    if content_type.partition(";")[0].strip().lower() != "multipart/form-data":
-        raise UnsupportedMediaType(f"Content-Type must be multipart/form-data, not {content_type}")
     try:
-        fields = await fields_of(request)
+        fields = await form_fields(request)
         form = validate(DocumentForm, {name: _value(name, value) for name, value in fields.items()})
         form._data = await form.file.read()
     finally:

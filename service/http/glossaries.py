@@ -2,29 +2,53 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Form, Request, Response, UploadFile
+from pydantic import Field
 
 from service.base.errors import InvalidGlossary
-from service.glossaries.entries import check_entries
+from service.glossaries.entries import Entries, check_entries, read_file
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.access import Guards
-from service.http.json_route import json_route
+from service.http.bodies import form_fields
+from service.http.files import name_of
+from service.http.json_route import json_route, read_json, validate
 from service.http.problems import document_errors
 from service.schemas.glossaries import (
+    Code,
     DictionaryCard,
     DictionaryRequest,
     GlossariesResponse,
     GlossaryCard,
     GlossaryRequest,
     GlossaryUpdate,
+    Name,
 )
+from service.schemas.requests import Input
+
+GLOSSARY_FILE_PATH = "/glossaries/file"
+
+
+class GlossaryForm(Input):
+    """A file with the terms of two languages."""
+
+    file: UploadFile = Field(description="The terms, as .csv, .tsv, .tbx or .tmx.")
+    source: Code = Field(description="Language code.")
+    target: Code = Field(description="Language code.")
+    name: Name | None = Field(default=None, description="Name of the glossary; by default the name of the file.")
+    glossary_id: str | None = Field(
+        default=None, description="Id of a glossary whose dictionary of these languages is replaced."
+    )
+    _data: bytes = b""
+    """Content of the file."""
 
 
 def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     """Return the routes. They access the disk in threads."""
     router = APIRouter(
-        route_class=json_route(guards),
+        route_class=json_route(guards, _read_body),
         dependencies=guards.described,
         responses=document_errors(*guards.statuses, 404, 500),
     )
@@ -35,6 +59,17 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
         """Store a glossary. Requests name it by its id."""
         dictionaries = await _in_thread(_dictionaries, request.dictionaries)
         return _card(await _in_thread(glossaries.create, request.name, dictionaries))
+
+    @router.post(GLOSSARY_FILE_PATH, status_code=201, responses=of_bodies, response_model_exclude_none=True)
+    async def upload_glossary(form: Annotated[GlossaryForm, Form()], _: Request) -> GlossaryCard:
+        """Store the terms of a file, in a new glossary or in one that exists."""
+        name = name_of(form.file.filename)
+        entries = await _in_thread(read_file, name, form._data, form.source, form.target)
+        pair = form.source, form.target
+        if form.glossary_id is None:
+            return _card(await _in_thread(glossaries.create, form.name or PurePath(name).stem, {pair: entries}))
+        await _in_thread(glossaries.put, form.glossary_id, *pair, entries)
+        return _card(await _in_thread(glossaries.update, form.glossary_id, form.name))
 
     @router.get("/glossaries", response_model_exclude_none=True)
     async def list_glossaries(_: Request) -> GlossariesResponse:
@@ -77,12 +112,24 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     return router
 
 
+async def _read_body(model: type[Any], request: Request) -> Any:
+    """Read a form with a file, or JSON. Raises UnsupportedMediaType, BadRequest, InvalidFields."""
+    if model is not GlossaryForm:
+        return await read_json(model, request)
+    try:
+        form = validate(GlossaryForm, await form_fields(request))
+        form._data = await form.file.read()
+    finally:
+        await request.close()
+    return form
+
+
 _in_thread = asyncio.to_thread
 
 
-def by_pair(dictionaries: Iterable[tuple[Pair, dict[str, str]]]) -> dict[Pair, dict[str, str]]:
+def by_pair(dictionaries: Iterable[tuple[Pair, Entries]]) -> dict[Pair, Entries]:
     """Return entries by language pair. Raises InvalidGlossary: two dictionaries have the same pair."""
-    found: dict[Pair, dict[str, str]] = {}
+    found: dict[Pair, Entries] = {}
     for pair, entries in dictionaries:
         if pair in found:
             raise InvalidGlossary(f"Two dictionaries are from {pair[0]} to {pair[1]}")
@@ -90,8 +137,8 @@ def by_pair(dictionaries: Iterable[tuple[Pair, dict[str, str]]]) -> dict[Pair, d
     return found
 
 
-def _dictionaries(given: Sequence[DictionaryRequest]) -> dict[Pair, dict[str, str]]:
-    return by_pair(((one.source, one.target), check_entries(one.entries.items())) for one in given)
+def _dictionaries(given: Sequence[DictionaryRequest]) -> dict[Pair, Entries]:
+    return by_pair(((one.source, one.target), check_entries(one.entries)) for one in given)
 
 
 def _card(glossary: Glossary) -> GlossaryCard:

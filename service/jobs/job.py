@@ -54,7 +54,7 @@ class Job:
     @property
     def progress(self) -> float:
         """The share that is translated, from 0 to 1."""
-        return 1.0 if self.status == "done" else self.n_translated / max(1, self.n_characters)
+        return 1.0 if self.status == "done" else min(1.0, self.n_translated / max(1, self.n_characters))
 
     def remaining_s(self, now: float) -> float | None:
         """Estimate the remaining time from the speed so far; None before anything is translated."""

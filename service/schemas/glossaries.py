@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
 
-from service.schemas.requests import Input
+from service.schemas.requests import GlossaryTerm, Input, kind_of_entry
 
 
 def _visible(name: str) -> str:
@@ -17,6 +17,7 @@ def _visible(name: str) -> str:
 
 Name = Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_visible)]
 Code = Annotated[str, Field(min_length=1, max_length=35, examples=["en"])]
+Entry = Annotated[Annotated[str, Tag("text")] | Annotated[GlossaryTerm, Tag("term")], Discriminator(kind_of_entry)]
 
 
 class DictionaryRequest(Input):
@@ -24,7 +25,9 @@ class DictionaryRequest(Input):
 
     source: Code = Field(description="Language code.")
     target: Code = Field(description="Language code.")
-    entries: dict[str, str] = Field(description="Terms and their translations.", examples=[{"dog": "clebs"}])
+    entries: dict[str, Entry] = Field(
+        description="Terms and their translations, each a string or an object.", examples=[{"dog": "clebs"}]
+    )
 
 
 class GlossaryRequest(Input):
@@ -43,7 +46,9 @@ class DictionaryCard(BaseModel):
     source: str
     target: str
     entry_count: int
-    entries: dict[str, str] | None = Field(default=None, description="Present in the answer for a single glossary.")
+    entries: dict[str, str | GlossaryTerm] | None = Field(
+        default=None, description="Present in the answer for a single glossary."
+    )
 
 
 class GlossaryCard(BaseModel):

@@ -177,6 +177,24 @@ class TagRules(Input):
 NO_RULES = TagRules()
 
 
+class GlossaryTerm(Input):
+    """The translation of a term, and how the term is found."""
+
+    translation: Term = Field(description="What is written for the term.", examples=["clebs"])
+    case_sensitive: bool = Field(
+        default=False, description="Whether the term is found only as it is written: in these letters, not inflected."
+    )
+
+
+def kind_of_entry(value: object) -> str:
+    return "text" if isinstance(value, str) else "term"
+
+
+GlossaryEntry = Annotated[
+    Annotated[Term, Tag("text")] | Annotated[GlossaryTerm, Tag("term")], Discriminator(kind_of_entry)
+]
+
+
 class TranslationOptions(Input):
     """Options of a translation, of texts and of documents."""
 
@@ -222,9 +240,9 @@ class TranslationOptions(Input):
         description="Strings (whole words) and regular expressions that stay unchanged.",
         examples=[["Attend", {"pattern": "[A-Z]{3}-[0-9]+"}]],
     )
-    glossary: Annotated[dict[Term, Term], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
+    glossary: Annotated[dict[Term, GlossaryEntry], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
         default={},
-        description="Terms of the source (whole words) and their translations.",
+        description="Terms of the source (whole words) and their translations, each a string or an object.",
         examples=[{"dog": "clebs"}],
     )
     glossary_id: str | None = Field(
@@ -232,6 +250,11 @@ class TranslationOptions(Input):
         min_length=1,
         description="Id of a stored glossary from /glossaries, or several ids separated by commas. Terms of `glossary` "
         "come first.",
+    )
+    case_sensitive: bool = Field(
+        default=False,
+        description="Whether all terms of glossaries are found only as they are written: in these letters, not "
+        "inflected.",
     )
 
 

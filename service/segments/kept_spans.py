@@ -48,6 +48,8 @@ class KeptSpan:
     role: Role = "word"
     written: str | None = None
     """The text that replaces it in the translation: a glossary's term; None: the span itself."""
+    at_start: str | None = None
+    """The text that replaces it at the beginning of a sentence, as long as `written`; None: the same."""
 
 
 def kept_spans(

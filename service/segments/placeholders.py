@@ -34,6 +34,8 @@ class Placeholder:
     written: str
     """The text in the translation: the span itself, or a glossary's term for it."""
     role: Role
+    at_start: str | None = None
+    """The text at the beginning of a sentence of the translation, as long as `written`; None: the same."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ def protect(
             taken_out,
             one.span.of(text) if one.written is None else one.written,
             one.role,
+            one.at_start,
         )
         for one, taken_out, word in replaced
     )

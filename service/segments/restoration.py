@@ -54,6 +54,7 @@ def restore(
     slots: Mapping[int, Span],
     aligned_words: Iterable[AlignedWords] = (),
     before: Before = NOTHING_BEFORE,
+    starts: Sequence[int] = (),
 ) -> Restored:
     """Put every placeholder back.
 
@@ -61,15 +62,20 @@ def restore(
         slots: the places of slots in the translation, by the number of the placeholder.
         aligned_words: the words of the protected text and its translation, one entry for each sentence, in order.
         before: the characters before a piece of a text.
+        starts: the starts of the sentences of the translation that begin with a capital, in order.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
-    return _Restoration(protected, translated, slots, sentences, before).restore()
+    return _Restoration(protected, translated, slots, sentences, before, starts).restore()
 
 
 def keep_original(protected: Protected) -> Restored:
     """Return the original, with the glossary's terms, as a translation of the protected text."""
     original = protected.original
-    changes = [(one.span, one.written) for one in protected.placeholders if one.written != one.span.of(original)]
+    changes = []
+    for one in protected.placeholders:
+        kept = one.span.of(original)
+        written = one.at_start if one.at_start is not None and kept[:1].isupper() else one.written
+        changes += [(one.span, written)] if written != kept else []
     text, moves = replace_spans(original, changes)
     ends = pairwise([0, *(position for span, _ in changes for position in span.pair), len(original)])
     pieces = [Span(*piece) for piece in ends if piece[0] < piece[1]]
@@ -85,8 +91,10 @@ class _Restoration:
         slots: Mapping[int, Span],
         sentences: list[AlignedWords],
         before: Before,
+        starts: Sequence[int],
     ) -> None:
         self._protected, self._translated, self._sentences, self._before_it = protected, translated, sentences, before
+        self._starts = starts
         self._slots = slots
         self._written = [
             one.written if one.role != "shortcut" else sign_of(one.written) for one in protected.placeholders
@@ -106,7 +114,8 @@ class _Restoration:
         edits = [
             self._in_place(self._slots[i], i) if i in self._slots else self._put(i) for i in range(len(self._written))
         ]
-        edits = self._separate(_trim_overlaps(sorted(edits, key=lambda edit: edit.span.pair)))
+        edits = [self._begin(edit) for edit in sorted(edits, key=lambda edit: edit.span.pair)]
+        edits = self._separate(_trim_overlaps(edits))
         if has_icu_messages(self._protected.original):
             edits = [self._double_quote(edit) for edit in edits]
         text, moves = replace_spans(self._translated, [(edit.span, edit.text) for edit in edits])
@@ -117,6 +126,15 @@ class _Restoration:
             places[edit.placeholder] = Span(start, start + len(written))
         copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
         return Restored(text, moves, copies, partial(self._words, moves, copies))
+
+    def _begin(self, edit: _Edit) -> _Edit:
+        """Begin a sentence with a capital."""
+        at_start, written = self._protected.placeholders[edit.placeholder].at_start, self._written[edit.placeholder]
+        n = bisect_right(self._starts, edit.span.start)
+        if n == 0 or at_start is None or any(map(str.isalnum, self._translated[self._starts[n - 1] : edit.span.start])):
+            return edit
+        self._written[edit.placeholder] = at_start
+        return replace(edit, text=edit.text.replace(written, at_start))
 
     def _sentence(self, placeholder: Placeholder) -> int | None:
         """Return the number of the sentence whose words include the stand-in."""

@@ -20,7 +20,7 @@ from service.glossaries.store import Glossaries
 from service.http.access import Access
 from service.http.dialect import Backend, Dialects
 from service.http.documents import DOCUMENT_PATH, document_routes
-from service.http.glossaries import glossary_routes
+from service.http.glossaries import GLOSSARY_FILE_PATH, glossary_routes
 from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.origins import Origins
@@ -103,7 +103,9 @@ def create_app(
             if isinstance(route, APIRoute) and route.methods == {"POST"} and not route.param_convertors
         },
         max_body_bytes=settings.max_body_bytes,
-        max_bytes_at=dict.fromkeys([DOCUMENT_PATH, *paths_of_documents], settings.max_document_bytes),
+        max_bytes_at=dict.fromkeys(
+            [DOCUMENT_PATH, GLOSSARY_FILE_PATH, *paths_of_documents], settings.max_document_bytes
+        ),
         body_timeout_s=settings.body_timeout_s,
         access_log=settings.access_log,
     )

@@ -1,7 +1,7 @@
 """Compose texts and answers of finished sentences: kept spans are put back, and tags are placed around their words."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ from service.tasks.attention import Selection, prefix_of
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.sentences import NOTHING_BEFORE, Before, join_sentences, with_wide_marks
+from service.text.sentences import NOTHING_BEFORE, UNSPACED, Before, join_sentences, with_wide_marks
 from service.text.spans import NO_EDITS, Edits, Span, chain_edits, overlapping
 from service.text.tokenization import Tokenizer
 
@@ -80,7 +80,9 @@ def renderings(
         if not sentences:
             restored = keep_original(protected)
         elif protected.edits.old:
-            restored = restore(protected, written, _slot_places(paragraph, targets, tokenizer, rank), words, before)
+            slots = _slot_places(paragraph, targets, tokenizer, rank)
+            starts = _starts(paragraph, targets, slots) if direction.target_subtag not in UNSPACED else ()
+            restored = restore(protected, written, slots, words, before, starts)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
         yield Rendering(paragraph, written, targets, attended, restored)
@@ -270,6 +272,22 @@ def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) 
             weights[t, t * len(source) // len(target)] = 1
         sentences.append(AlignedWords(source, target, weights))
     return sentences
+
+
+def _starts(paragraph: Paragraph, targets: list[Span], slots: Mapping[int, Span]) -> list[int]:
+    """Return the starts of translated sentences whose sources do not begin with a small letter, and the places of
+    placeholders outside sentences that begin with a capital."""
+    protected, starts = paragraph.protected, []
+    for sentence, target in zip(paragraph.sentences, targets, strict=True):
+        source = protected.edits.before(sentence.span).of(protected.original)
+        if not next(filter(str.isalpha, source), "").islower():
+            starts.append(target.start)
+    spans = [sentence.span for sentence in paragraph.sentences]
+    for number, place in slots.items():
+        one = protected.placeholders[number]
+        if len(set(overlapping(spans, one.place))) == 1 and one.span.of(protected.original)[:1].isupper():
+            starts.append(place.start)
+    return sorted(starts)
 
 
 def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:

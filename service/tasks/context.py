@@ -15,7 +15,8 @@ class Context:
     Attributes:
         deadline: on the clock of time.monotonic, as the deadlines of engines are.
         admission: counts the request once for all engines; None where one engine does all the work.
-        background: whether nobody waits for the answer right now: engines then prefer other requests.
+        background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
+            have any number of tags.
     """
 
     timing: Timing = field(default_factory=Timing)

@@ -22,7 +22,7 @@ from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import AttentionPass, Selection, refuse_too_many_weights
 from service.tasks.composition import compose_answer, render, translated_document
 from service.tasks.context import Context
-from service.tasks.reading import Manuscript, NewSearch, Reader, Sentence, read_document
+from service.tasks.reading import MAX_INLINE, Manuscript, NewSearch, Reader, Sentence, read_document
 from service.tasks.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation import Translator
 from service.text.languages import Direction
@@ -83,7 +83,15 @@ class Leg:
         if documents is None and (request.keep or request.glossary or self._stored_terms):
             patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
             words = [one for one in request.keep if isinstance(one, str)]
-            terms = Terms(words, patterns, request.glossary, self._stored_terms)
+            terms = await asyncio.to_thread(
+                Terms,
+                words,
+                patterns,
+                request.glossary,
+                self._stored_terms,
+                self._direction.source_subtag,
+                request.case_sensitive,
+            )
         reader = Reader(
             translator.tokenizer,
             translator.slots,
@@ -92,6 +100,7 @@ class Leg:
             self._new_search,
             request.split_sentences,
             terms,
+            None if self._context.background else MAX_INLINE,
         )
         n_sentences = 0
 

@@ -23,7 +23,8 @@ from service.text.tokenization import Tokenizer
 
 NewSearch = Callable[[], Search]
 MAX_INLINE = 500
-"""Maximum number of tags, placeholders and symbols in a passage: each is compared with the words around it."""
+"""Maximum number of tags, placeholders and symbols in a passage of a request: each is compared with the words around
+it."""
 
 
 def read_document(text: str, request: TranslateRequest, terms: Terms | None = None) -> Document:
@@ -168,6 +169,7 @@ class Reader:
         limit: the maximum number of tokens in a sentence.
         new_search: makes the search of each sentence.
         terms: the terms that the request keeps or translates in its own way, if any.
+        max_inline: the maximum number of tags, placeholders and symbols in a passage with markup; None: no limit.
     """
 
     tokenizer: Tokenizer
@@ -177,6 +179,7 @@ class Reader:
     new_search: NewSearch
     split_sentences: bool
     terms: Terms | None = None
+    max_inline: int | None = MAX_INLINE
 
     def manuscript(self, text: Document) -> Manuscript:
         """Read a text. Raises LimitExceeded: a passage has too many kept spans, or a character too many tokens."""
@@ -184,10 +187,10 @@ class Reader:
         for passage in text.passages:
             paragraphs.append(self._paragraph(passage))
             inline = len(passage.elements) + len(paragraphs[-1].protected.placeholders)
-            if inline > MAX_INLINE and not text.is_plain:
+            if self.max_inline is not None and inline > self.max_inline and not text.is_plain:
                 raise LimitExceeded(
                     f"A passage of the text has {inline} inline tags, placeholders and symbols; "
-                    f"the limit is {MAX_INLINE}"
+                    f"the limit is {self.max_inline}"
                 )
         if text.is_plain and len(paragraphs[0].sentences) > 1:
             paragraphs = [*paragraphs[0].pieces()]

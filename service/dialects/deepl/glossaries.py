@@ -22,7 +22,7 @@ from service.dialects.deepl.glossary_bodies import (
     DeepLPairs,
 )
 from service.dialects.deepl.languages import code_of, served_source, served_target
-from service.glossaries.entries import format_tsv, parse_csv, parse_tsv
+from service.glossaries.entries import Entries, format_tsv, parse_csv, parse_tsv
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.glossaries import by_pair
 from service.models.directions import Directions
@@ -35,7 +35,7 @@ TSV = "text/tab-separated-values"
 def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) -> None:
     """Add the routes of both versions, for the same glossaries. They wait for the disk in threads."""
 
-    async def to_native(dictionaries: Sequence[DeepLDictionary]) -> dict[Pair, dict[str, str]]:
+    async def to_native(dictionaries: Sequence[DeepLDictionary]) -> dict[Pair, Entries]:
         return await _in_thread(_to_native, dictionaries, models.catalog.directions(None))
 
     async def entries_of(glossary_id: str, source: str, target: str) -> str:
@@ -131,7 +131,7 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
 _in_thread = asyncio.to_thread
 
 
-def _to_native(dictionaries: Sequence[DeepLDictionary], directions: Directions) -> dict[Pair, dict[str, str]]:
+def _to_native(dictionaries: Sequence[DeepLDictionary], directions: Directions) -> dict[Pair, Entries]:
     """Return the entries by language pair.
 
     Raises:

@@ -14,17 +14,22 @@ from lxml import etree
 from service.base.errors import InvalidDocument, TooLarge
 from service.documents import word
 from service.documents.contents import ReadOptions
+from service.documents.kinds import kind_of
 from service.documents.wrapping import visible_text
 from service.markup.html import parse
 from tests.service.documents.translating import in_capitals, translated
 from tests.service.documents.word_files import (
+    RELATIONS,
     STRICT,
+    W,
     by_hand,
     field,
     files_in,
     marks,
     opened,
+    packed,
     paragraph,
+    related,
     run,
     saved,
     zipped,
@@ -32,7 +37,9 @@ from tests.service.documents.word_files import (
 
 MAX_BYTES = 2**21
 LIMIT = ReadOptions(MAX_BYTES)
+ENGLISH = ReadOptions(MAX_BYTES, "en", "de")
 BOLD, ITALIC = "<w:b/>", "<w:i/>"
+A = "http://schemas.openxmlformats.org/drawingml/2006/main"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415478da63f8cfc000000301010018dd8db0"
     "0000000049454e44ae426082"
@@ -118,11 +125,72 @@ def test_what_nobody_sees_parts_no_words() -> None:
         '<w:proofErr w:type="spellStart"/>',
         run("ten", "<w:noProof/>"),
         "<w:r><w:lastRenderedPageBreak/><w:softHyphen/><w:t>ce</w:t></w:r>",
+        run("s", '<w:rFonts w:hint="eastAsia"/>'),
         run(" 2", BOLD),
         run(" ", ITALIC),
         run("bold", BOLD),
     )
-    assert texts(parted) == ['sentence<g0 id="0"> 2 bold</g0>']
+    assert texts(parted) == ['sentences<g0 id="0"> 2 bold</g0>']
+
+
+def test_where_exactly_letters_stand_needs_no_tag_and_most_letters_decide() -> None:
+    spaced = [run(f"word{i} ", f'<w:spacing w:val="{i % 7 - 3}"/><w:kern w:val="{i % 3}"/>') for i in range(600)]
+    data = by_hand(paragraph(*spaced, run("most letters " * 30, '<w:position w:val="2"/>')))
+    [text] = word.read_file(data, LIMIT).texts
+    assert "<" not in text
+    new = files_in(word.read_file(data, LIMIT).write(["Wort"]))["word/document.xml"].decode()
+    assert "".join(re.findall("<w:r>.*</w:r>", new)) == run("Wort", '<w:position w:val="2"/>')
+
+
+LANG = '<w:lang w:val="{}" w:eastAsia="{}" w:bidi="ar-SA"/>'
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "before", "after"),
+    [
+        ("en", "de", ("en-GB", "en-US"), ("de-DE", "de-DE")),
+        ("en", "de", ("fr-FR", "en-US"), ("fr-FR", "en-US")),
+        ("en", "pt-BR", ("en-US", "ja-JP"), ("pt-BR", "ja-JP")),
+        ("en", "zh-Hant", ("en-US", "en-US"), ("zh-TW", "zh-TW")),
+        ("en", "ja", ("en-US", "zh-CN"), ("ja-JP", "ja-JP")),
+        ("ja", "en", ("en-US", "ja-JP"), ("en-US", "en-US")),
+        ("ja", "de", ("en-US", "ja-JP"), ("de-DE", "de-DE")),
+        ("ja", "de", ("en-US", "zh-CN"), ("en-US", "zh-CN")),
+        (None, "de", ("en-US", "en-US"), ("en-US", "en-US")),
+    ],
+)
+def test_marks_of_the_source_language_name_the_target(
+    source: str | None, target: str, before: tuple[str, str], after: tuple[str, str]
+) -> None:
+    mark = LANG.format(*before)
+    parts = {
+        "word/styles.xml": part(f"<w:docDefaults><w:rPrDefault><w:rPr>{mark}</w:rPr></w:rPrDefault></w:docDefaults>"),
+        "word/s.xml": part(mark.replace("w:lang", "w:themeFontLang")),
+    }
+    links = related(("styles", "styles.xml"), ("settings", "s.xml"))
+    data = by_hand(paragraph(run("one ", mark)) + paragraph("<w:pPr/>" + run("two")), more=parts | links)
+    contents = word.read_file(data, ReadOptions(MAX_BYTES, source, target))
+    assert contents.write(contents.texts) == data
+    new = files_in(contents.write(["x" for _ in contents.texts]))
+    for name in ("word/document.xml", *parts):
+        marks = [dict(one.attrib) for one in etree.fromstring(new[name]).iter("{*}lang", "{*}themeFontLang")]
+        assert [[*one.values()] for one in marks] == [[*after, "ar-SA"]]
+    if before == after:
+        assert new["word/styles.xml"].decode() == parts["word/styles.xml"]
+
+
+def test_words_in_another_language_keep_their_mark() -> None:
+    foreign = '<w:lang w:val="fr-FR"/>'
+    unknown = '<w:lang w:val="x-none"/>'
+    body = paragraph(run("He said ", '<w:lang w:val="en-US"/>'), run("bonjour", foreign), run(" to us", unknown))
+    contents = word.read_file(by_hand(body), ENGLISH)
+    assert contents.texts == ['He said <g0 id="0">bonjour</g0> to us']
+    new = files_in(contents.write(['Er sagte <g0 id="0">bonjour</g0> zu uns']))["word/document.xml"].decode()
+    assert [*re.findall(r'w:val="(..-..)"/></w:rPr><w:t[^>]*>([^<]*)', new)] == [
+        ("de-DE", "Er sagte "),
+        ("fr-FR", "bonjour"),
+        ("de-DE", " zu uns"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +228,7 @@ def test_what_nobody_sees_parts_no_words() -> None:
         ("<w:r><w:pict><v:rect/></w:pict></w:r>", '<img id="0">'),
         (run("2", "<w:vertAlign w:val='superscript'/>"), '<sup id="0">2</sup>'),
         (run("2", "<w:vertAlign w:val='subscript'/>"), '<sub id="0">2</sub>'),
-        ("<w:r><w:t>non</w:t><w:noBreakHyphen/><w:t>stop</w:t></w:r>", "non\N{NON-BREAKING HYPHEN}stop"),
+        ("<w:r><w:t>non</w:t><w:noBreakHyphen/><w:t>stop</w:t></w:r>", "non-stop"),
         ("<w:r><w:t> not kept </w:t></w:r>", "not kept"),
         ("<w:r><w:ruby><w:rt>" + run("inu") + "</w:rt><w:rubyBase>" + run("犬") + "</w:rubyBase></w:ruby></w:r>", "犬"),
         (run("a &lt;b&gt; &amp;amp;"), "a &lt;b&gt; &amp;amp;"),
@@ -220,6 +288,31 @@ def test_spaces_that_part_columns_stay() -> None:
     assert shown(new) == [[("", "   "), ("", ": SIGNED"), ("", "     "), ("", "MAN THE"), ("u", "          ")]]
 
 
+def test_a_line_break_within_a_sentence_is_not_read_and_comes_back_once() -> None:
+    line_break = "<w:r><w:br/></w:r>"
+    contents = word.read_file(by_hand(paragraph(run("The yearly report "), line_break, run("of the town"))), LIMIT)
+    assert contents.texts == ["The yearly report of the town"]
+    assert shown(translated(contents)) == [[("", "THE YEARLY REPORT"), ("", "[br]"), ("", "OF THE TOWN")]]
+    page_break = line_break.replace("<w:br/>", '<w:br w:type="page"/>')
+    assert texts(paragraph(run("The report"), page_break, run("of the town"))) == ['The report<br id="0">of the town']
+
+
+def test_a_hyphen_that_does_not_break_is_read_as_a_hyphen_and_comes_back() -> None:
+    platform = "<w:r><w:t>Platform K</w:t><w:noBreakHyphen/><w:t>7 is closed, but not A-1.</w:t></w:r>"
+    contents = word.read_file(by_hand(paragraph(platform)), LIMIT)
+    assert contents.texts == ["Platform K-7 is closed, but not A-1."]
+    new = contents.write(["Gleis k-7 und K-71 sind zu, A-1 nicht."])
+    assert "".join(text for _, text in shown(new)[0]) == "Gleis k[noBreakHyphen]7 und K-71 sind zu, A-1 nicht."
+
+
+def test_choices_of_a_form_and_captions_of_tables_are_translated() -> None:
+    item = "<w:listItem w:displayText='yes' w:value='1'/>"
+    form = f"<w:sdt><w:sdtPr><w:dropDownList>{item}</w:dropDownList></w:sdtPr></w:sdt>"
+    table = "<w:tbl><w:tblPr><w:tblCaption w:val='towns'/></w:tblPr></w:tbl>"
+    new = files_in(translated(word.read_file(by_hand(paragraph(form) + table), LIMIT)))["word/document.xml"].decode()
+    assert re.findall(r'w:(?:displayText|value|val)="([^"]*)"', new) == ["center", "YES", "1", "TOWNS"]
+
+
 def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     box = f"<w:txbxContent>{paragraph(run('in the box'))}</w:txbxContent>"
     drawing = f"<mc:AlternateContent><mc:Choice><w:drawing><wp:anchor>{box}</wp:anchor></w:drawing></mc:Choice>" \
@@ -231,17 +324,61 @@ def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     assert xml.count("<w:p>") == 3
 
 
-def test_notes_are_translated_and_comments_are_not() -> None:
-    notes = f'<w:footnotes xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:footnote>' \
-            f"{paragraph('<w:r><w:footnoteRef/></w:r>', run(' A note.'))}</w:footnote></w:footnotes>"  # fmt: skip
-    comments = notes.replace("footnote", "comment")
-    more = {"word/footnotes.xml": notes, "word/endnotes.xml": notes, "word/comments.xml": comments}
-    data = by_hand(paragraph(run("text")), more=more)
-    contents = word.read_file(data, LIMIT)
-    assert contents.texts == ["text", '<wbr id="0"> A note.', '<wbr id="0"> A note.']
+def part(inside: str) -> str:
+    return f'<w:hdr xmlns:w="{W}">{inside}</w:hdr>'
+
+
+def test_parts_are_found_by_relationships_whatever_their_names() -> None:
+    parts = {
+        "word/top.xml": part(paragraph(run("header"))),
+        "word/parts/foot_a.xml": part(paragraph(run("footer"))),
+        "notes/n.xml": part(f"<w:footnote>{paragraph('<w:r><w:footnoteRef/></w:r>', run(' A note.'))}</w:footnote>"),
+        "word/remarks.xml": part(paragraph(run("comment"))),
+        "word/header1.xml": part(paragraph(run("a header that nothing shows"))),
+        "word/data.xml": f'<d xmlns:a="{A}"><a:p><a:r><a:t>box</a:t></a:r></a:p></d>',
+        "word/other.xml": part(paragraph(run("a part of an unknown kind"))),
+    }
+    links = related(
+        *[("header", "top.xml"), ("footer", "/word/parts/foot_a.xml"), ("footnotes", "../notes/n.xml")],
+        *[("comments", "remarks.xml"), ("custom", "other.xml"), ("header", "missing.xml"), ("diagramData", "data.xml")],
+    )
+    contents = word.read_file(by_hand(paragraph(run("text")), more=parts | links), LIMIT)
+    assert contents.texts == ["text", "header", "footer", '<wbr id="0"> A note.', "comment", "box"]
     new = files_in(translated(contents))
-    assert "A NOTE." in new["word/footnotes.xml"].decode()
-    assert new["word/comments.xml"].decode() == comments
+    assert [name for name in parts if new[name].decode() == parts[name]] == ["word/header1.xml", "word/other.xml"]
+
+
+def test_the_main_part_may_have_any_name() -> None:
+    files = files_in(by_hand(paragraph(run("text"))))
+    files["doc/main.xml"] = files.pop("word/document.xml")
+    files["_rels/.rels"] = files["_rels/.rels"].replace(b"word/document.xml", b"doc/main.xml")
+    with pytest.raises(InvalidDocument, match="its main part is missing"):
+        word.read_file(zipped({name: files[name] for name in files if name != "doc/main.xml"}))
+    files["[Content_Types].xml"] = files["[Content_Types].xml"].replace(b"word/document.xml", b"doc/main.xml")
+    assert kind_of("a.docx", zipped(files)).name == "docx"
+    assert b"TEXT" in files_in(translated(word.read_file(zipped(files))))["doc/main.xml"]
+
+
+def test_parts_that_refer_to_each_other_are_read_once() -> None:
+    cycle = related(("header", "a.xml")) | related(("header", "document.xml"), ("header", "a.xml"), source="word/a.xml")
+    data = by_hand(paragraph(run("text")), more={"word/a.xml": part(paragraph(run("header")))} | cycle)
+    assert word.read_file(data, LIMIT).texts == ["text", "header"]
+
+
+def test_the_title_and_the_subject_are_translated() -> None:
+    core = (
+        '<c:coreProperties xmlns:c="urn:c" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>A &amp; B</dc:title>'
+        "<dc:subject> </dc:subject><dc:creator>Ann</dc:creator><dc:language>en-US</dc:language></c:coreProperties>"
+    )
+    links = {
+        "_rels/.rels": RELATIONS.replace(
+            "</Relationships>", '<Relationship Target="c.xml" Type="x/core-properties"/></Relationships>'
+        )
+    }
+    contents = word.read_file(by_hand("", more={"c.xml": core} | links), ENGLISH)
+    assert contents.texts == ["A &amp; B"]
+    new = files_in(contents.write(["Ä &amp; B"]))["c.xml"].decode()
+    assert new.partition("\n")[2] == core.replace("A &amp; B", "Ä &amp; B").replace("en-US", "de-DE")
 
 
 def test_a_paragraph_without_words_and_a_translation_like_the_text_change_nothing() -> None:
@@ -263,7 +400,7 @@ def test_a_strict_document_is_read_and_written(namespace: str) -> None:
 
 def test_xml_in_utf_16_is_read() -> None:
     xml = files_in(by_hand(paragraph(run("été"))))["word/document.xml"].decode().replace("UTF-8", "UTF-16")
-    contents = word.read_file(zipped({"word/document.xml": xml.encode("utf-16")}), LIMIT)
+    contents = word.read_file(packed(xml.encode("utf-16")), LIMIT)
     assert contents.texts == ["été"]
     assert "ÉTÉ" in files_in(translated(contents))["word/document.xml"].decode()
 
@@ -334,7 +471,7 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
 def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, part: str) -> None:
     for encoding in ("utf-8", "utf-16"):
         with pytest.raises(InvalidDocument, match=re.escape(part)):
-            word.read_file(zipped({"word/document.xml": xml.encode(encoding)}), LIMIT)
+            word.read_file(packed(xml.encode(encoding)), LIMIT)
 
 
 def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
@@ -342,7 +479,7 @@ def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
     assert len(bomb) < 10_000
     with pytest.raises(TooLarge, match=f"unpacked .* \\d+ bytes; the limit is {MAX_BYTES}"):
         word.read_file(bomb, LIMIT)
-    tags = zipped({"word/document.xml": "<a>" + "<b/>" * 1_000_001 + "</a>"})
+    tags = packed("<a>" + "<b/>" * 1_000_001 + "</a>")
     with pytest.raises(TooLarge, match="1000003 tags; the limit is 1000000"):
         word.read_file(tags, ReadOptions(2**23))
     many = zipped({f"{i}": "" for i in range(10_001)})
@@ -383,7 +520,7 @@ def test_zips_that_no_office_writes_are_refused() -> None:
         writing.writestr("word/document.xml", "<a/>")
     with pytest.raises(InvalidDocument, match="compressed"):
         word.read_file(buffer.getvalue(), LIMIT)
-    encrypted = bytearray(zipped({"word/document.xml": "<a/>"}))
+    encrypted = bytearray(packed("<a/>"))
     encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
     with pytest.raises(InvalidDocument, match="encrypted"):
         word.read_file(bytes(encrypted), LIMIT)

@@ -42,9 +42,23 @@ def by_hand(body: str, namespace: str = W, more: Mapping[str, str | bytes] | Non
         'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" xmlns:v="urn:schemas-microsoft-com:vml" '
         f'xmlns:x="urn:x" mc:Ignorable="x"><w:body>{body}</w:body></w:document>'
     )
-    return zipped(
-        {"[Content_Types].xml": TYPES, "_rels/.rels": RELATIONS, "word/document.xml": document, **(more or {})}
+    return packed(document, more)
+
+
+def packed(main: str | bytes, more: Mapping[str, str | bytes] | None = None) -> bytes:
+    """A document with this main part, in a zip with more files."""
+    return zipped({"[Content_Types].xml": TYPES, "_rels/.rels": RELATIONS, "word/document.xml": main, **(more or {})})
+
+
+def related(*parts: tuple[str, str], source: str = "word/document.xml") -> dict[str, str]:
+    """The file with a part's relationships: of each the kind and the target."""
+    folder, _, name = source.rpartition("/")
+    inside = "".join(
+        f'<Relationship Id="r{i}" Type="http://example.org/relationships/{kind}" Target="{target}"/>'
+        for i, (kind, target) in enumerate(parts)
     )
+    xmlns = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return {f"{folder}/_rels/{name}.rels".lstrip("/"): f'<Relationships xmlns="{xmlns}">{inside}</Relationships>'}
 
 
 def zipped(files: Mapping[str, str | bytes]) -> bytes:

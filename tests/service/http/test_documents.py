@@ -18,6 +18,7 @@ from service.base.errors import (
     InvalidDocument,
     InvalidFields,
     KeyMissing,
+    LimitExceeded,
     NotStored,
     QueueFull,
     RequestError,
@@ -325,14 +326,22 @@ async def test_a_client_that_waits_and_leaves_leaves_nothing(
         assert [*(tmp_path / "data" / "documents").iterdir()] == []
 
 
-async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_passage_of_a_document_may_have_more_tags_than_one_of_a_request(client: Client) -> None:
     passage = "<p>" + "<b>a</b> " * 501 + "</p>"
-    card = await sent(client, "a.html", passage.encode())
+    refused = await client.post("/translate", json={"text": passage, "format": "html", **FRENCH})
+    assert "501 inline tags" in problem(refused, LimitExceeded)["detail"]
+    new = await posted(client, "a.html", passage.encode(), wait="true")
+    assert (new.status_code, new.text.count("<b>")) == (200, 501)
+
+
+async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    often, pattern = b"<p>" + b"a" * 20_000, {"keep": '[{"pattern": "a"}]'}
+    card = await sent(client, "a.html", often, **pattern)
     failed = await finished(client, card)
     fetched = problem(await result(client, card), DocumentFailed)
-    waited = await posted(client, "a.html", passage.encode(), wait="true")
+    waited = await posted(client, "a.html", often, wait="true", **pattern)
     assert failed["status"] == "error"
-    assert "501 inline tags" in failed["error"]
+    assert "`keep`" in failed["error"]
     assert fetched["detail"] == problem(waited, DocumentFailed)["detail"]
     assert fetched["detail"].endswith(failed["error"])
 

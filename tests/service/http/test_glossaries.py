@@ -16,6 +16,7 @@ from service.base.errors import (
     LimitExceeded,
     RequestError,
     UnknownGlossary,
+    UnsupportedMediaType,
 )
 from service.glossaries.store import MAX_NAMED_GLOSSARIES
 from tests.running_service import running_service
@@ -198,3 +199,53 @@ def test_all_servers_have_the_same_glossaries(artifacts: Path, tmp_path: Path) -
                 assert answer["translations"][0]["text"] == f"chien {number}"
     with running_service(tmp_path / "log", settings | {"ATTEND_SERVERS": "1"}) as service:
         assert len(service.get("/glossaries").json()["glossaries"]) == 1
+
+
+async def upload(client: Client, content: bytes, file_name: str = "Terms.tsv", **fields: str) -> httpx.Response:
+    data = {"source": "en", "target": "fr", **fields}
+    return await client.post("/glossaries/file", files={"file": (file_name, content)}, data=data)
+
+
+async def test_a_file_becomes_a_glossary_or_a_dictionary_of_one(client: Client) -> None:
+    card = (await upload(client, b"dog\tclebs\ncat\tmatou\n")).raise_for_status().json()
+    assert (card["name"], card["dictionaries"]) == ("Terms", [{"source": "en", "target": "fr", "entry_count": 2}])
+    named = (await upload(client, b"a,b", "a.csv", name="Animals", target="de")).raise_for_status().json()
+    assert (named["name"], named["dictionaries"][0]["target"]) == ("Animals", "de")
+    of_dog = '<tuv lang="en-US"><seg>dog</seg></tuv><tuv lang="fr-FR"><seg>chien</seg></tuv>'
+    tmx = f"<tmx><body><tu>{of_dog}</tu></body></tmx>".encode()
+    changed = (await upload(client, tmx, "x.tmx", glossary_id=card["id"], name="Dogs")).raise_for_status().json()
+    assert changed == {**card, "name": "Dogs", "dictionaries": [{**card["dictionaries"][0], "entry_count": 1}]}
+    whole = (await client.get(f"/glossaries/{card['id']}")).json()
+    assert whole["dictionaries"][0]["entries"] == {"dog": "chien"}
+
+
+async def test_a_file_that_is_no_glossary_is_refused_in_words(client: Client) -> None:
+    assert problem(await upload(client, b"dog\tclebs\ncat\t"), InvalidGlossary)["detail"].startswith(
+        "Line 2: the trans"
+    )
+    assert "both are en" in problem(await upload(client, b"a\tb", target="en"), InvalidGlossary)["detail"]
+    assert "`extra`" in problem(await upload(client, b"a\tb", extra="1"), InvalidFields)["detail"]
+    problem(await upload(client, b"a\tb", glossary_id="x"), UnknownGlossary)
+    problem(await client.post("/glossaries/file", json={}), UnsupportedMediaType)
+    problem(await client.post("/glossaries/file", data={"source": "en"}, files={"x": b""}), InvalidFields)
+    assert (await client.get("/glossaries")).json() == {"glossaries": []}
+
+
+async def test_terms_may_be_case_sensitive_in_a_request_and_in_a_glossary(client: Client) -> None:
+    exact = {"dog": {"translation": "clebs", "case_sensitive": True}}
+    body = {"name": "A", "dictionaries": [{"source": "en", "target": "fr", "entries": exact | {"cat": "matou"}}]}
+    card = (await client.post("/glossaries", json=body)).raise_for_status().json()
+    whole = (await client.get(f"/glossaries/{card['id']}")).json()
+    assert whole["dictionaries"][0]["entries"] == exact | {"cat": "matou"}
+    texts = {"text": ["dog", "Dog", "CAT", "cats"], "target": "fr"}
+    stored = await client.post("/translate", json=texts | {"glossary_id": card["id"]})
+    own = await client.post("/translate", json=texts | {"glossary": exact | {"cat": "matou"}})
+    for answer in (stored, own):
+        found = [one["text"] for one in answer.raise_for_status().json()["translations"]]
+        assert (found[0], found[2:]) == ("clebs", ["MATOU", "matou"])
+        assert "clebs" not in found[1].casefold()
+    all_exact = await client.post("/translate", json=texts | {"glossary_id": card["id"], "case_sensitive": True})
+    assert "MATOU" not in all_exact.json()["translations"][2]["text"]
+    for entry in ({"translation": ""}, {"case_sensitive": True}, 1):
+        refused = await client.post("/translate", json=texts | {"glossary": {"dog": entry}})
+        assert "`glossary.dog" in problem(refused, InvalidFields)["detail"]

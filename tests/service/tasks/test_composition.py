@@ -4,6 +4,7 @@ import pytest
 
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
+from service.glossaries.terms import Terms
 from service.markup import plain
 from service.segments.slots import Slot
 from service.tasks import composition
@@ -31,8 +32,8 @@ class Dictated(Tokenizer):
         return [Token("", 0, 0), *(Token(word, start, start + len(word)) for word, start in places)]
 
 
-def composed(text: str, target: str, *translations: str) -> str:
-    protected = protect(text)
+def composed(text: str, target: str, *translations: str, glossary: dict[str, str] | None = None) -> str:
+    protected = protect(text, terms=Terms([], [], glossary).find(text))
     words = {1000 + n: one.stand_in for n, one in enumerate(protected.placeholders)}
     sentences = []
     for i, span in enumerate(filter(protected.has_words, sentence_spans(protected.text, "en"))):
@@ -58,3 +59,20 @@ def test_sentences_are_joined_as_the_target_language_has_them(
     text: str, target: str, translations: list[str], expected: str
 ) -> None:
     assert composed(text, target, *translations) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "translations", "expected"),
+    [
+        ("Big gardens. The garden!", "fr", ["Grand.", "Boston!"], "Grand. Jardin!"),
+        ("It is a garden. Garden here.", "fr", ["C'est Boston.", "Ici Chicago."], "C'est jardin. Ici jardin."),
+        ("the garden is big", "fr", ["Boston est grand"], "jardin est grand"),
+        ("The garden is big.", "ja", ["Bostonは大きい."], "jardinは大きい。"),
+        ("- Garden\n1. garden", "fr", [], "- Jardin\n1. jardin"),
+        ("Go here.\n1. Garden", "fr", ["Allez."], "Allez.\n1. Jardin"),
+    ],
+)
+def test_a_term_of_a_glossary_begins_a_sentence_with_a_capital(
+    text: str, target: str, translations: list[str], expected: str
+) -> None:
+    assert composed(text, target, *translations, glossary={"garden": "jardin"}) == expected

@@ -1,4 +1,4 @@
-"""Convert a Word paragraph to HTML, and translated HTML back to the paragraph.
+"""Convert a paragraph of an Office file to HTML, and translated HTML back to the paragraph.
 
 Text in the most frequent style has no tag. Text in other styles, links and inline objects have numbered tags, which
 alignment moves to the translations of their words.
@@ -13,10 +13,12 @@ from itertools import groupby
 
 from lxml import etree
 
-from service.documents.word_nodes import (
+from service.documents.contents import DEFAULT_OPTIONS, ReadOptions
+from service.documents.line_breaks import join_lines, part_lines
+from service.documents.office_nodes import (
+    LAST,
     NO_BREAK_HYPHEN,
     PROPERTIES,
-    SPACE,
     Element,
     Group,
     Node,
@@ -24,35 +26,45 @@ from service.documents.word_nodes import (
     RunChild,
     Text,
     attribute,
+    attribute_name,
     content_of,
+    is_drawing,
     local_name,
     nodes_of,
+    text_element,
 )
+from service.documents.office_styles import properties_of, styles_of, typical, vertical_tag
 
 TAG = re.compile(r"(<[^<>]*>)")
 NUMBER = re.compile(r"\bid=\"(\d+)\"")
 INVALID_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
-INVISIBLE = {"lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "moveTo"}
-"""Properties of a run that are not visible."""
-RAISED = {"superscript": "sup", "subscript": "sub"}
-
+HYPHENATED = re.compile(rf"(?<!\w)\w++(?:[-{NO_BREAK_HYPHEN}]\w++)+")
 PARAGRAPH = -1
 """The number of the paragraph itself, where others have the number of a group."""
 
 
-class WordParagraph:
-    """A paragraph, read once and changed only when a translation is written."""
+class OfficeParagraph:
+    """A paragraph of Word or of DrawingML, read once and changed only when a translation is written.
 
-    def __init__(self, element: Element) -> None:
+    Args:
+        options: tell the source language. Text that is marked as another language is kept apart.
+    """
+
+    def __init__(self, element: Element, options: ReadOptions = DEFAULT_OPTIONS) -> None:
         self._element = element
+        self._options = options
         self._numbered: list[Node] = []
         """The nodes with tags, by number. A text node stands for all text in its style."""
         self._plain: dict[int, Text] = {}
         """The style of text without a tag, by the number of its group."""
         nodes = nodes_of(element)
         self.has_words = any(map(str.isalnum, _text(nodes)))
-        self.html = "".join(self._html(nodes, PARAGRAPH)) if self.has_words else ""
+        words = HYPHENATED.findall(_text(nodes))
+        self._unbroken = {_with_hyphens(word).lower() for word in words if NO_BREAK_HYPHEN in word}
+        """The words with hyphens that must not break, which are read as plain hyphens."""
+        html = _with_hyphens("".join(self._html(nodes, PARAGRAPH))) if self.has_words else ""
+        self.html, self._lines = join_lines(html, self._is_layout, options.source)
 
     def write(self, translation: str) -> None:
         """Replace the text by a translation. Inline objects that the translation lost go to the end."""
@@ -60,11 +72,11 @@ class WordParagraph:
         missing = {number for number, node in enumerate(self._numbered) if isinstance(node, NonText)}
         inside: list[tuple[Element, Text | None, Sequence[RunChild]]]
         inside = [(self._element, self._plain.get(PARAGRAPH), ())]
-        for i, part in enumerate(TAG.split(translation)):
+        for i, part in enumerate(TAG.split(part_lines(translation, self._lines))):
             into, style, _ = inside[-1]
             number = NUMBER.search(part) if i % 2 else None
             if i % 2 == 0:
-                self._put_text(unescape(part), style, into)
+                self._put_text(self._with_unbroken(unescape(part)), style, into)
             elif part.startswith("</") and len(inside) > 1:
                 self._put(inside.pop()[2], into)
             elif number is not None:
@@ -80,29 +92,38 @@ class WordParagraph:
             node = self._numbered[number_left]
             assert isinstance(node, NonText)
             self._put(node.children, self._element)
+        for last in self._element.findall(f"{{*}}{LAST}"):
+            self._element.append(last)
 
     def _html(self, nodes: Sequence[Node], group: int) -> Iterator[str]:
-        styles = _styles(nodes)
+        styles = styles_of(nodes, self._options)
         sizes: Counter[bytes] = Counter()
         for node, style in zip(nodes, styles, strict=True):
             if isinstance(node, Text) and style is not None:
                 sizes[style] += len(node.text)
         most = max(sizes, key=lambda style: sizes[style], default=None)
+        if most is not None:
+            self._plain[group] = typical([node for node, style in zip(nodes, styles, strict=True) if style == most])
         for style, run in groupby(zip(nodes, styles, strict=True), key=lambda pair: pair[1]):
             alike = [node for node, _ in run]
             if style is None:
                 for node in alike:
                     yield from self._tag_node(node)
             elif text := escape(_text(alike), quote=False):
-                first = alike[0]
-                assert isinstance(first, Text)
                 if style == most:
-                    self._plain.setdefault(group, first)
                     yield text
                 else:
-                    number = self._number(first)
-                    name = _vertical_tag(first) or f"g{number}"
+                    text_node = typical(alike)
+                    number = self._number(text_node)
+                    name = vertical_tag(text_node) or f"g{number}"
                     yield f'<{name} id="{number}">{text}</{name}>'
+
+    def _is_layout(self, number: int) -> bool:
+        """Return whether a break is of a line, and not of a column or a page, or a tab."""
+        node = self._numbered[number]
+        assert isinstance(node, NonText)
+        element = node.children[0].element
+        return local_name(element) in ("br", "cr") and attribute(element, "type") in ("", "textWrapping")
 
     def _tag_node(self, node: Node) -> Iterator[str]:
         number = self._number(node)
@@ -131,25 +152,40 @@ class WordParagraph:
         for child in children:
             (into if child.run is None else self._run(child.run, into)).append(child.element)
 
+    def _with_unbroken(self, text: str) -> str:
+        """Return a text in which the hyphens of these words do not break."""
+
+        def unbroken(word: re.Match[str]) -> str:
+            return word[0].replace("-", NO_BREAK_HYPHEN) if word[0].lower() in self._unbroken else word[0]
+
+        return HYPHENATED.sub(unbroken, text) if self._unbroken else text
+
     def _put_text(self, text: str, style: Text | None, into: Element) -> None:
-        for i, part in enumerate(INVALID_XML.sub("", text).split(NO_BREAK_HYPHEN)):
+        text = INVALID_XML.sub("", text)
+        for i, part in enumerate([text] if is_drawing(self._element) else text.split(NO_BREAK_HYPHEN)):
             if i > 0:
                 self._new("noBreakHyphen", self._run(style and style.child.run, into))
             if part:
-                element = self._new("t", self._run(style and style.child.run, into))
-                element.text = part
-                element.set(SPACE, "preserve")
+                self._run(style and style.child.run, into).append(text_element(self._name("t"), part))
 
     def _run(self, like: Element | None, into: Element) -> Element:
         """Append a run with the style of another run."""
         run = self._new("r", into)
-        properties = None if like is None else _properties(like)
+        properties = None if like is None else properties_of(like)
         if properties is not None:
             run.append(deepcopy(properties))
         return run
 
     def _new(self, name: str, into: Element) -> Element:
-        return etree.SubElement(into, etree.QName(etree.QName(self._element).namespace, name))
+        return etree.SubElement(into, self._name(name))
+
+    def _name(self, name: str) -> str:
+        """Return a name in the paragraph's namespace."""
+        return attribute_name(self._element, name)
+
+
+def _with_hyphens(text: str) -> str:
+    return text.replace(NO_BREAK_HYPHEN, "-")
 
 
 def _text(nodes: Sequence[Node]) -> str:
@@ -157,32 +193,6 @@ def _text(nodes: Sequence[Node]) -> str:
         _text(node.nodes) if isinstance(node, Group) else node.text for node in nodes if not isinstance(node, NonText)
     )
     return "".join(parts)
-
-
-def _styles(nodes: Sequence[Node]) -> list[bytes | None]:
-    """Return the style of each text node, else None. A space between two nodes of the same style has it too."""
-    styles = [_style(node.child.run) if isinstance(node, Text) else None for node in nodes]
-    for i in range(1, len(nodes) - 1):
-        node = nodes[i]
-        if isinstance(node, Text) and node.text.isspace() and styles[i - 1] == styles[i + 1] is not None:
-            styles[i] = styles[i - 1]
-    return styles
-
-
-def _style(run: Element) -> bytes:
-    properties = _properties(run)
-    seen = () if properties is None else (one for one in properties if local_name(one) not in INVISIBLE)
-    return b"".join(etree.tostring(one, with_tail=False) for one in seen)
-
-
-def _properties(run: Element) -> Element | None:
-    return next((child for child in run if local_name(child) == "rPr"), None)
-
-
-def _vertical_tag(text: Text) -> str:
-    properties = _properties(text.child.run)
-    raised = (one for one in (() if properties is None else properties) if local_name(one) == "vertAlign")
-    return next((RAISED.get(attribute(one, "val"), "") for one in raised), "")
 
 
 def _empty(element: Element) -> None:

@@ -1,4 +1,8 @@
-"""The nodes of a Word paragraph: texts, inline objects without text, and groups of both, such as links."""
+"""The nodes of a paragraph in an Office file: texts, inline objects without text, and groups of both, such as links.
+
+Paragraphs of Word and of DrawingML (slides, charts, diagrams) consist of runs with properties and texts. Elements are
+told by their names without the namespace, which has two versions in either.
+"""
 
 import re
 from bisect import bisect_left
@@ -12,11 +16,15 @@ from lxml import etree
 Element = Any
 """An element of lxml, which has no type annotations."""
 
-PROPERTIES = {"pPr", "rPr", "sdtPr", "sdtEndPr", "smartTagPr", "customXmlPr"}
+LAST = "endParaRPr"
+"""Name of the properties of a paragraph's end in DrawingML, which stand behind its runs."""
+PROPERTIES = {"pPr", "rPr", "sdtPr", "sdtEndPr", "smartTagPr", "customXmlPr", LAST}
 """Names of elements that hold properties of their parent."""
 IGNORED = PROPERTIES | {"", "proofErr", "softHyphen", "lastRenderedPageBreak"}
 """Names of elements that are left out: properties, comments (""), and notes on the old text."""
-TAGS = dict.fromkeys(("br", "cr", "tab", "ptab"), "br") | dict.fromkeys(("sym", "pgNum", "oMath", "oMathPara"), "x")
+TAGS = dict.fromkeys(("br", "cr", "tab", "ptab"), "br") | dict.fromkeys(
+    ("sym", "pgNum", "oMath", "oMathPara", "fld"), "x"
+)
 PICTURES = {"drawing", "pict", "object", "AlternateContent"}
 GROUPS = {"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"}
 LINK = "span"
@@ -26,6 +34,11 @@ RANGE = re.compile(r"(\w+)(Start|End)")
 MAX_RANGES_AROUND = 8
 """The limit of ranges around one word."""
 
+DRAWING = {
+    "http://schemas.openxmlformats.org/drawingml/2006/main",
+    "http://purl.oclc.org/ooxml/drawingml/main",
+}
+"""The namespaces of DrawingML. Texts in it keep their spaces without saying so."""
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 SPACES = re.compile("( {3,})")
 """Spaces between columns. Two spaces may also stand between sentences."""
@@ -81,13 +94,32 @@ def content_of(group: Element) -> Element:
 
 
 def local_name(element: Element) -> str:
-    """Return the name of an element without its namespace, of which Word has two versions; "" for a comment."""
+    """Return the name of an element without its namespace; "" for a comment."""
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
 
 
 def attribute(element: Element, name: str) -> str:
     """Return an attribute of any namespace; "" if there is none."""
     return next((value for key, value in element.items() if etree.QName(key).localname == name), "")
+
+
+def attribute_name(element: Element, name: str) -> str:
+    """Return the name of an attribute in the namespace of its element."""
+    return str(etree.QName(etree.QName(element).namespace, name))
+
+
+def is_drawing(element: Element) -> bool:
+    """Return whether an element belongs to DrawingML."""
+    return etree.QName(element).namespace in DRAWING
+
+
+def text_element(tag: str, text: str) -> Element:
+    """Return a new element that shows a text with all of its spaces."""
+    element = etree.Element(tag)
+    element.text = text
+    if not is_drawing(element):
+        element.set(SPACE, "preserve")
+    return element
 
 
 def _nodes(parent: Element) -> Iterator[Node]:
@@ -110,7 +142,8 @@ def _nodes_of_run(run: Element, element: Element) -> Iterator[Text | NonText]:
         yield NonText("img" if is_inline else "wbr", [child])
     elif name == "t":
         text = element.text or ""
-        yield from _columns(text if attribute(element, "space") == "preserve" else text.strip(), child)
+        is_kept = is_drawing(element) or attribute(element, "space") == "preserve"
+        yield from _columns(text if is_kept else text.strip(), child)
     elif name == "noBreakHyphen":
         yield Text(NO_BREAK_HYPHEN, child)
     elif name == "ruby":
@@ -124,9 +157,7 @@ def _columns(text: str, child: RunChild) -> Iterator[Text | NonText]:
     """Yield the parts of a text. Three or more spaces stand between columns, as a tab does, and are not text."""
     for i, part in enumerate(SPACES.split(text)):
         if i % 2:
-            spaces = etree.Element(child.element.tag, {SPACE: "preserve"})
-            spaces.text = part
-            yield NonText("br", [RunChild(child.run, spaces)])
+            yield NonText("br", [RunChild(child.run, text_element(child.element.tag, part))])
         elif part or part == text:
             yield Text(part, child)
 
