@@ -134,14 +134,17 @@ KINDS = (
         "%#@$",
         r"(?<![\w%\#@$])(?P<signs>(?P<sign>[%\#@$])(?P=sign)?)[A-Za-z_][\w.-]{0,80}(?P=signs)(?![\w%\#@$])",
     ),
-    _kind(  # %s, %1$s, %(name)s, %<name>s, %<PRId64>, %.2f, %*d, %[1]s, %@, %#@name@, %1, %%; "100%s" is prose
+    _kind(  # %s, %1$s, %(name)s, %<PRId64>, %.2f, %*d, %#@a@, %arg, %1, %%; "50 %discount", "100%s" are prose
         "printf",
         "%",
         rf"""(?<!%){_NOT_IN_WORD}%(?:\([^\s()]{{1,80}}\)|<[^\s<>]{{1,80}}>){FLAGS}[diufgxXsc]
           | (?<!%){_NOT_IN_WORD}%{_POSITION}{FLAGS}<PRI[a-zA-Z0-9]{{1,9}}>
-          | (?<!%){_NOT_IN_WORD}%(?:\d{{1,2}}\$)?\#@[\w]{{1,80}}@
+          | (?<!%){_NOT_IN_WORD}%(?:(?:\d{{1,2}}\$)?\#@[\w]{{1,80}}@|arg{_END_OF_WORD})
           | (?<!%){_NOT_IN_WORD}{_NO_PERCENTAGE}(?:{_PRINTF})(?:{_PRINTF}|%%)*
           | (?<!%)(?<!\d)(?:{_PRINTF})(?:{_PRINTF}|%%)*{_END_OF_WORD} | %%""",
+    ),
+    _kind(  # %Y-%m-%d, %B %-d, %I:%M%p
+        "strftime", "%", rf"(?<!%){_NOT_IN_WORD}{_NO_PERCENTAGE}(?:%[-_^0]?[A-Za-z])+{_END_OF_WORD}"
     ),
     _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}"),
     _kind(":code:", ":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]*:(?![\w:])", "mark"),  # :smile:

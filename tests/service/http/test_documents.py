@@ -32,13 +32,13 @@ from service.base.errors import (
     UnsupportedMediaType,
     UnsupportedOption,
 )
+from service.documents.kinds import KINDS_BY_ENDING
 from service.jobs import worker
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
-from tests.service.documents.test_kinds import SERVED
 from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
@@ -120,6 +120,14 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.csv", b"id,text\n1,the dog\n", "text/csv"),
         ("a.tsv", b"id\ttext\n1\tthe dog\n", "text/tab-separated-values"),
         ("a.xlf", xliff("en"), "application/xliff+xml"),
+        ("a.json", b'{"a": "the dog"}', "application/json"),
+        ("a.arb", b'{"a": "the dog"}', "application/json"),
+        ("a.xcstrings", b'{"sourceLanguage": "en", "strings": {"the dog": {}}}', "application/json"),
+        ("a.yml", b"en:\n  a: the dog\n", "application/yaml"),
+        ("a.properties", b"a = the dog\n", "text/x-java-properties"),
+        ("a.strings", b'"a" = "the dog";\n', "text/plain"),
+        ("a.resx", b'<root><data name="a"><value>the dog</value></data></root>', "text/microsoft-resx"),
+        ("strings.xml", b'<resources><string name="a">the dog</string></resources>', "application/xml"),
         pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
@@ -214,8 +222,8 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
     ("name", "data", "fields", "error", "part"),
     [
         pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
-        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, f"PDF; {SERVED}"),
-        ("a.xyz", b"x", {}, UnsupportedFileType, f".xyz; {SERVED}"),
+        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, f"PDF; supported: {min(KINDS_BY_ENDING)}"),
+        ("a.xyz", b"x", {}, UnsupportedFileType, f".xyz; supported: {min(KINDS_BY_ENDING)}"),
         pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),
         ("a.srt", b"x", {}, InvalidDocument, "no line such as"),

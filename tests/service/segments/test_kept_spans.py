@@ -62,6 +62,8 @@ from tests.service.stand_ins import kept
         ("%jd or %td of %pB and %p", ["%jd", "%td", "%pB", "%p"]),
         ("%<PRId64> and %#<PRIx64> of %2$<PRIu32>.", ["%<PRId64>", "%#<PRIx64>", "%2$<PRIu32>"]),
         ("\x1b[1;31mWarning\x1b[0m: it is full.", ["\x1b[1;31m", "\x1b[0m"]),
+        ("Published on %B %-d at %H:%M.", ["%B", "%-d", "%H:%M"]),
+        ("%arg of %#@dogs@, 50 %B, 20% a day, %argument", ["%arg", "%#@dogs@"]),
         ("%s %d %(name)s %1$s %.2f %5d %-3s %@ %lu", ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%5d", "%-3s", "%@", "%lu"]),
         ("%s's (%s) %d%% %s/%s %ds %dpx.", ["%s", "%s", "%d%%", "%s/%s", "%ds", "%dpx"]),
         ("100 % sure, 50%discount, 50 %discount, 3 % de, % d, 20%", []),
