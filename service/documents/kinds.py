@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import html, markdown, plain, subtitles, word
+from service.documents import html, markdown, plain, subrip, substation, webvtt, word
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions
 from service.documents.packages import type_of_package
@@ -39,7 +39,10 @@ KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.read_file),
     FileKind((".html", ".htm"), "text/html", html.read_file),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
-    FileKind((".srt",), "application/x-subrip", subtitles.read_file),
+    FileKind((".srt",), "application/x-subrip", subrip.read_file),
+    FileKind((".vtt",), "text/vtt", webvtt.read_file),
+    FileKind((".ass", ".ssa"), "text/x-ssa", substation.read_file),
+    FileKind((".sbv",), "text/plain", subrip.read_youtube_file),
     FileKind(
         (".docx",),
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",

@@ -38,7 +38,7 @@ from service.jobs.store import JobStore
 from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
-from tests.service.documents.test_subtitles import FILM
+from tests.service.documents.test_subrip import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.server.test_servers import environment
