@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import html, markdown, plain, subrip, substation, webvtt, word
+from service.documents import html, markdown, pdf, plain, subrip, substation, webvtt, word
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions
 from service.documents.packages import type_of_package
@@ -22,6 +22,7 @@ class FileKind:
         package_types: the media types that a zip of this kind declares for itself or for its main part; () if a file of
             this kind is no zip.
         written_as: the ending of the translated file, where it is of another kind.
+        begins: the first bytes of a file of this kind; b"" if it has no certain ones.
     """
 
     endings: tuple[str, ...]
@@ -29,6 +30,7 @@ class FileKind:
     read_file: Callable[[bytes, ReadOptions], Contents]
     package_types: frozenset[str] = frozenset()
     written_as: str | None = None
+    begins: bytes = b""
 
     @property
     def name(self) -> str:
@@ -39,6 +41,7 @@ KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.read_file),
     FileKind((".html", ".htm"), "text/html", html.read_file),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
+    FileKind((".pdf",), "text/html", pdf.read_file, written_as=".html", begins=b"%PDF-"),
     FileKind((".srt",), "application/x-subrip", subrip.read_file),
     FileKind((".vtt",), "text/vtt", webvtt.read_file),
     FileKind((".ass", ".ssa"), "text/x-ssa", substation.read_file),
@@ -58,11 +61,15 @@ LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
 """The usual ending of each kind, for descriptions: `.docx, .html or .txt`."""
 
 UNSUPPORTED = {
-    b"%PDF": "a PDF",
     b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx without a password",
     b"{\\rtf": "RTF",
 }
 """First bytes of unsupported files that clients often send, and what such a file is."""
+
+
+def is_text(data: bytes) -> bool:
+    """Tell whether a file is of a kind that is text. A file of another kind may do harm while it is read."""
+    return not is_zip(data) and not any(kind.begins and data.startswith(kind.begins) for kind in KINDS)
 
 
 def kind_of(file_name: str, data: bytes) -> FileKind:
@@ -79,6 +86,9 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
             return KINDS_BY_PACKAGE_TYPE[declared]
         what = f"a zip of the type {declared}" if declared else "a zip that does not say what it is"
         raise UnsupportedFileType(f"The file is {what}; {_known()}")
+    begun = next((kind for kind in KINDS if kind.begins and data.startswith(kind.begins)), None)
+    if begun:
+        return begun
     what = next((what for begins, what in UNSUPPORTED.items() if data.startswith(begins)), "")
     if what:
         raise UnsupportedFileType(f"The file is {what}; {_known()}")
@@ -86,8 +96,9 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
     if kind is None:
         named = f"The file's name ends in {ending}" if ending else "The file's name has no ending"
         raise UnsupportedFileType(f"{named}; {_known()}")
-    if kind.package_types:
-        raise InvalidDocument(f"The file is called {ending} and is damaged: it is not a zip")
+    if kind.package_types or kind.begins:
+        what = "a zip" if kind.package_types else f"a {kind.name.upper()}"
+        raise InvalidDocument(f"The file is called {ending} and is damaged: it is not {what}")
     return kind
 
 

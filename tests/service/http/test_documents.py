@@ -38,6 +38,7 @@ from service.jobs.store import JobStore
 from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
+from tests.service.documents.pdf_files import Text, pdf_of
 from tests.service.documents.test_subrip import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
@@ -110,6 +111,7 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
+        pytest.param("a.pdf", pdf_of([Text("the dog")]), "text/html", marks=pytest.mark.process),
         pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
@@ -126,6 +128,7 @@ async def test_each_kind_of_document_is_translated(client: Client, name: str, da
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
+    assert fetched.headers["content-disposition"].endswith(".html") == (media_type == "text/html")
 
 
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EMFILE, errno.ENOENT])  # the last one of a folder that is full
@@ -163,8 +166,9 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
     ("name", "data", "fields", "error", "part"),
     [
         pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
-        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, "PDF; supported: .docx"),
-        ("a.xyz", b"x", {}, UnsupportedFileType, ".xyz; supported: .docx"),
+        ("a.rtf", b"{\\rtf1", {}, UnsupportedFileType, "RTF; supported: .ass"),
+        pytest.param("a.pdf", b"%PDF-1.7", {}, InvalidDocument, "PDF is damaged", marks=pytest.mark.process),
+        ("a.xyz", b"x", {}, UnsupportedFileType, ".xyz; supported: .ass"),
         pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),
         ("a.srt", b"x", {}, InvalidDocument, "no line such as"),
