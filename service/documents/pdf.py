@@ -35,12 +35,14 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
 
 
 def _html(blocks: Sequence[Paragraph | Table], language: str | None) -> str:
-    title = next((block.text for block in blocks if isinstance(block, Paragraph)), "")
+    paragraphs = [block for block in blocks if isinstance(block, Paragraph)]
+    titles = [block.text for block in paragraphs if block.level] + [block.text for block in paragraphs]
+    title = next((text for text in titles if len(text) <= MAX_TITLE), "")
     named = f' lang="{escape(language)}"' if language else ""
     return "\n".join(
         [
             f'<!DOCTYPE html>\n<html{named}>\n<head>\n<meta charset="utf-8">',
-            f"<title>{escape(title[:MAX_TITLE], quote=False)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+            f"<title>{escape(title, quote=False)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
             *_elements(blocks),
             "</body>\n</html>\n",
         ]

@@ -46,9 +46,30 @@ class Line:
 
 @dataclass
 class Row:
-    """A row of a table, or what looks like one."""
+    """A row of a table, or what looks like one.
+
+    Args:
+        top, bottom: the heights of its first and of its last line.
+    """
 
     cells: list[list[Line]]
+    top: float
+    bottom: float
+
+    def add(self, line: Line) -> bool:
+        """Take a line that is in the next cell or goes on in the last one. Return whether it is."""
+        last = self.cells[-1]
+        if line.page != last[-1].page:
+            return False
+        is_level = self.bottom - line.size / 2 <= line.base <= self.top + LINE_PITCH * line.size
+        if line.left > last[-1].right and is_level:
+            self.cells.append([line])
+        elif line.left > max(one.right for one in self.cells[-2]) and _goes_on(last, line):
+            last.append(line)
+        else:
+            return False
+        self.top, self.bottom = max(self.top, line.base), min(self.bottom, line.base)
+        return True
 
 
 def lines_of(page: Page, number: int) -> Iterator[Line]:
@@ -153,26 +174,16 @@ def with_rows(lines: Iterable[Line]) -> list[Line | Row]:
     for line in lines:
         last = found[-1] if found else None
         if isinstance(last, Row):
-            cell = last.cells[-1]
-            tops = [one.base for cells in last.cells for one in cells]
-            if line.left > cell[-1].right and line.page == cell[-1].page and _is_level(line, max(tops), min(tops)):
-                last.cells.append([line])
-                continue
-            if line.left > max(one.right for one in last.cells[-2]) and _goes_on(cell, line):
-                cell.append(line)
+            if last.add(line):
                 continue
         elif last and line.left > last.right and line.page == last.page and line.base > last.base - line.size / 2:
             cell = _taken_back(found, line)
             if cell:
-                found.append(Row([cell, [line]]))
+                bases = [one.base for one in [*cell, line]]
+                found.append(Row([cell, [line]], max(bases), min(bases)))
                 continue
         found.append(line)
     return found
-
-
-def _is_level(line: Line, top: float, bottom: float) -> bool:
-    margin = LINE_PITCH * line.size
-    return bottom - line.size / 2 <= line.base <= top + margin
 
 
 def _goes_on(cell: list[Line], line: Line) -> bool:

@@ -1,6 +1,7 @@
 """Lines of a PDF become headings, paragraphs, items of lists and tables."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def _table(rows: Sequence[Row], words: Counter[str]) -> Table | None:
     for row in rows:
         cells = [""] * len(columns)
         for cell in row.cells:
-            column = next(i for i, right in enumerate(columns) if cell[0].left < right)
+            column = min(bisect_right(columns, cell[0].left), len(columns) - 1)
             text = join([line.text for line in cell], words)
             cells[column] = f"{cells[column]} {text}".strip()
         table.append(cells)
