@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, pairwise
+from itertools import chain, pairwise
 from statistics import median
 
 from service.documents.pdf_layout import LARGER, MARKER, Line, Row
@@ -22,9 +22,12 @@ INDENT, SPACE, MAX_GAP, MIN_FULL = 0.7, 0.25, 4.0, 10.0
 """In sizes of letters: the least indent of a line, a space, the widest gap within a line, and the least length of
 a full line."""
 PITCH_TOLERANCE = 1.25
+MAX_ROW_GAP = 8.0
+"""The widest gap between two rows of a table, in sizes of letters."""
 COLUMN_STEP = 24.0
 """Lines whose starts are at most this far apart, in points, are in the same column."""
-BULLETS = "•◦▪▫■□●○‣⁃➢➤✓✔*"  # noqa: RUF001
+DASHES = "–—-"  # noqa: RUF001
+BULLETS = f"•◦▪▫■□●○‣⁃➢➤✓✔*{DASHES}"  # noqa: RUF001
 
 
 @dataclass
@@ -56,10 +59,9 @@ def blocks_of(layout: Sequence[Line | Row], size: float) -> list[Paragraph | Tab
     words = Counter(_bare(word) for item in layout for line in _lines(item) for word in line.text.split())
     columns = _Columns([line for item in layout for line in _lines(item)])
     blocks: list[Paragraph | Table] = []
-    for is_row, group in groupby(layout, key=lambda item: isinstance(item, Row)):
-        items = [*group]
-        table = _table([item for item in items if isinstance(item, Row)], words) if is_row else None
-        lines = [line for item in items for line in _lines(item)]
+    for group in _groups(layout):
+        table = _table([item for item in group if isinstance(item, Row)], words)
+        lines = [line for item in group for line in _lines(item)]
         blocks += (
             [table]
             if table
@@ -72,6 +74,25 @@ def blocks_of(layout: Sequence[Line | Row], size: float) -> list[Paragraph | Tab
         if found and not paragraph.level:
             paragraph.marker, paragraph.text = found[1], paragraph.text[found.end() :]
     return blocks
+
+
+def _groups(layout: Sequence[Line | Row]) -> Iterator[list[Line | Row]]:
+    """Yield rows that may be a table, and what is between such rows."""
+    group: list[Line | Row] = []
+    for item in layout:
+        if group and not _is_beside(group[-1], item):
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group
+
+
+def _is_beside(before: Line | Row, item: Line | Row) -> bool:
+    if isinstance(before, Line) or isinstance(item, Line):
+        return isinstance(before, Line) and isinstance(item, Line)
+    first = item.cells[0][0]
+    return before.cells[0][0].page != first.page or before.bottom - item.top < MAX_ROW_GAP * first.size
 
 
 def join(lines: Sequence[str], words: Counter[str]) -> str:
@@ -173,7 +194,7 @@ class _Columns:
         found = ITEM.match(line.text)
         if not found:
             return False
-        is_bullet = found[1] in BULLETS or found[1] >= "\ue000"
+        is_bullet = (found[1] in BULLETS and found[1] not in DASHES) or found[1] >= "\ue000"
         return is_bullet or not is_full or ITEM.match(paragraph[0].text) is not None
 
     def _is_full(self, last: Line, line: Line) -> bool:
@@ -202,7 +223,9 @@ def _find_headings(paragraphs: Sequence[Paragraph], size: float) -> None:
         is_larger = first.size >= LARGER * size
         is_bold = not bold_is_usual and all(line.is_bold for line in one.lines) and not ENDS_SENTENCE.search(one.text)
         is_short = len(one.lines) <= MAX_HEADING_LINES and len(one.text) <= MAX_HEADING_CHARACTERS
-        if is_short and (is_larger or is_bold) and any(map(str.isalpha, one.text)):
+        found = ITEM.match(one.text)
+        is_item = found is not None and found[1] in BULLETS
+        if is_short and not is_item and (is_larger or is_bold) and any(map(str.isalpha, one.text)):
             headings.append((one, round(first.size) if is_larger else 0))
     sizes = sorted({size for _, size in headings}, reverse=True)
     for one, heading_size in headings:

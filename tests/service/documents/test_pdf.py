@@ -134,6 +134,16 @@ def test_hyphens_at_line_ends_are_undone(lines: str, joined: str) -> None:
     assert body(pdf_of(paragraph(lines))).endswith(f"{joined}</p>")
 
 
+def test_tables_far_apart_are_two_and_bullets_begin_no_heading() -> None:
+    rows = [[Text("Town", 72, y, 8), Text("People", 200, y, 8)] for y in (700, 680, 400, 380)]
+    assert body(pdf_of([piece for row in rows for piece in row])).count("<table>") == 2
+    slide = [
+        Text("• Large words", 72, 700, 30),
+        *paragraph("This is text of the usual size,\nand there is more of it.", y=600),
+    ]
+    assert body(pdf_of(slide)).startswith("<ul>\n<li>Large words</li>\n</ul>")
+
+
 def test_a_page_on_its_side_is_read() -> None:
     turned = [
         b"BT /F0 12 Tf 0 1 -1 0 %d 72 Tm (%s) Tj ET" % (100 + 14 * i, line)
