@@ -19,6 +19,7 @@ REOPENED = re.compile(r"</([a-z]\d*)> <\1>", re.IGNORECASE)
 """A tag that is closed at the end of a line and opened again on the next line."""
 BEGINS_SPEECH = re.compile(r"(?:<[^<>]*>|\s)*(?:[-–—‐♪♫\[(]|(?:>|&gt;){2})")  # noqa: RUF001
 """Signs that begin a new speaker's words, a song or a sound."""
+SOUND = re.compile(r"((?:<\w[^<>]*>)*[\[(])([^\[\]()<>\s][^\[\]()<>]*)([\])](?:</\w+>)*)")
 ENDS_SOUND = re.compile(r"[\])♪♫](?:</\w+>|\s)*$")
 ENDS_SENTENCE = re.compile(r"[.!?…。！？♪♫\])](?:[\"'”’»」』\s]|</\w+>)*$")  # noqa: RUF001
 
@@ -78,8 +79,10 @@ def contents_of(parts: Sequence[str | Line], times: Sequence[Times], encoding: E
     exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, Line)], times))
     texts = [_texts(exchange) for exchange in exchanges]
 
+    framed = [_unframed(text) for text in chain.from_iterable(texts)]
+
     def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(translations)
+        remaining = iter(f"{before}{new}{after}" for (before, _, after), new in zip(framed, translations, strict=True))
         lines = iter(
             line
             for exchange, before in zip(exchanges, texts, strict=True)
@@ -87,7 +90,13 @@ def contents_of(parts: Sequence[str | Line], times: Sequence[Times], encoding: E
         )
         return encoding.encode("".join(part if isinstance(part, str) else next(lines) for part in parts))
 
-    return Contents([*chain.from_iterable(texts)], "html", write)
+    return Contents([text for _, text, _ in framed], "html", write)
+
+
+def _unframed(text: str) -> tuple[str, str, str]:
+    """Return a text and what is around it: the brackets of a sound. With them, its words would be read as a name."""
+    sound = SOUND.fullmatch(text)
+    return (sound[1], sound[2], sound[3]) if sound else ("", text, "")
 
 
 def seconds(*values: str | None) -> float:

@@ -4,16 +4,22 @@ Times within a cue (karaoke) are dropped from a cue that is translated, since it
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from html import escape, unescape
 
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
+from service.documents.language_marks import translated_mark
 from service.documents.subtitles import LINE, Line, Times, contents_of, seconds
 from service.documents.wrapping import visible_text
 
 _TIME = r"(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
 TIMING = re.compile(rf"\s{{0,9}}{_TIME}\s{{0,9}}-->\s{{0,9}}{_TIME}(?:\s.*)?")
+HEADER = "WEBVTT"
+LANGUAGE = re.compile(r"(Language:\s{0,9})([\w-]{2,35})")
+"""The language of the captions, in the header."""
 NOT_CUES = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
 """The first line of a block that is no cue. A block ends at an empty line."""
 TAG = re.compile(r"(<[^<>]*>?)")
@@ -25,14 +31,14 @@ VOICE = re.compile(r"\s*<v(?:\.[^\s<>]*)?(?:\s[^<>]*)?>(?!.*</?v[\s.>].*\S)")
 STAND_IN = re.compile(r"(</?x\d+>)")
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read a WebVTT file. Raises InvalidDocument: the file is not text, or has no cue."""
     text, encoding = decode(data)
     lines = [match.groups() for match in LINE.finditer(text)]
     parts: list[str | Line] = []
     times: list[Times] = []
     markup = _Markup("&gt;" in text)
-    block = "WEBVTT"  # what the line belongs to: "" between blocks, "cue" after a line of times
+    block = HEADER  # what the line belongs to: "" between blocks, "cue" after a line of times
     for i, (line, end) in enumerate(lines):
         timing = TIMING.fullmatch(line) if "-->" in line and not NOT_CUES.match(block) else None
         if timing:
@@ -40,16 +46,23 @@ def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
             times.append((seconds(*values[:4]), seconds(*values[4:])))
             block = "cue"
             markup.begin_cue()
-        elif not line.strip():
+        elif not line:
             block = ""
         elif block == "cue":
-            is_last = i + 1 == len(lines) or not lines[i + 1][0].strip() or "-->" in lines[i + 1][0]
+            is_last = i + 1 == len(lines) or not lines[i + 1][0] or "-->" in lines[i + 1][0]
             parts.append(markup.line(len(times) - 1, line, end, is_last))
             continue
+        elif language := LANGUAGE.fullmatch(line) if block == HEADER else None:
+            line = language[1] + translated_mark(language[2], options)
         else:
             block = block or line
         parts.append(line + end)
-    return contents_of(parts, times, encoding, "00:01.000 --> 00:02.500")
+    contents = contents_of(parts, times, encoding, "00:01.000 --> 00:02.500")
+
+    def write(translations: Sequence[str]) -> bytes:
+        return data if [*translations] == contents.texts else contents.write(translations)
+
+    return replace(contents, write=write)
 
 
 class _Markup:

@@ -126,6 +126,14 @@ def test_no_sentence_goes_on_for_ever() -> None:
     assert max(text.count("and") for text in subrip.read_file("\n".join(cues).encode()).texts) <= 4
 
 
+def test_the_words_of_a_sound_are_translated_without_its_brackets() -> None:
+    data = cue("<i>[door\nopens]</i>\n(laughs)\n[a] b").encode()
+    contents = subrip.read_file(data)
+    assert contents.texts == ["door opens", "laughs", "[a] b"]
+    assert contents.write(contents.texts) == data
+    assert contents.write(["Tür auf", "lacht", "b"]).decode() == cue("<i>[Tür\nauf]</i>\n(lacht)\nb")
+
+
 LINES = st.sampled_from(
     [
         "1",
@@ -192,11 +200,11 @@ back here.
 
 def test_cues_of_youtube_keep_their_times_and_line_breaks() -> None:
     contents = subrip.read_youtube_file(YOUTUBE.encode())
-    assert contents.texts == ["&gt;&gt; ALICE: I never thought that we would come back here.", "[music]"]
+    assert contents.texts == ["&gt;&gt; ALICE: I never thought that we would come back here.", "music"]
     expected = YOUTUBE.upper().replace("[BR]", "[br]")
     assert translated(contents).decode() == expected
     assert contents.write(contents.texts) == YOUTUBE.encode()
-    assert contents.write(["Hund", "[Musik]"]).decode() == (
+    assert contents.write(["Hund", "Musik"]).decode() == (
         "0:00:00.599,0:00:04.160\nHund\n\n0:00:04.160,0:00:06.770\n\n\n00:00:07.000,00:00:08.000\n[Musik]\n"
     )
 

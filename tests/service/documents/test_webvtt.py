@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
 from service.documents import webvtt
+from service.documents.contents import ReadOptions
 from tests.service.documents.translating import translated
 
 FILM = """WEBVTT - A film
@@ -71,6 +72,17 @@ def cue(text: str) -> str:
 )
 def test_tags_go_with_their_words(before: str, after: str) -> None:
     assert translated(webvtt.read_file(cue(before).encode())).decode() == cue(after)
+
+
+def test_a_line_of_spaces_ends_no_cue() -> None:
+    assert translated(webvtt.read_file(cue(" \na<00:01.100><c> b</c>").encode())).decode() == cue(" \nA B")
+
+
+def test_the_header_names_the_language_of_the_translation() -> None:
+    data = cue("a").replace("VTT", "VTT\nLanguage: en").encode()
+    contents = webvtt.read_file(data, ReadOptions(source="en", target="fr"))
+    assert translated(contents) == data.replace(b": en", b": fr").replace(b"a\n", b"A\n")
+    assert contents.write(contents.texts) == data
 
 
 def test_a_tag_ends_with_its_cue() -> None:
