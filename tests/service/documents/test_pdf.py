@@ -128,10 +128,8 @@ def test_a_drawn_line_parts_the_cells_of_a_table() -> None:
     ],
 )
 def test_hyphens_at_line_ends_are_undone(lines: str, joined: str) -> None:
-    lines = "\n".join(
-        f"A line of a long text, and {line}" if i == 0 else line for i, line in enumerate(lines.splitlines())
-    )
-    assert body(pdf_of(paragraph(lines))).endswith(f"{joined}</p>")
+    data = pdf_of(paragraph(f"A line of a long text, and {lines}"))
+    assert body(data).endswith(f"{joined}</p>")
 
 
 def test_tables_far_apart_are_two_and_bullets_begin_no_heading() -> None:
