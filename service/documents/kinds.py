@@ -13,14 +13,17 @@ from service.documents import (
     json_messages,
     markdown,
     open_document,
+    pdf,
     plain,
     po,
     powerpoint,
     properties,
     resx,
     string_catalog,
-    subtitles,
+    subrip,
+    substation,
     table,
+    webvtt,
     word,
     xliff,
     yaml_messages,
@@ -41,6 +44,7 @@ class FileKind:
         package_types: the media types that a zip of this kind declares for itself or for its main part; () if a file of
             this kind is no zip.
         written_as: the ending of the translated file, where it is of another kind.
+        begins: the first bytes of a file of this kind; b"" if it has no certain ones.
     """
 
     endings: tuple[str, ...]
@@ -48,6 +52,7 @@ class FileKind:
     read_file: Callable[[bytes, ReadOptions], Contents]
     package_types: frozenset[str] = frozenset()
     written_as: str | None = None
+    begins: bytes = b""
 
     @property
     def name(self) -> str:
@@ -58,7 +63,11 @@ KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.read_file),
     FileKind((".html", ".htm"), "text/html", html.read_file),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
-    FileKind((".srt",), "application/x-subrip", subtitles.read_file),
+    FileKind((".pdf",), "text/html", pdf.read_file, written_as=".html", begins=b"%PDF-"),
+    FileKind((".srt",), "application/x-subrip", subrip.read_file),
+    FileKind((".vtt",), "text/vtt", webvtt.read_file),
+    FileKind((".ass", ".ssa"), "text/x-ssa", substation.read_file),
+    FileKind((".sbv",), "text/plain", subrip.read_youtube_file),
     FileKind((".csv",), "text/csv", table.read_csv),
     FileKind((".tsv",), "text/tab-separated-values", table.read_tsv),
     FileKind((".po", ".pot"), "text/x-gettext-translation", po.read_file, written_as=".po"),
@@ -102,11 +111,15 @@ LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
 """The usual ending of each kind, for descriptions: `.docx, .html or .txt`."""
 
 UNSUPPORTED = {
-    b"%PDF": "a PDF",
     b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx, .pptx or .xlsx without a password",
     b"{\\rtf": "RTF",
 }
 """First bytes of unsupported files that clients often send, and what such a file is."""
+
+
+def is_text(data: bytes) -> bool:
+    """Tell whether a file is of a kind that is text. A file of another kind may do harm while it is read."""
+    return not is_zip(data) and not any(kind.begins and data.startswith(kind.begins) for kind in KINDS)
 
 
 def kind_of(file_name: str, data: bytes) -> FileKind:
@@ -123,6 +136,9 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
             return KINDS_BY_PACKAGE_TYPE[declared]
         what = f"a zip of the type {declared}" if declared else "a zip that does not say what it is"
         raise UnsupportedFileType(f"The file is {what}; {_known()}")
+    begun = next((kind for kind in KINDS if kind.begins and data.startswith(kind.begins)), None)
+    if begun:
+        return begun
     what = next((what for begins, what in UNSUPPORTED.items() if data.startswith(begins)), "")
     if what:
         raise UnsupportedFileType(f"The file is {what}; {_known()}")
@@ -130,8 +146,9 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
     if kind is None:
         named = f"The file's name ends in {ending}" if ending else "The file's name has no ending"
         raise UnsupportedFileType(f"{named}; {_known()}")
-    if kind.package_types:
-        raise InvalidDocument(f"The file is called {ending} and is damaged: it is not a zip")
+    if kind.package_types or kind.begins:
+        what = "a zip" if kind.package_types else f"a {kind.name.upper()}"
+        raise InvalidDocument(f"The file is called {ending} and is damaged: it is not {what}")
     return kind
 
 

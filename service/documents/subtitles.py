@@ -1,31 +1,25 @@
-"""Subtitles (SubRip, .srt): a sentence over several lines and cues is one text; its translation is cut in proportion.
-
-Numbers, times and everything else stay unchanged.
+"""What the kinds of subtitles share: a sentence over several lines and cues is one text; its translation is cut in
+proportion.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 from itertools import chain, groupby, islice
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
-from service.documents.encodings import decode
+from service.documents.contents import Contents
+from service.documents.encodings import Encoding
 from service.documents.wrapping import balance_tags, visible_text, wrap
 from service.text.scripts import is_unspaced
 
 LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|$)")
-_TIME = r"(\d{1,4}):(\d{1,2}):(\d{1,2})(?:[.,](\d{0,3}))?"
-TIMING = re.compile(rf"\s{{0,9}}{_TIME}\s{{0,9}}-{{1,3}}>\s{{0,9}}{_TIME}(?:\s.*)?")
-NUMBER = re.compile(r"\s{0,9}\d{1,9}\s{0,9}")
-TAG = re.compile(r"(</?(?:[ibu]|font)(?:\s[^<>]*)?>)", re.IGNORECASE)
-PLACE = re.compile(r"\s*(?:\{\\[^{}]*\})*")
-"""The position of a cue on the screen: {\\an8}."""
-REOPENED = re.compile(r"</([ibu])> <\1>", re.IGNORECASE)
+REOPENED = re.compile(r"</([a-z]\d*)> <\1>", re.IGNORECASE)
 """A tag that is closed at the end of a line and opened again on the next line."""
-BEGINS_SPEECH = re.compile(r"(?:<[^<>]*>|\s)*(?:[-–—‐♪♫\[(]|>>)")  # noqa: RUF001
+BEGINS_SPEECH = re.compile(r"(?:<[^<>]*>|\s)*(?:[-–—‐♪♫\[(]|(?:>|&gt;){2})")  # noqa: RUF001
 """Signs that begin a new speaker's words, a song or a sound."""
+SOUND = re.compile(r"((?:<\w[^<>]*>)*[\[(])([^\[\]()<>\s][^\[\]()<>]*)([\])](?:</\w+>)*)")
 ENDS_SOUND = re.compile(r"[\])♪♫](?:</\w+>|\s)*$")
 ENDS_SENTENCE = re.compile(r"[.!?…。！？♪♫\])](?:[\"'”’»」』\s]|</\w+>)*$")  # noqa: RUF001
 
@@ -34,34 +28,61 @@ MAX_CUES, MAX_PAUSE_S = 4, 2.0
 MAX_SPEECHES = 8
 """The limit of speeches in one exchange. Each may repeat all open tags, so a small file could otherwise become huge."""
 
+Times = tuple[float, float]
+"""The start and the end of a cue, in seconds."""
+
 
 @dataclass(frozen=True)
-class _Line:
-    """A line of text in a cue, with the characters before and after the text."""
+class Line:
+    """A line of text in a cue.
+
+    Args:
+        cue: the index of its cue.
+        html: the text as HTML. An element may begin on one line of a cue and end on another, unless `is_balanced`.
+        raw: the line as the file has it.
+        write: returns the line with another text.
+        place: the position on the screen that the line names; it stays if there are too few words for the line.
+        dropped: what stays of the line if there are too few words for it.
+        speaker: who speaks; "" if the file does not say.
+        is_balanced: whether elements that begin on this line end on it.
+    """
 
     cue: int
-    place: str
-    text: str
-    end: str
+    html: str
+    raw: str
+    write: Callable[[str], str]
+    place: str = ""
+    dropped: str = ""
+    speaker: str = ""
+    is_balanced: bool = False
 
 
-_Speech = list[_Line]
+_Speech = list[Line]
 """Lines that are translated together as one text."""
 _Exchange = list[_Speech]
 """Speeches that share cues: each begins in the cue where the last one ends. An element may span several speeches."""
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a subtitle file. Raises InvalidDocument: the file is not text, or has no cue."""
-    text, encoding = decode(data)
-    parts, times = _parse(text)
+def contents_of(parts: Sequence[str | Line], times: Sequence[Times], encoding: Encoding, timing: str) -> Contents:
+    """Return the texts of a file with subtitles.
+
+    Args:
+        parts: the lines of text and everything between them, in order.
+        times: the times of each cue.
+        timing: a line that begins a cue, as an example.
+
+    Raises:
+        InvalidDocument: the file has no cue.
+    """
     if not times:
-        raise InvalidDocument('The file has no subtitles: it has no line such as "00:00:01,000 --> 00:00:02,500"')
-    exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, _Line)], times))
+        raise InvalidDocument(f'The file has no subtitles: it has no line such as "{timing}"')
+    exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, Line)], times))
     texts = [_texts(exchange) for exchange in exchanges]
 
+    framed = [_unframed(text) for text in chain.from_iterable(texts)]
+
     def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(translations)
+        remaining = iter(f"{before}{new}{after}" for (before, _, after), new in zip(framed, translations, strict=True))
         lines = iter(
             line
             for exchange, before in zip(exchanges, texts, strict=True)
@@ -69,41 +90,35 @@ def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         )
         return encoding.encode("".join(part if isinstance(part, str) else next(lines) for part in parts))
 
-    return Contents([*chain.from_iterable(texts)], "html", write)
+    return Contents([text for _, text, _ in framed], "html", write)
 
 
-def _parse(text: str) -> tuple[list[str | _Line], list[tuple[float, float]]]:
-    """Return the text lines and everything between them, in order, and the start and end time of each cue."""
-    lines = [match.groups() for match in LINE.finditer(text)]
-    timings = {i: match for i, (line, _) in enumerate(lines) if "-" in line and (match := TIMING.fullmatch(line))}
-    parts: list[str | _Line] = []
-    times: list[tuple[float, float]] = []
-    for i, (line, end) in enumerate(lines):
-        is_number = i + 1 in timings and NUMBER.fullmatch(line)
-        if i in timings:
-            times.append(_times(timings[i]))
-        if not times or i in timings or is_number or not visible_text(line).strip():
-            parts.append(line + end)
-        else:
-            place = PLACE.match(line)
-            assert place is not None, "it may be empty"
-            shown = line[place.end() :]
-            text_end = len(shown.rstrip())
-            parts.append(_Line(len(times) - 1, place.group(), shown[:text_end], shown[text_end:] + end))
-    return parts, times
+def _unframed(text: str) -> tuple[str, str, str]:
+    """Return a text and what is around it: the brackets of a sound. With them, its words would be read as a name."""
+    sound = SOUND.fullmatch(text)
+    return (sound[1], sound[2], sound[3]) if sound else ("", text, "")
 
 
-def _times(timing: re.Match[str]) -> tuple[float, float]:
-    values = [float(value or 0) for value in timing.groups()]
-    seconds = [h * 3600 + m * 60 + s + ms / 1000 for h, m, s, ms in (values[:4], values[4:])]
-    return seconds[0], seconds[1]
+def seconds(*values: str | None) -> float:
+    """Return the seconds of hours, minutes, seconds and a fraction of a second, each in digits."""
+    hours, minutes, whole, fraction = (value or "0" for value in values)
+    return int(hours) * 3600 + int(minutes) * 60 + float(f"{whole}.{fraction}")
 
 
-def _speeches(lines: list[_Line], times: list[tuple[float, float]]) -> list[_Speech]:
+def escape_text(text: str, tag: re.Pattern[str]) -> str:
+    """Return a text as HTML, in which only the tags of a pattern are tags. The pattern is one group."""
+    return "".join(part if i % 2 else escape(part, quote=False) for i, part in enumerate(tag.split(text)))
+
+
+def unescape_text(html: str, tag: re.Pattern[str]) -> str:
+    return "".join(part if i % 2 else unescape(part) for i, part in enumerate(tag.split(html)))
+
+
+def _speeches(lines: list[Line], times: Sequence[Times]) -> list[_Speech]:
     """Group the lines that belong to one sentence or one speaker."""
     last_lines = [[*cue][-1] for _, cue in groupby(lines, key=lambda line: line.cue)]
     # If few cues end in a punctuation mark, a missing mark does not mean that the sentence continues.
-    are_marked = 3 * sum(ENDS_SENTENCE.search(line.text) is not None for line in last_lines) >= len(last_lines)
+    are_marked = 3 * sum(ENDS_SENTENCE.search(line.html) is not None for line in last_lines) >= len(last_lines)
     speeches: list[_Speech] = []
     for line in lines:
         if speeches and _goes_on(speeches[-1], line, times, are_marked):
@@ -113,14 +128,14 @@ def _speeches(lines: list[_Line], times: list[tuple[float, float]]) -> list[_Spe
     return speeches
 
 
-def _goes_on(speech: _Speech, line: _Line, times: list[tuple[float, float]], are_marked: bool) -> bool:
+def _goes_on(speech: _Speech, line: Line, times: Sequence[Times], are_marked: bool) -> bool:
     last = speech[-1]
-    if BEGINS_SPEECH.match(line.text) or ENDS_SOUND.search(last.text):
+    if BEGINS_SPEECH.match(line.html) or ENDS_SOUND.search(last.html) or line.speaker != last.speaker:
         return False
     if line.cue == last.cue:
         return True
     pause_s = times[line.cue][0] - times[last.cue][1]
-    is_open = are_marked and not ENDS_SENTENCE.search(last.text) and not is_unspaced(visible_text(last.text)[-1:])
+    is_open = are_marked and not ENDS_SENTENCE.search(last.html) and not is_unspaced(visible_text(last.html)[-1:])
     return is_open and line.cue - speech[0].cue < MAX_CUES and -MAX_PAUSE_S <= pause_s <= MAX_PAUSE_S
 
 
@@ -141,10 +156,7 @@ def _texts(exchange: _Exchange) -> list[str]:
 
 
 def _html(speech: _Speech) -> str:
-    """Join lines as HTML. Only the tags of subtitles are read as tags."""
-    parts = TAG.split(" ".join(line.text for line in speech))
-    html = "".join(part if i % 2 else escape(part, quote=False) for i, part in enumerate(parts))
-    return REOPENED.sub(" ", html)
+    return REOPENED.sub(" ", " ".join(line.html for line in speech))
 
 
 def _exchange_lines(exchange: _Exchange, texts: list[str], translations: list[str]) -> Iterator[str]:
@@ -152,7 +164,7 @@ def _exchange_lines(exchange: _Exchange, texts: list[str], translations: list[st
     translated one: then it gets balanced tags."""
     for speech, text, translation in zip(exchange, texts, translations, strict=True):
         if translations == texts or translation == text == _html(speech):
-            yield from (line.place + line.text + line.end for line in speech)
+            yield from (line.raw for line in speech)
         else:
             yield from _speech_lines(speech, translation)
 
@@ -163,14 +175,13 @@ def _speech_lines(speech: _Speech, translation: str) -> Iterator[str]:
     cues = [[*cue] for _, cue in groupby(speech, key=lambda line: line.cue)]
     shares = [sum(_size(line) for line in cue) for cue in cues]
     for cue, html in zip(cues, balance_tags(wrap(translation, shares)), strict=True):
-        for i, (line, part) in enumerate(zip(cue, wrap(html, [*map(_size, cue)]), strict=True)):
-            stays = part or i == 0 or line.place.strip() not in cue[0].place
-            yield line.place + _without_escapes(part) + line.end if stays else ""
+        parts = wrap(html, [*map(_size, cue)])
+        if cue[0].is_balanced:
+            parts = balance_tags(parts)
+        for i, (line, part) in enumerate(zip(cue, parts, strict=True)):
+            stays = part or i == 0 or line.place not in cue[0].place
+            yield line.write(part) if stays else line.dropped
 
 
-def _size(line: _Line) -> int:
-    return max(1, len(visible_text(line.text)))
-
-
-def _without_escapes(html: str) -> str:
-    return "".join(part if i % 2 else unescape(part) for i, part in enumerate(TAG.split(html)))
+def _size(line: Line) -> int:
+    return max(1, len(visible_text(line.html)))

@@ -10,9 +10,8 @@ from typing import Any
 
 from service.base.errors import InvalidDocument, RequestError, TooLarge, UnsupportedFileType
 from service.base.settings import PREFIX
-from service.documents.archive import is_zip
 from service.documents.contents import DEFAULT_OPTIONS, ReadOptions
-from service.documents.kinds import KINDS_BY_NAME, kind_of
+from service.documents.kinds import KINDS_BY_NAME, is_text, kind_of
 from service.documents.messages import LENGTHS, pack_message
 from service.schemas.requests import Format
 
@@ -154,4 +153,4 @@ class DocumentReader:
 
 
 def _is_small(data: bytes) -> bool:
-    return len(data) <= MAX_SMALL_BYTES and not is_zip(data)
+    return len(data) <= MAX_SMALL_BYTES and is_text(data)

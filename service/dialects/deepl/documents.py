@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from service.base.errors import InvalidFields, UnsupportedFileType
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, native_languages
+from service.documents.kinds import KINDS_BY_ENDING
 from service.http.bodies import form_or_json
 from service.http.dialect import Backend
 from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of
@@ -23,7 +24,7 @@ from service.schemas.requests import TranslateRequest
 class DeepLDocument(DeepLFields):
     file: UploadFile
     filename: str | None = Field(default=None, description="Name of the file, in place of its own.")
-    output_format: str | None = Field(default=None, description="If given, it must be the file's own format.")
+    output_format: str | None = Field(default=None, description="If given, it must be that of the translated file.")
     _data: bytes = b""
     """Content of the file."""
 
@@ -107,7 +108,9 @@ def to_native(form: DeepLDocument, directions: Directions) -> TranslateRequest:
 
 
 def _refuse_other_format(form: DeepLDocument, name: str) -> None:
-    """Raises InvalidFields: the output format is not that of the file."""
-    ending = PurePath(name).suffix.removeprefix(".").lower()
-    if form.output_format and form.output_format.lower() != ending:
-        raise InvalidFields([(("output_format",), f"must be {ending}, like the file")])
+    """Raises InvalidFields: the output format is not that of the translated file."""
+    ending = PurePath(name).suffix.lower()
+    kind = KINDS_BY_ENDING.get(ending)
+    written = (kind.written_as if kind and kind.written_as else ending).removeprefix(".")
+    if form.output_format and form.output_format.lower() != written:
+        raise InvalidFields([(("output_format",), f"must be {written}, like the translated file")])

@@ -201,7 +201,7 @@ def test_a_file_is_fetched_below_a_proxys_path_too(listen: Listen) -> None:
             "a.txt",
             "French (fr) is not available as a target language from German (de)",
         ),
-        ({}, "a.pdf", "Invalid request: file format not supported"),
+        ({}, "a.rtf", "Invalid request: file format not supported"),
     ],
 )
 def test_files_are_refused_in_its_words(address: str, changed: dict[str, str], name: str | None, error: str) -> None:

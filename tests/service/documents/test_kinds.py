@@ -21,6 +21,9 @@ SERVED = f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"
         ("film.srt", "srt"),
         ("messages.pot", "po"),
         ("a.xliff", "xlf"),
+        ("film.vtt", "vtt"),
+        ("film.SSA", "ass"),
+        ("film.sbv", "sbv"),
     ],
 )
 def test_a_name_tells_the_kind(name: str, kind: str) -> None:
@@ -31,14 +34,19 @@ def test_a_word_document_is_one_whatever_its_name() -> None:
     assert kind_of("a.txt", by_hand("")).name == kind_of("", by_hand("")).name == "docx"
 
 
+def test_a_pdf_is_one_whatever_its_name() -> None:
+    assert kind_of("a.txt", b"%PDF-1.4").name == kind_of("", b"%PDF-2.0").name == "pdf"
+
+
 @pytest.mark.parametrize(
     ("name", "data", "error", "part"),
     [
         ("a.odt", zipped({"content.xml": ""}), UnsupportedFileType, f"does not say what it is; {SERVED}"),
         ("a.docx", zipped({"mimetype": "image/openraster"}), UnsupportedFileType, f"type image/openraster; {SERVED}"),
-        ("a.docx", b"%PDF-1.7", UnsupportedFileType, f"PDF; {SERVED}"),
+        ("a.docx", b"{\\rtf1", UnsupportedFileType, f"RTF; {SERVED}"),
         ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1", UnsupportedFileType, "older Office, or encrypted"),
         ("a.docx", b"text", InvalidDocument, ".docx .*damaged"),
+        ("a.pdf", b"text", InvalidDocument, ".pdf .*damaged: it is not a PDF"),
         ("a.docx", b"PK\x03\x04", InvalidDocument, "damaged zip: File is not a zip file"),
         ("a.pages", b"x", UnsupportedFileType, f".pages; {SERVED}"),
         ("README", b"x", UnsupportedFileType, f"no ending; {SERVED}"),

@@ -40,9 +40,10 @@ from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.open_document_files import content, open_document
+from tests.service.documents.pdf_files import Text, pdf_of
 from tests.service.documents.test_excel import string, workbook
 from tests.service.documents.test_powerpoint import presentation, shape, slide
-from tests.service.documents.test_subtitles import FILM
+from tests.service.documents.test_subrip import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.server.test_servers import environment
@@ -131,6 +132,7 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.strings", b'"a" = "the dog";\n', "text/plain"),
         ("a.resx", b'<root><data name="a"><value>the dog</value></data></root>', "text/microsoft-resx"),
         ("strings.xml", b'<resources><string name="a">the dog</string></resources>', "application/xml"),
+        pytest.param("a.pdf", pdf_of([Text("the dog")]), "text/html", marks=pytest.mark.process),
         pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
@@ -155,6 +157,7 @@ async def test_each_kind_of_document_is_translated(client: Client, name: str, da
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
+    assert fetched.headers["content-disposition"].endswith(".html") == (media_type == "text/html")
 
 
 async def test_columns_and_what_is_missing_are_chosen(client: Client) -> None:
@@ -233,7 +236,8 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
     ("name", "data", "fields", "error", "part"),
     [
         pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
-        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, f"PDF; supported: {min(KINDS_BY_ENDING)}"),
+        ("a.rtf", b"{\\rtf1", {}, UnsupportedFileType, f"RTF; supported: {min(KINDS_BY_ENDING)}"),
+        pytest.param("a.pdf", b"%PDF-1.7", {}, InvalidDocument, "PDF is damaged", marks=pytest.mark.process),
         ("a.xyz", b"x", {}, UnsupportedFileType, f".xyz; supported: {min(KINDS_BY_ENDING)}"),
         pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),

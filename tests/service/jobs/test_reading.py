@@ -15,6 +15,7 @@ from service.documents import word
 from service.documents.messages import LENGTHS
 from service.jobs import reading
 from service.jobs.reading import MAX_SMALL_BYTES, DocumentReader, DocumentTexts
+from tests.service.documents.pdf_files import Text, pdf_of
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S
 from tests.waiting import until
@@ -38,6 +39,10 @@ async def test_a_document_is_the_same_wherever_it_is_read(documents: DocumentRea
     assert small == DocumentTexts("txt", "text", ["a word"])
     assert await documents.write("txt", b"a word", ["ein Wort"]) == b"ein Wort"
     assert documents._process is None, "a small text needs none"
+    pdf = pdf_of([Text("a word")])
+    assert (await documents.read("a.pdf", pdf)).texts == ["a word", "a word"], "its title is one, too"
+    assert documents._process is not None, "a small PDF may do harm"
+    assert b"<p>ein Wort</p>" in await documents.write("pdf", pdf, ["ein Wort"] * 2)
     large = await documents.read("a.TXT", LARGE)
     assert "".join(large.texts).encode() == LARGE
     assert await documents.write("txt", LARGE, large.texts) == LARGE
@@ -50,7 +55,8 @@ async def test_a_document_is_the_same_wherever_it_is_read(documents: DocumentRea
 @pytest.mark.parametrize("padding", [b"", b" " * MAX_SMALL_BYTES])
 async def test_what_cannot_be_read_is_refused_wherever_it_is_read(documents: DocumentReader, padding: bytes) -> None:
     for name, data, error in (
-        ("a.pdf", b"%PDF", UnsupportedFileType),
+        ("a.rtf", b"{\\rtf", UnsupportedFileType),
+        ("a.pdf", b"%PDF-1.7", InvalidDocument),
         ("a.srt", b"x", InvalidDocument),
         ("a.docx", by_hand("", more={"zeros": bytes(MOST_BYTES)}), TooLarge),
     ):
