@@ -351,6 +351,23 @@ def test_parts_are_found_by_relationships_whatever_their_names() -> None:
     assert [name for name in parts if new[name].decode() == parts[name]] == ["word/header1.xml", "word/other.xml"]
 
 
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("word/top.xml", "Top.XML"),
+        ("word/Top.xml", "top.xml"),
+        ("word/kopf%20zeile.xml", "kopf%20zeile.xml"),
+        ("word/kopf zeile.xml", "kopf%20zeile.xml"),
+        ("word/kopf%C3%A9.xml", "kopf%c3%a9.xml"),
+    ],
+)
+def test_capitals_and_percents_make_no_difference_in_names_of_parts(name: str, target: str) -> None:
+    parts = {name: part(paragraph(run("header")))}
+    contents = word.read_file(by_hand(paragraph(run("text")), more=parts | related(("header", target))), LIMIT)
+    assert contents.texts == ["text", "header"]
+    assert b"HEADER" in files_in(translated(contents))[name]
+
+
 def test_the_main_part_may_have_any_name() -> None:
     files = files_in(by_hand(paragraph(run("text"))))
     files["doc/main.xml"] = files.pop("word/document.xml")
