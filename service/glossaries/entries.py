@@ -7,6 +7,7 @@ import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import PurePath
 
 from service.base.errors import InvalidGlossary
@@ -20,6 +21,7 @@ MAX_TERM_CHARACTERS = 200
 LINE = "`entries` line"
 DELIMITERS = ",;\t"
 """Excel writes semicolons where a comma is the decimal point."""
+_strict_reader = partial(csv.reader, strict=True)
 LINE_END = re.compile(r"\r\n?|\n")
 
 Entries = Mapping[str, str | GlossaryTerm]
@@ -98,7 +100,8 @@ def format_tsv(entries: Entries) -> str:
 
 
 def _csv_rows(text: str, line: str) -> Iterator[tuple[int, list[str]]]:
-    reader = _reader(text, max(DELIMITERS, key=lambda delimiter: _n_entries(text, delimiter)))
+    delimiter = max(DELIMITERS, key=lambda one: _n_entries(text, one))
+    reader = _strict_reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         for row in map(_cells, reader):
             if any(row):
@@ -111,13 +114,9 @@ def _n_entries(text: str, delimiter: str) -> int:
     """Return the number of entries up to the first line that cannot be read with this delimiter."""
     n_entries = 0
     with suppress(csv.Error):
-        for row in map(_cells, _reader(text, delimiter)):
+        for row in map(_cells, _strict_reader(io.StringIO(text, newline=""), delimiter=delimiter)):
             n_entries += len(row) in (2, 4)
     return n_entries
-
-
-def _reader(text: str, delimiter: str) -> "csv._reader":
-    return csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
 
 
 def _cells(row: list[str]) -> list[str]:
