@@ -68,6 +68,7 @@ class OfficeParagraph:
 
     def write(self, translation: str) -> None:
         """Replace the text by a translation. Inline objects that the translation lost go to the end."""
+        _unbind_controls(self._element)
         _empty(self._element)
         missing = {number for number, node in enumerate(self._numbered) if isinstance(node, NonText)}
         inside: list[tuple[Element, Text | None, Sequence[RunChild]]]
@@ -193,6 +194,13 @@ def _text(nodes: Sequence[Node]) -> str:
         _text(node.nodes) if isinstance(node, Group) else node.text for node in nodes if not isinstance(node, NonText)
     )
     return "".join(parts)
+
+
+def _unbind_controls(paragraph: Element) -> None:
+    """Let content controls in and around a paragraph show its text, and not the data that they are bound to."""
+    for control in [*paragraph.iter("{*}sdt"), *paragraph.iterancestors("{*}sdt")]:
+        for binding in control.findall("{*}sdtPr/{*}dataBinding"):
+            binding.getparent().remove(binding)
 
 
 def _empty(element: Element) -> None:

@@ -316,6 +316,15 @@ def test_choices_of_a_form_and_captions_of_tables_are_translated() -> None:
     assert re.findall(r'w:(?:displayText|value|val)="([^"]*)"', new) == ["center", "YES", "1", "TOWNS"]
 
 
+def test_a_translated_control_does_not_show_the_data_it_was_bound_to() -> None:
+    def control(inside: str) -> str:
+        return f"<w:sdt><w:sdtPr><w:text/><w:dataBinding/></w:sdtPr><w:sdtContent>{inside}</w:sdtContent></w:sdt>"
+
+    body = paragraph(control(run("one"))) + control(paragraph(run("two"))) + paragraph(control(run("3 %")))
+    new = files_in(translated(word.read_file(by_hand(body), LIMIT)))["word/document.xml"].decode()
+    assert ("ONE" in new, "TWO" in new, new.count("<w:text/>"), new.count("dataBinding")) == (True, True, 3, 1)
+
+
 def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     box = f"<w:txbxContent>{paragraph(run('in the box'))}</w:txbxContent>"
     drawing = f"<mc:AlternateContent><mc:Choice><w:drawing><wp:anchor>{box}</wp:anchor></w:drawing></mc:Choice>" \
