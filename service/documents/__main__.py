@@ -47,7 +47,8 @@ def answer(request: dict[str, Any], file: bytes) -> bytes:
         contents = kind.read_file(file, ReadOptions(**request["options"]))
         if "translations" in request:
             return pack_message({}, contents.write(request["translations"]))
-        return pack_message({"kind": kind.name, "format": contents.format, "texts": contents.texts})
+        found = {"format": contents.format, "texts": contents.texts, "source": contents.source}
+        return pack_message({"kind": kind.name} | found)
     except RequestError as error:
         return pack_message({"error": type(error).__name__, "detail": str(error)})
     except MemoryError:

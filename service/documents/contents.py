@@ -39,3 +39,5 @@ class Contents:
     """The format of every text, as in `TranslateRequest`."""
     write: Callable[[Sequence[str]], bytes]
     """Returns the file with one translation for each text. With the original texts it returns the original file."""
+    source: str | None = None
+    """The language of the texts, if the file tells; it counts if the request names none."""

@@ -7,8 +7,9 @@ from itertools import islice
 from lxml import etree
 
 from service.documents.contents import ReadOptions
+from service.documents.inline_paragraph import INVALID_XML, TAG, InlineParagraph
 from service.documents.office_nodes import DRAWING, Element, local_name
-from service.documents.office_paragraph import INVALID_XML, TAG, OfficeParagraph
+from service.documents.office_runs import OfficeXml
 
 PARAGRAPHS = [f"{{{namespace}}}p" for namespace in DRAWING]
 CHARTS = (
@@ -29,8 +30,10 @@ DESCRIBED = {
     "tblCaption": ("val",),
     "tblDescription": ("val",),
     "listItem": ("displayText",),
+    **dict.fromkeys(("hyperlink", "hlinkClick"), ("tooltip",)),
 }
-"""Attributes that are texts: what is read aloud for pictures and tables, letters of old WordArt, choices of a form."""
+"""Attributes that are texts: what is read aloud for pictures and tables, or shown for links, letters of old WordArt,
+choices of a form."""
 
 
 class PlainText:
@@ -51,7 +54,7 @@ class PlainText:
             self._element.set(self._attribute, text)
 
 
-OfficeText = OfficeParagraph | PlainText
+OfficeText = InlineParagraph | PlainText
 
 
 def office_texts(root: Element, options: ReadOptions, paragraphs: Sequence[str] = ()) -> Iterator[OfficeText]:
@@ -70,7 +73,7 @@ def office_texts(root: Element, options: ReadOptions, paragraphs: Sequence[str] 
 def _texts_of(element: Element, options: ReadOptions) -> Iterator[OfficeText]:
     name = local_name(element)
     if name == "p":
-        yield OfficeParagraph(element, options)
+        yield InlineParagraph(element, OfficeXml(options), options)
     elif name in DESCRIBED:
         yield from (PlainText(element, key) for key in element.attrib if etree.QName(key).localname in DESCRIBED[name])
     elif len(element) == 0:

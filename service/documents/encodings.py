@@ -5,7 +5,10 @@ Without a byte order mark a file is UTF-8. No encoding is guessed: a wrong guess
 
 import codecs
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+
+import webencodings
 
 from service.base.errors import InvalidDocument
 
@@ -14,6 +17,8 @@ CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 """Control characters that never occur in text; a form feed and an escape are allowed."""
 C1 = range(0x80, 0xA0)
 """Code points of the C1 control characters; Windows encodings leave some of these bytes undefined."""
+UNREADABLE = frozenset({"replacement", "x-user-defined"})
+"""Encodings of WHATWG's standard that cannot be decoded to text."""
 LIKE_BROWSERS = "like_browsers"
 """Error handler for an encoding that a web page declares."""
 
@@ -48,6 +53,27 @@ def decode(data: bytes, default: Encoding | None = None) -> tuple[str, Encoding]
     if control := CONTROL.search(text):
         raise InvalidDocument(f"The file is not text: it has the control character {ord(control[0])}")
     return text, encoding
+
+
+def named_encoding(label: str) -> Encoding | None:
+    """Return the encoding that a file declares, with its label read as browsers do (WHATWG's Encoding Standard).
+
+    UTF-16 gives None: a declaration that is readable as ASCII is not in UTF-16.
+
+    Raises:
+        InvalidDocument: the standard does not know the label.
+    """
+    found = webencodings.lookup(label)
+    if found is None:  # Python knows other spellings, such as latin-1 and utf_8
+        with suppress(LookupError):
+            found = webencodings.lookup(codecs.lookup(label).name)
+    if found is None or found.name in UNREADABLE:
+        raise InvalidDocument(f"The file declares the encoding {label}, which is not supported")
+    if found.name.startswith("utf-16"):
+        return None
+    # The standard reads GBK as GB 18030, which has more characters.
+    name = "gb18030" if found.name == "gbk" else found.codec_info.name
+    return Encoding(name, errors=LIKE_BROWSERS)
 
 
 def _handle_like_browsers(error: UnicodeError) -> tuple[str | bytes, int]:

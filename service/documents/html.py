@@ -1,15 +1,10 @@
 """HTML files: the text between two block-level tags is a text to translate; everything else stays unchanged."""
 
-import codecs
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 
-import webencodings
-
-from service.base.errors import InvalidDocument
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
-from service.documents.encodings import LIKE_BROWSERS, Encoding, decode
+from service.documents.encodings import Encoding, decode, named_encoding
 from service.markup.html import parse
 from service.markup.passages import Passage
 from service.segments.placeholders import protect
@@ -20,8 +15,6 @@ IN_PROLOG = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
 """The declaration of an encoding in XHTML, for a file without <meta>."""
 PRESCAN = 1024
 """Number of bytes in which HTML must declare its encoding."""
-UNREADABLE = frozenset({"replacement", "x-user-defined"})
-"""Encodings of the standard that cannot be decoded to text."""
 
 
 def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
@@ -52,15 +45,4 @@ def _declared_encoding(data: bytes) -> Encoding | None:
     match = CHARSET.search(data[:PRESCAN]) or IN_PROLOG.match(data[:PRESCAN])
     if match is None:
         return None
-    label = match[1].decode()
-    found = webencodings.lookup(label)
-    if found is None:  # Python knows other spellings, such as latin-1 and utf_8
-        with suppress(LookupError):
-            found = webencodings.lookup(codecs.lookup(label).name)
-    if found is None or found.name in UNREADABLE:
-        raise InvalidDocument(f"The file declares the encoding {label}, which is not supported")
-    if found.name.startswith("utf-16"):  # a declaration that is readable as ASCII is not in UTF-16
-        return None
-    # The standard reads GBK as GB 18030, which has more characters.
-    name = "gb18030" if found.name == "gbk" else found.codec_info.name
-    return Encoding(name, errors=LIKE_BROWSERS)
+    return named_encoding(match[1].decode())

@@ -5,7 +5,26 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import html, markdown, plain, subtitles, word
+from service.documents import (
+    android_strings,
+    apple_strings,
+    excel,
+    html,
+    json_messages,
+    markdown,
+    open_document,
+    plain,
+    po,
+    powerpoint,
+    properties,
+    resx,
+    string_catalog,
+    subtitles,
+    table,
+    word,
+    xliff,
+    yaml_messages,
+)
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions
 from service.documents.packages import type_of_package
@@ -40,11 +59,39 @@ KINDS = (
     FileKind((".html", ".htm"), "text/html", html.read_file),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
     FileKind((".srt",), "application/x-subrip", subtitles.read_file),
+    FileKind((".csv",), "text/csv", table.read_csv),
+    FileKind((".tsv",), "text/tab-separated-values", table.read_tsv),
+    FileKind((".po", ".pot"), "text/x-gettext-translation", po.read_file, written_as=".po"),
+    FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.read_file),
+    FileKind((".json",), "application/json", json_messages.read_file),
+    FileKind((".arb",), "application/json", json_messages.read_arb_file),
+    FileKind((".xcstrings",), "application/json", string_catalog.read_file),
+    FileKind((".yaml", ".yml"), "application/yaml", yaml_messages.read_file),
+    FileKind((".properties",), "text/x-java-properties", properties.read_file),
+    FileKind((".strings",), "text/plain", apple_strings.read_file),
+    FileKind((".resx",), "text/microsoft-resx", resx.read_file),
+    FileKind((".xml",), "application/xml", android_strings.read_file),
     FileKind(
         (".docx",),
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         word.read_file,
         word.PACKAGE_TYPES,
+    ),
+    FileKind(
+        (".pptx",),
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        powerpoint.read_file,
+        powerpoint.PACKAGE_TYPES,
+    ),
+    FileKind(
+        (".xlsx",),
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        excel.read_file,
+        excel.PACKAGE_TYPES,
+    ),
+    *(
+        FileKind((ending,), media_type, open_document.read_file, frozenset((media_type, f"{media_type}-template")))
+        for ending, media_type in open_document.MEDIA_TYPES.items()
     ),
 )
 KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
@@ -56,7 +103,7 @@ LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
 
 UNSUPPORTED = {
     b"%PDF": "a PDF",
-    b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx without a password",
+    b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx, .pptx or .xlsx without a password",
     b"{\\rtf": "RTF",
 }
 """First bytes of unsupported files that clients often send, and what such a file is."""

@@ -24,7 +24,7 @@ def foreign_mark(properties: Element, options: ReadOptions) -> str:
     if options.source is None:
         return ""
     said = next((one for one in properties if local_name(one) == "lang"), None)
-    mark = properties.get("lang", "") if said is None else attribute(said, _kind_of_letters(options.source))
+    mark = properties.get("lang", "") if said is None else attribute(said, kind_of_letters(options.source))
     return "" if canonical(mark) is None or is_source(mark, options) else mark
 
 
@@ -53,7 +53,9 @@ def _marks_of_word(element: Element, options: ReadOptions) -> dict[str, str]:
     """Return the marks of an element of Word in the translation, if its letters are in the language of the source."""
     assert options.source is not None
     assert options.target is not None
-    own, kind = attribute(element, _kind_of_letters(options.source)), _kind_of_letters(options.target)
+    if "val" in element.attrib:  # a chart has one mark for all letters, without a namespace
+        return {"val": translated_mark(element.get("val"), options)}
+    own, kind = attribute(element, kind_of_letters(options.source)), kind_of_letters(options.target)
     own = own or attribute(element, "val")
     if not is_source(own, options):
         return {}
@@ -62,7 +64,7 @@ def _marks_of_word(element: Element, options: ReadOptions) -> dict[str, str]:
 
 
 @lru_cache(maxsize=100)
-def _kind_of_letters(language: str) -> str:
+def kind_of_letters(language: str) -> str:
     """Return the name of Word's attribute for letters as a language has them."""
     letters = script(language)
     return "eastAsia" if letters in EAST_ASIAN else "bidi" if letters in COMPLEX else "val"

@@ -29,8 +29,9 @@ PICTURES = {"drawing", "pict", "object", "AlternateContent"}
 GROUPS = {"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"}
 LINK = "span"
 """Not `a`: in HTML two links that touch share no word, but Word may cut a link in mid-word."""
-RANGE = re.compile(r"(\w+)(Start|End)")
-"""The two marks of a bookmark, a commented range or the like. They share an id."""
+RANGE = re.compile(r"(.+?)-?(Start|start|End|end)|(annotation)")
+"""The two marks of a bookmark, a commented range or the like. They share an id, or a name in OpenDocument."""
+NAMES_OF_RANGES = ("id", "name", "change-id")
 MAX_RANGES_AROUND = 8
 """The limit of ranges around one word."""
 
@@ -79,6 +80,8 @@ class Group:
     element: Element | None = None
     begin: Sequence[RunChild] = ()
     end: Sequence[RunChild] = ()
+    run: Any = None
+    """The run that the element is in, if any."""
 
 
 Node = Text | NonText | Group
@@ -87,7 +90,12 @@ Node = Text | NonText | Group
 def nodes_of(parent: Element) -> "list[Node]":
     """Return the nodes of a paragraph or a group."""
     nodes = [*_with_fields([*_nodes(parent)])]
-    return _with_ranges(nodes, _ranges(nodes) if local_name(parent) == "p" else {})
+    return with_ranges(nodes) if local_name(parent) == "p" else _with_ranges(nodes, {})
+
+
+def with_ranges(nodes: Sequence[Node]) -> "list[Node]":
+    """Make groups of the ranges in a paragraph, such as bookmarks."""
+    return _with_ranges(nodes, _ranges(nodes))
 
 
 def content_of(group: Element) -> Element:
@@ -249,8 +257,8 @@ def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
         element = node.children[0].element if isinstance(node, NonText) else None
         name = RANGE.fullmatch("" if element is None else local_name(element))
         if name is not None:
-            key = name[1], attribute(element, "id")
-            if name[2] == "Start":
+            key = name[1] or name[3], next(filter(None, (attribute(element, one) for one in NAMES_OF_RANGES)), "")
+            if (name[2] or "start").lower() == "start":
                 begun[key] = i
             elif n_before[begun.get(key, i)] < n_before[i]:
                 pairs.append((begun.pop(key), i))

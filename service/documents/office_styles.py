@@ -1,14 +1,12 @@
 """Styles of the runs in a paragraph of an Office file: what a reader sees of their properties."""
 
 import re
-from collections import Counter
-from collections.abc import Sequence
 
 from lxml import etree
 
 from service.documents.contents import ReadOptions
 from service.documents.office_languages import foreign_mark
-from service.documents.office_nodes import Element, Node, Text, attribute, local_name
+from service.documents.office_nodes import Element, attribute, local_name
 
 UNSEEN = {"lang", "noProof", "webHidden", "spacing", "w", "kern", "position", "snapToGrid"} | {
     *("rPrChange", "ins", "del", "moveFrom", "moveTo")
@@ -24,17 +22,7 @@ RAISED = {
 """How Word and DrawingML say that a text is above or below the line."""
 
 
-def styles_of(nodes: Sequence[Node], options: ReadOptions) -> list[bytes | None]:
-    """Return the style of each text node, else None. A space between two nodes of the same style has it too."""
-    styles = [_style(node.child.run, options) if isinstance(node, Text) else None for node in nodes]
-    for i in range(1, len(nodes) - 1):
-        node = nodes[i]
-        if isinstance(node, Text) and node.text.isspace() and styles[i - 1] == styles[i + 1] is not None:
-            styles[i] = styles[i - 1]
-    return styles
-
-
-def _style(run: Element, options: ReadOptions) -> bytes:
+def style_of(run: Element, options: ReadOptions) -> bytes:
     """Return what a reader sees of a run's properties: elements in Word, attributes too in DrawingML."""
     properties = properties_of(run)
     if properties is None:
@@ -58,8 +46,9 @@ def properties_of(run: Element) -> Element | None:
     return next((child for child in run if local_name(child) == "rPr"), None)
 
 
-def vertical_tag(text: Text) -> str:
-    properties = properties_of(text.child.run)
+def vertical_tag(run: Element) -> str:
+    """Return the element of HTML for raised or lowered text: sup, sub, or ""."""
+    properties = properties_of(run)
     if properties is None:
         return ""
     said = next((attribute(one, "val") for one in properties if local_name(one) == "vertAlign"), "")
@@ -67,16 +56,7 @@ def vertical_tag(text: Text) -> str:
     return next((tag for tag, pattern in RAISED.items() if pattern.fullmatch(said)), "")
 
 
-def typical(nodes: Sequence[Node]) -> Text:
-    """Return a text of one style whose properties, also those that say nothing, most of the characters have."""
-    sizes: Counter[bytes] = Counter()
-    texts: dict[bytes, Text] = {}
-    for node in nodes:
-        assert isinstance(node, Text)
-        if len(nodes) == 1:
-            return node
-        properties = properties_of(node.child.run)
-        exact = b"" if properties is None else etree.tostring(properties, with_tail=False)
-        sizes[exact] += len(node.text)
-        texts.setdefault(exact, node)
-    return texts[max(sizes, key=lambda exact: sizes[exact])]
+def exact_style(run: Element) -> bytes:
+    """Return all properties of a run, also those that say nothing."""
+    properties = properties_of(run)
+    return b"" if properties is None else etree.tostring(properties, with_tail=False)

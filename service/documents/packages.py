@@ -6,8 +6,9 @@ so that names and folders of parts are free. OpenDocument files and EPUB books h
 
 import io
 import posixpath
+import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote
@@ -18,6 +19,11 @@ from service.documents.archive import DAMAGED, Archive, parse_xml
 MAX_DECLARATION_BYTES = 2**20
 """The size limit of a file that says what a package is."""
 CONTENT_TYPES = "[Content_Types].xml"
+MAIN = "officeDocument"
+"""The kind of the link to the main part."""
+GRAPHICS = ("chart", "chartEx", "chartUserShapes", "diagramData", "diagramDrawing")
+"""The kinds of links to charts and diagrams, and what is drawn on charts."""
+QUOTED = re.compile(rb'"([^"<]{1,100})"')
 ROOT = ""
 """The source of the relationships of the package itself."""
 
@@ -29,10 +35,12 @@ class Relationship:
     Args:
         kind: the last segment of the type, which is the same in transitional and strict files: "header", "slide".
         target: the name of the part, without a leading slash.
+        id: the name of the link, which XML in its source has where the part belongs.
     """
 
     kind: str
     target: str
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Package:
     @cached_property
     def main(self) -> str | None:
         """The name of the main part, if the package has one."""
-        return next((one.target for one in self.relationships(ROOT) if one.kind == "officeDocument"), None)
+        return next((one.target for one in self.relationships(ROOT) if one.kind == MAIN), None)
 
     def relationships(self, part: str) -> list[Relationship]:
         """Return the links from a part to other parts of the package, in order. Raises InvalidDocument."""
@@ -65,8 +73,40 @@ class Package:
             if element.get("TargetMode") != "External":
                 target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
                 kind = posixpath.basename(element.get("Type", ""))
-                found.append(Relationship(kind, self._file(target) or target))
+                found.append(Relationship(kind, self._file(target) or target, element.get("Id", "")))
         return found
+
+    def reached(self, followed: Mapping[str, Collection[str]]) -> dict[str, str]:
+        """Return the parts to which links lead from the main part, in the order of the document, each with the kind of
+        the link to it.
+
+        Args:
+            followed: the kinds of links to follow, by the kind of their source.
+
+        Raises:
+            InvalidDocument: there is no main part, or a list of links is damaged.
+        """
+        main = self.main
+        if main is None or main not in self.files:
+            raise InvalidDocument("The file is damaged: its main part is missing")
+        found: dict[str, str] = {}
+        waiting = [(MAIN, main)]
+        while waiting:
+            kind, part = waiting.pop()
+            if part in self.files and part not in found:
+                found[part] = kind
+                links = [one for one in self._in_order(part) if one.kind in followed.get(kind, ())]
+                waiting += [(one.kind, one.target) for one in reversed(links)]
+        return found
+
+    def _in_order(self, part: str) -> list[Relationship]:
+        """Return the links from a part as its XML names them; those that it does not name come last."""
+        links = self.relationships(part)
+        places = {one.id.encode(): len(self.files[part]) for one in links}
+        for match in QUOTED.finditer(self.files[part]) if links else ():
+            if match[1] in places:
+                places[match[1]] = min(places[match[1]], match.start())
+        return sorted(links, key=lambda one: places[one.id.encode()])
 
     def content_type(self, part: str) -> str | None:
         """Return the declared type of a part, in lower case. Raises InvalidDocument."""

@@ -34,6 +34,8 @@ class DocumentTexts:
     kind: str
     format: Format
     texts: list[str]
+    source: str | None = None
+    """The language of the texts, if the document tells."""
 
 
 class DocumentReader:
@@ -87,7 +89,7 @@ class DocumentReader:
     def _read(self, file_name: str, data: bytes, name: str | None, options: ReadOptions) -> DocumentTexts:
         kind = KINDS_BY_NAME[name] if name is not None else kind_of(file_name, data)
         contents = kind.read_file(data, self._limited(options))
-        return DocumentTexts(kind.name, contents.format, contents.texts)
+        return DocumentTexts(kind.name, contents.format, contents.texts, contents.source)
 
     async def _ask(self, request: dict[str, Any], options: ReadOptions, data: bytes) -> tuple[dict[str, Any], bytes]:
         message = await asyncio.to_thread(pack_message, request | {"options": asdict(self._limited(options))}, data)

@@ -96,6 +96,8 @@ class DocumentJobs:
                 read = await self._reader.read(file_name, data, options=read_options)
         except TimeoutError:
             raise DeadlinePassed(f"The document was not read within {timeout_s:g} s") from None
+        if request.source is None:
+            request = request.model_copy(update={"source": read.source})
         refuse_long_texts(read, self._settings.max_text_characters)
         left_s = min(ends_at - time.monotonic(), self._settings.max_timeout_s)
         languages = await self._translator.languages(read, request, left_s)
@@ -176,7 +178,7 @@ class DocumentJobs:
 
         def on_progress(n: int) -> None:
             nonlocal n_translated
-            n_translated = n
+            n_translated = min(n, job.n_characters)  # some tables have more texts once their language is known
 
         async def work() -> bytes:
             ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()

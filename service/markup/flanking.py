@@ -7,10 +7,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from service.segments.placeholders import is_letter
 from service.segments.projection import Part
 from service.text.spans import Span
 
-EMPHASIS = re.compile(r"([*_~])\1*")
+SIGNS = r"""!"#%'+,\-./:;=?@\^|¦§°¶·"""
+"""The signs, in a class of characters, that are marks if they are doubled at both ends: ==word==."""
+EMPHASIS = re.compile(rf"([*_~])\1*|([{SIGNS}])\2+")
 Tags = list[tuple[str, str]]
 
 
@@ -54,7 +57,10 @@ class _Neighbours:
             return " " if outside == "!" else ""  # otherwise it would be an image
         if not EMPHASIS.fullmatch(mark) or self._places[i].start == self._places[i].end:
             return ""
-        touches = outside.isalnum() and (mark[0] == "_" or not self._inside(i, side).isalnum())
+        if mark[0] in "*_~":
+            touches = outside.isalnum() and (mark[0] == "_" or not self._inside(i, side).isalnum())
+        else:
+            touches = is_letter(outside)
         return " " if touches or (side == START and outside == mark[0]) else ""
 
     def _outside(self, i: int, side: int) -> str:

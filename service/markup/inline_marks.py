@@ -3,16 +3,19 @@
 import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 from markdown_it import MarkdownIt, rules_inline
 from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 
 from service.markup.containers import container
-from service.markup.flanking import EMPHASIS
+from service.markup.flanking import EMPHASIS, SIGNS
 from service.markup.pieces import PieceKind
+from service.segments.kept_kinds import OPEN
+from service.text.scripts import LETTER
 from service.text.spans import Span
 
 Rule = Callable[[StateInline, bool], bool]
@@ -38,10 +41,21 @@ MATH = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 """Mathematics in a sentence. Words without a sign of TeX are not mathematics, nor are prices, ${name} and $NAME."""
-PAIRS = {"em": 1, "strong": 2, "s": 2, "link": 0, "image": 0}
-"""Names of tokens with a mark before and after them, and the length of both marks; 0 if they differ."""
+DOUBLED = re.compile(
+    rf"(?![%#@]{{2}}[A-Za-z_][\w.-]*[%#@]{{2}})([{SIGNS}])(?<!\1\1)\1+(?!(?<=!)\[)|(\()\((?=[^()]*\)\))|\)\)"
+)
+"""A doubled sign, as in ==word==, which is a mark if another one belongs to it; ##name## is a placeholder."""
+OPENS = re.compile(rf"(?:{OPEN}|(?<=[*_~]))(.)\1+(?![\s)\]}}>.,;:!?…]|\Z)", re.DOTALL)
+CLOSES = re.compile(rf"(?<![\s(\[{{<])(.)\1+(?!{LETTER})", re.DOTALL)
+"""Doubled signs that stand before and after words."""
+OTHER_MARKERS = 0x110000
+"""Signs of different lengths are different markers for the parser, beyond all characters."""
+PAIRS = {"em": 1, "strong": 2, "s": 2, "doubled": 0, "link": 0, "image": 0}
+"""Names of tokens with a mark before and after them, and the length of both marks; 0 if it differs."""
 MAY_MARK = frozenset("*_~[]<&`$\\")
 """Characters that may begin a mark or an escape."""
+DOUBLING = frozenset(2 * sign for sign in SIGNS + "()")
+"""Signs that may begin a mark because they are doubled."""
 MAX_PASSES = 4
 """Maximum number of passes over a text: escaping a mark may reveal another one, such as a link in a link."""
 SINGLE = {
@@ -84,7 +98,8 @@ def escape(pieces: list[str], characters: Sequence[int], environment: Environmen
         pieces: the paragraph, changed in place.
         characters: the numbers of the pieces that are characters of the text. All other pieces are marks.
     """
-    plain = {i for i in characters if pieces[i] in MAY_MARK}
+    doubled = DOUBLING.intersection(map("".join, pairwise(pieces)))
+    plain = {i for i in characters if pieces[i] in MAY_MARK or 2 * pieces[i] in doubled}
     tags = {*range(len(pieces))}.difference(characters) if plain else set()
     for _ in range(MAX_PASSES if plain else 0):
         starts = [*accumulate(map(len, pieces), initial=0)]
@@ -130,7 +145,8 @@ def _marks_of_token(token: Token, environment: Environment, base: int) -> Iterat
         yield mark(PieceKind.START, start, at) if token.nesting == 1 else mark(PieceKind.END, at, end)
     elif name in PAIRS and token.nesting:
         first = at - (token.type == "strong_open")
-        yield mark(PieceKind.START if token.nesting == 1 else PieceKind.END, first, first + PAIRS[name])
+        length = PAIRS[name] or len(token.content)
+        yield mark(PieceKind.START if token.nesting == 1 else PieceKind.END, first, first + length)
     elif name == "image" and token.content.strip():
         inside = start + 2
         yield mark(PieceKind.START, start, inside)
@@ -181,6 +197,31 @@ def _record_delimiters(rule: Rule) -> Rule:
     return recording
 
 
+def _doubled(state: StateInline, silent: bool) -> bool:
+    """Read a doubled sign as markdown-it-py reads ~~."""
+    found = DOUBLED.match(state.src, state.pos)
+    if found is None or silent or found.end() > state.posMax:
+        return False
+    token = state.push("text", "", 0)
+    token.content = found.group()
+    start, end = found.span()
+    opens = OPENS.match(state.src, start) and found.group() != "))"
+    closes = CLOSES.match(state.src, start) and not found[2]
+    marker = ord(found.group()[0].replace(")", "(")) + OTHER_MARKERS * (end - start)
+    state.delimiters.append(Delimiter(marker, 0, len(state.tokens) - 1, -1, bool(opens), bool(closes)))
+    state.pos = end
+    return True
+
+
+def _pair_doubled(state: StateInline) -> None:
+    """Make marks of the doubled signs that balance_pairs has found to be pairs."""
+    inside = (meta["delimiters"] for meta in state.tokens_meta if meta and "delimiters" in meta)
+    for delimiters, delimiter in ((one, delimiter) for one in (state.delimiters, *inside) for delimiter in one):
+        if delimiter.marker > OTHER_MARKERS and delimiter.end != -1:
+            start, end = state.tokens[delimiter.token], state.tokens[delimiters[delimiter.end].token]
+            start.type, start.nesting, end.type, end.nesting = "doubled_open", 1, "doubled_close", -1
+
+
 def _note(state: StateInline, silent: bool) -> bool:
     """Read the number of a footnote, or a check box: markdown-it-py reads both as text."""
     found = (TASK if state.pos == 0 else NOTE).match(state.src, state.pos) or NOTE.match(state.src, state.pos)
@@ -206,12 +247,16 @@ def _read_token(state: StateInline, silent: bool, found: re.Match[str] | None, n
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.inline.ruler2.disable("fragments_join")
+    parser.inline.ruler2.push("doubled", _pair_doubled)
+    for sign in SIGNS.replace("\\", "") + "()":
+        parser.inline.add_terminator_char(sign)
     ruler = parser.inline.ruler
     for name in ("autolink", "backticks", "entity", "escape", "html_inline", "image", "link", "newline"):
         ruler.at(name, _record_span(getattr(rules_inline, "backtick" if name == "backticks" else name)))
     ruler.at("emphasis", _record_delimiters(rules_inline.emphasis.tokenize))
     ruler.at("strikethrough", _record_delimiters(rules_inline.strikethrough.tokenize))
     parser.block.ruler.before("reference", "container", container, {"alt": ["paragraph", "reference", "blockquote"]})
+    ruler.before("emphasis", "doubled", _doubled)
     ruler.before("link", "note", _record_span(_note))
     ruler.before("escape", "fence", _record_span(_matching(FENCE, "hardbreak")))
     ruler.before("escape", "math", _record_span(_matching(MATH, "math")))

@@ -1,4 +1,4 @@
-"""Marks in plain text: **word**, _word_, ~~word~~, [word](address). They are removed, and put back as tags are.
+"""Marks in plain text: **word**, _word_, ~~word~~, ==word==, [word](address). They are removed and put back like tags.
 
 The rules are CommonMark's, and a little stricter, since people who write plain text mean marks less often.
 """
@@ -6,6 +6,7 @@ The rules are CommonMark's, and a little stricter, since people who write plain 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from service.markup.flanking import SIGNS
 from service.markup.inline_marks import PAIRS, marks
 from service.markup.passages import Document, Element, Notation, Passage
 from service.markup.pieces import PieceKind
@@ -14,7 +15,7 @@ from service.text.scripts import LETTER
 from service.text.sentences import MARK
 from service.text.spans import Span, overlapping, replace_spans
 
-HINT = re.compile(r"\*\S|_\S|~~\S|\]\(")
+HINT = re.compile(rf"\*\S|_\S|~~\S|([{SIGNS}])\1\S|\(\(|\]\(")
 """Every text with marks has one of these."""
 INSIDE = re.compile(rf"[\\/=@#$%^&+`]|(?!_){LETTER}")
 """Characters beside which a mark is part of something else: a*b*c, src/**/*.py."""
@@ -31,8 +32,9 @@ def parse(text: str, terms: Iterable[Span] = ()) -> Document:
     """
     pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)]
     if pairs:
-        kept, whole = [one.span for one in kept_spans(_blank_marks(text, pairs))], [*terms]
-        pairs = [pair for pair in pairs if _is_meant(text, pair, kept)]
+        kept, whole = [one.span for one in kept_spans(_blank_marks(text, pairs, "*~"))], [*terms]
+        around = _blank_marks(text, pairs)
+        pairs = [pair for pair in pairs if _is_meant(text, around, pair, kept)]
         pairs = [pair for pair in pairs if all(len({*overlapping(whole, mark)}) == 1 for mark in pair)]
     taken_out = sorted((mark for pair in pairs for mark in pair), key=lambda span: span.pair)
     bare, edits = replace_spans(text, [(span, "") for span in taken_out])
@@ -75,28 +77,32 @@ def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
             yield opened.pop(), mark.span
 
 
-def _blank_marks(text: str, pairs: list[tuple[Span, Span]]) -> str:
-    """Return the text with spaces for asterisks and tildes, which would otherwise be kept, alone or in an address."""
+def _blank_marks(text: str, pairs: list[tuple[Span, Span]], signs: str = "") -> str:
+    """Return the text with spaces for marks of these signs, or for all marks. Asterisks and tildes would otherwise be
+    kept, alone or in an address."""
     characters = [*text]
-    for mark in (mark for pair in pairs for mark in pair if mark.of(text)[0] in "*~"):
+    for mark in (mark for pair in pairs for mark in pair if not signs or mark.of(text)[0] in signs):
         characters[mark.start : mark.end] = " " * (mark.end - mark.start)
     return "".join(characters)
 
 
-def _is_meant(text: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
-    """Return whether a pair of marks is meant as such: not in a word, a formula, a path, *|TAG|* or a kept span."""
+def _is_meant(text: str, around: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
+    """Return whether a pair of marks is meant as such: not in a word, a formula, a path, *|TAG|* or a kept span.
+
+    Args:
+        around: the text without marks, which may stand around this pair.
+    """
     start, end = pair
-    inside, before = text[start.end : end.start], text[max(0, start.start - 1) : start.start]
-    behind = text[end.end : end.end + 2]
+    inside, before = text[start.end : end.start], around[max(0, start.start - 1) : start.start]
+    behind = around[end.end : end.end + 2]
     is_part = INSIDE.match(before) or INSIDE.match(behind) or AFTER_NAME.match(behind) or inside.startswith("|")
     if is_part or not any(map(str.isalnum, inside)):
         return False
     whole = Span(start.start, end.end)
-    is_word = inside.isalpha() and not inside.isupper()  # __word__, not __NAME__
-    around = kept[slice(*overlapping(kept, whole))]
+    is_word = start.of(text)[0] in "*_~" and inside.isalpha() and not inside.isupper()  # __word__, not __NAME__
     return not any(
         (one.start < start.start and start.end < one.end)
         or (one.start < end.start and end.end < one.end)
         or (one.start <= start.start and end.end <= one.end and not (one == whole and is_word))
-        for one in around
+        for one in kept[slice(*overlapping(kept, whole))]
     )

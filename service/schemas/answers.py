@@ -113,6 +113,21 @@ class Pivot(BaseModel):
     models: tuple[str, str]
 
 
+CheckKind = Literal["number", "name", "kept", "brackets", "quotes", "end", "repetition", "untranslated"]
+
+
+class Check(BaseModel):
+    """Something that a translation lost, or that looks wrong in it."""
+
+    kind: CheckKind = Field(
+        description="number, name: lost or changed. kept: a kept span that the model lost, put back by alignment. "
+        "brackets, quotes: not as many as in the source. end: cut at max_target_tokens. repetition: words again and "
+        "again. untranslated: the same as the source."
+    )
+    source: str = Field(description="The piece of the source.", examples=["$344.75"])
+    mended: bool = Field(description="Whether the translation in the answer is right in this.")
+
+
 class Translation(Alternative):
     """The best translation of a text."""
 
@@ -132,6 +147,7 @@ class Translation(Alternative):
     )
     attention: Attention | None = Field(default=None, description="If requested.")
     alignment: Alignment | None = Field(default=None, description="If requested.")
+    checks: list[Check] | None = Field(default=None, description="If requested: what was lost or looks wrong.")
 
 
 class TranslationUsage(BaseModel):

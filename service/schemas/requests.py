@@ -264,7 +264,11 @@ class DocumentOptions(Input):
     only_missing: bool = Field(
         default=False, description="Translate only what the file has no translation for, if it can hold both languages."
     )
-    columns: Names = Field(default=[], description="Columns of a table to translate, by name.", examples=[["text"]])
+    columns: Names = Field(
+        default=[],
+        description="Columns of a table to translate, by name. en=fr: from the column en into the column fr.",
+        examples=[["text"]],
+    )
 
 
 class TranslateRequest(_AttendingRequest, TranslationOptions):
@@ -281,6 +285,9 @@ class TranslateRequest(_AttendingRequest, TranslationOptions):
         description="Number of further translations of each text; less than `beam_size`.",
     )
     alignment: bool = Field(default=False, description="Return the alignment of words and tokens.")
+    checks: bool = Field(
+        default=False, description="Return what each translation lost or has wrong, and whether that was mended."
+    )
 
 
 class DetectRequest(BaseRequest):

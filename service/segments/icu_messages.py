@@ -10,9 +10,11 @@ from pyicumessageformat import Parser
 from service.segments.kept_kinds import Role
 from service.text.spans import Span
 
-_ARGUMENT = re.compile(r"\{\s*[\w.-]{1,80}\s*,\s*(?:plural|select|selectordinal)\s*,")
+ARGUMENT = re.compile(r"\{\s*[\w.-]{1,80}\s*,\s*(?:plural|select|selectordinal)\s*,")
 _PARSER = Parser({"include_indices": True, "maximum_depth": 10})
-_QUOTED = re.compile(r"'[{}#|]")
+_MISTAKES = (SyntaxError, TypeError, ValueError, IndexError, RecursionError)
+"""What the parser raises at a mistake in a message."""
+QUOTED = re.compile(r"'[{}#|]")
 """Quoted braces, which are part of a branch's text."""
 _ENDS = tuple(".!?:…。！？")
 _BEGINS = re.compile(r"\s*(?:$|\n|[^\w\s]*[^\W\d_a-zß-öø-ÿа-яё])")
@@ -24,10 +26,10 @@ def icu_messages(text: str) -> Iterator[tuple[Span, Role]]:
     A message inside a sentence is one word of it, and kept whole, as is a message that cannot be parsed.
     """
     end = 0
-    for match in _ARGUMENT.finditer(text):
+    for match in ARGUMENT.finditer(text):
         if match.start() < end:
             continue
-        span = Span(match.start(), _end_of_braces(text, match.start()))
+        span = Span(match.start(), end_of_braces(text, match.start()))
         is_alone = _begins_sentence(text, end, span.start) and _BEGINS.match(text, span.end)
         syntax = _syntax(span.of(text)) if is_alone else None
         if syntax is None:
@@ -44,10 +46,18 @@ def _begins_sentence(text: str, end: int, start: int) -> bool:
 
 
 def has_icu_messages(text: str) -> bool:
-    return _ARGUMENT.search(text) is not None
+    return ARGUMENT.search(text) is not None
 
 
-def _end_of_braces(text: str, start: int) -> int:
+def can_parse(text: str) -> bool:
+    try:
+        _PARSER.parse(text, [])
+    except _MISTAKES:
+        return False
+    return True
+
+
+def end_of_braces(text: str, start: int) -> int:
     """Return the end of the braces that open at `start`; the end of the text if they do not close."""
     depth = 0
     for match in re.compile(r"[{}]").finditer(text, start):
@@ -62,9 +72,9 @@ def _syntax(message: str) -> list[tuple[Span, Role]] | None:
     tokens: list[dict[str, str]] = []
     try:
         parsed = _PARSER.parse(message, tokens)
-    except (SyntaxError, TypeError, ValueError, IndexError, RecursionError):
+    except _MISTAKES:
         return None
-    if "".join(token["text"] for token in tokens) != message or _QUOTED.search(message):
+    if "".join(token["text"] for token in tokens) != message or QUOTED.search(message):
         return None
     plain = {position for span in _plain_arguments(parsed) for position in range(*span.pair)}
     parts, position = [], 0

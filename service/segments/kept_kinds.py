@@ -9,9 +9,9 @@ from typing import Literal
 
 from service.text.scripts import JAPANESE, LETTER
 
-Role = Literal["word", "number", "mark", "break", "shortcut"]
-"""The role of a span in its sentence: a word; a number; a mark, without which the sentence is complete (a tag, an
-emoji); the end of a line; or the mark of a shortcut's letter."""
+Role = Literal["word", "number", "sign", "mark", "break", "shortcut"]
+"""The role of a span in its sentence: a word; a number; a sign that the model reads as "&"; a mark, without which the
+sentence is complete (a tag, an emoji); the end of a line; or the mark of a shortcut's letter."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ _POSITION = r"(?:\d{1,2}\$|\[\d{1,2}\])?"
 _NO_PERCENTAGE = r"(?:(?<!\d[ \u00a0\u202f])|(?<=%\d[ ])|(?<=%[L\d]\d[ ]))"
 """The place before a conversion: not after a number, as in "50 %"; but "%1 %2"."""
 _PRINTF = rf"""
-    (?:%{_POSITION}{FLAGS}(?:hh?|ll?|z)?[diufgxXsc@]
-      |{_NO_PERCENTAGE}%(?:{_POSITION}{FLAGS}[enpqTv]{_END_OF_WORD}|L?\d{{1,2}}(?:%(?![\w%]))?(?![\w$])))"""
+    (?:%{_POSITION}{FLAGS}(?:hh?|ll?|[zjt])?[diufgxXsc@]
+      |{_NO_PERCENTAGE}%(?:{_POSITION}{FLAGS}(?:[enqTv]|p[A-Z]?){_END_OF_WORD}|L?\d{{1,2}}(?:%(?![\w%]))?(?![\w$])))"""
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = "[0-9a-fA-F]{1,4}"
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|jp|ru|de|fr|uk|eu"
@@ -112,6 +112,7 @@ KINDS = (
     _kind(  # \(name), $(name), \1
         "reference", "\\$", r"(?:\\|(?<![\w$])\$)\([A-Za-z_][\w.]{0,80}(?:\(\))?\)|(?<![\w\\])\\[1-9](?![\w])"
     ),
+    _kind("color of a terminal", "\x1b", r"\x1b\[[0-9;]{0,20}m", "mark"),  # of gettext's messages and logs
     _kind("merge tag", "|", r"\*\|[^|\n]{1,80}\|\*"),  # *|NAME|*, of Mailchimp
     _kind("wiki link", "[", r"\[\[[^\[\]\n]{1,80}\]\]"),  # [[Main page]]
     _kind("footnote", "^", r"\[\^[^\[\]\s]{1,40}\]", "mark"),  # [^1]
@@ -133,13 +134,17 @@ KINDS = (
         "%#@$",
         r"(?<![\w%\#@$])(?P<signs>(?P<sign>[%\#@$])(?P=sign)?)[A-Za-z_][\w.-]{0,80}(?P=signs)(?![\w%\#@$])",
     ),
-    _kind(  # %s, %1$s, %(name)s, %<name>s, %.2f, %*d, %[1]s, %@, %#@name@, %1, %%; "50 %discount", "100%s" are prose
+    _kind(  # %s, %1$s, %(name)s, %<PRId64>, %.2f, %*d, %#@a@, %arg, %1, %%; "50 %discount", "100%s" are prose
         "printf",
         "%",
         rf"""(?<!%){_NOT_IN_WORD}%(?:\([^\s()]{{1,80}}\)|<[^\s<>]{{1,80}}>){FLAGS}[diufgxXsc]
-          | (?<!%){_NOT_IN_WORD}%(?:\d{{1,2}}\$)?\#@[\w]{{1,80}}@
+          | (?<!%){_NOT_IN_WORD}%{_POSITION}{FLAGS}<PRI[a-zA-Z0-9]{{1,9}}>
+          | (?<!%){_NOT_IN_WORD}%(?:(?:\d{{1,2}}\$)?\#@[\w]{{1,80}}@|arg{_END_OF_WORD})
           | (?<!%){_NOT_IN_WORD}{_NO_PERCENTAGE}(?:{_PRINTF})(?:{_PRINTF}|%%)*
           | (?<!%)(?<!\d)(?:{_PRINTF})(?:{_PRINTF}|%%)*{_END_OF_WORD} | %%""",
+    ),
+    _kind(  # %Y-%m-%d, %B %-d, %I:%M%p
+        "strftime", "%", rf"(?<!%){_NOT_IN_WORD}{_NO_PERCENTAGE}(?:%[-_^0]?[A-Za-z])+{_END_OF_WORD}"
     ),
     _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}"),
     _kind(":code:", ":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]*:(?![\w:])", "mark"),  # :smile:

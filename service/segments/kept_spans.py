@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 
 from service.segments.icu_messages import icu_messages
 from service.segments.kept_kinds import KINDS, OPEN, Role
@@ -37,7 +38,12 @@ _CLOSING = re.compile(r"[<{\[]/|\{\\")
 _TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
 """Tags at the end of a line, matched from right to left: from left to right each tag could be the first of them."""
 
-_ESCAPED_APOSTROPHE = re.compile(r"(?<=\w)\\'(?=\w)")
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#0{0,4}(?:34|38|39|60|62)|#[xX]0{0,4}(?:2[267]|3[cCeE]));")
+"""Signs of tags, written as in HTML."""
+_ABBREVIATION = re.compile(rf"(?<!{LETTER})(?:[A-Z]{{1,4}}&amp;)+[A-Z]{{1,4}}(?!{LETTER})")
+"""Such as R&amp;D."""
+
+_READ_AS_OTHER = re.compile(r"(?<=\w)(?:\\'|[‐‑‒–])(?=\w)")
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,17 @@ def kept_spans(
     """
     if text.isascii() and not keep and not terms and WORDS_ALONE.fullmatch(text):
         return []
+    if "&" in text and (entities := [Span(*match.span()) for match in _ENTITY.finditer(text)]):
+        shown, edits = replace_spans(text, [(span, unescape(span.of(text))) for span in entities])
+        named_there = [replace(term, span=edits.after(term.span)) for term in terms]
+        there = _kept_spans(shown, [edits.after(span) for span in keep], language, can_write, named_there)
+        return _with_entities(text, [replace(one, span=edits.before(one.span)) for one in there], entities)
+    return _kept_spans(text, keep, language, can_write, terms)
+
+
+def _kept_spans(
+    text: str, keep: Sequence[Span], language: str, can_write: CanWrite, terms: Sequence[KeptSpan]
+) -> list[KeptSpan]:
     taken = _add_free([], [KeptSpan(span) for span in keep])
     found = _find(text, taken)
     if named := _add_free([], terms):
@@ -82,6 +99,21 @@ def kept_spans(
     joined = _join_spans(text, sorted(taken, key=lambda kept: kept.span.pair))
     tags = _tags_at_end(text) if "#" in text else ()
     return [replace(kept, role=_role(text, kept, kept.span.start in tags)) for kept in joined]
+
+
+def _with_entities(text: str, found: Sequence[KeptSpan], entities: Sequence[Span]) -> list[KeptSpan]:
+    """Add the entities outside the spans that were found in the text without escapes."""
+    taken = [one for one in found if one.role != "shortcut" or one.span not in entities]
+    taken = _add_free(taken, (KeptSpan(Span(*match.span())) for match in _ABBREVIATION.finditer(text)))
+    taken = _add_free(taken, (KeptSpan(span, "sign" if _is_conjunction(text, span) else "mark") for span in entities))
+    return _join_spans(text, taken)
+
+
+def _is_conjunction(text: str, entity: Span) -> bool:
+    """Return whether an entity is "&" between two words, but not in &File."""
+    before, after = text[max(0, entity.start - 2) : entity.start], text[entity.end : entity.end + 2]
+    is_between = before.rstrip()[-1:].isalnum() and after.lstrip()[:1].isalnum()
+    return is_between and unescape(entity.of(text)) == "&" and before[-1:].isalnum() == after[:1].isalnum()
 
 
 def _find(text: str, taken: list[KeptSpan]) -> list[KeptSpan]:
@@ -118,9 +150,10 @@ def _tags_at_end(text: str) -> set[int]:
     return places
 
 
-def apostrophes(text: str) -> Iterator[tuple[Span, str]]:
-    """Yield apostrophes that are escaped as in program text (Don\\'t), with their plain form."""
-    return ((Span(*match.span()), "'") for match in _ESCAPED_APOSTROPHE.finditer(text))
+def read_as_other(text: str) -> Iterator[tuple[Span, str]]:
+    """Yield signs with a plain form that models read better: apostrophes that are escaped as in program text (Don\\'t),
+    and dashes between two letters or digits."""
+    return ((Span(*match.span()), "'" if match.group()[0] == "\\" else "-") for match in _READ_AS_OTHER.finditer(text))
 
 
 def _breaks(taken: list[KeptSpan]) -> list[KeptSpan]:

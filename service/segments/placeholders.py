@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import unescape
 from itertools import pairwise
 
 from service.segments.kept_kinds import FLAGS, Role
@@ -36,6 +37,11 @@ class Placeholder:
     role: Role
     at_start: str | None = None
     """The text at the beginning of a sentence of the translation, as long as `written`; None: the same."""
+
+    @property
+    def has_slot(self) -> bool:
+        """Return whether the stand-in is the word of a slot."""
+        return self.stand_in != "" and self.role != "sign"
 
 
 @dataclass(frozen=True)
@@ -75,11 +81,15 @@ class Protected:
     def has_words(self, span: Span) -> bool:
         """Return whether a part of the protected text has a letter outside stand-ins."""
         start = span.start
-        for place in self._places[slice(*overlapping(self._places, span))]:
+        for place in (self.places[number] for number in self.numbers_in(span)):
             if any(map(str.isalpha, self.text[start : place.start])):
                 return True
             start = place.end
         return any(map(str.isalpha, self.text[start : span.end]))
+
+    def numbers_in(self, span: Span) -> range:
+        """Return the numbers of the placeholders in a part of the protected text."""
+        return range(*overlapping(self.places, span))
 
     def original_position(self, position: int) -> int:
         """Map a position between two sentences of the protected text to the original. It is before a span that is
@@ -102,7 +112,7 @@ class Protected:
             first, last = (bisect_left(spans, position, key=lambda span: span.start) for position in (start, end))
             return slice(first if start else 0, len(spans) if is_last else last)
 
-        edits, numbers = inside(self.edits.new), inside(self._places)
+        edits, numbers = inside(self.edits.new), inside(self.places)
         placeholders = (
             replace(
                 one,
@@ -118,7 +128,7 @@ class Protected:
         return Protected(original.of(self.original), text, tuple(placeholders), Edits(old, new)), numbers.start
 
     @cached_property
-    def _places(self) -> list[Span]:
+    def places(self) -> list[Span]:
         return [placeholder.place for placeholder in self.placeholders]
 
 
@@ -140,8 +150,10 @@ def protect(
     shown: list[tuple[Span, str]] = []
     line_start = 0
     for number, one in enumerate(kept):
-        is_word = one.role not in ("mark", "break", "shortcut")
+        is_word = one.role in ("word", "number")
         word = stand_in(number, _is_number(one, text)) if is_word else ""
+        if one.role == "sign":
+            word = unescape(one.span.of(text))
         if word:
             taken_out, in_its_place = one.span, _set_apart(text, one.span, word, one.span.start == line_start)
         elif one.role == "break":

@@ -4,8 +4,10 @@ A placeholder whose slot is in the translation replaces the token of the slot. A
 is aligned to it, or replaces the word that translates its stand-in.
 """
 
+import re
+import unicodedata
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, takewhile
@@ -41,11 +43,11 @@ class Restored:
 
 @dataclass(frozen=True)
 class _Edit:
-    """A span of the translation, and the placeholder that replaces it."""
+    """A span of the translation, and the placeholder that replaces it; None for an edit beside a placeholder."""
 
     span: Span
     text: str
-    placeholder: int
+    placeholder: int | None
 
 
 def restore(
@@ -55,6 +57,7 @@ def restore(
     aligned_words: Iterable[AlignedWords] = (),
     before: Before = NOTHING_BEFORE,
     starts: Sequence[int] = (),
+    language: str = "",
 ) -> Restored:
     """Put every placeholder back.
 
@@ -62,10 +65,11 @@ def restore(
         slots: the places of slots in the translation, by the number of the placeholder.
         aligned_words: the words of the protected text and its translation, one entry for each sentence, in order.
         before: the characters before a piece of a text.
+        language: the language of the translation.
         starts: the starts of the sentences of the translation that begin with a capital, in order.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
-    return _Restoration(protected, translated, slots, sentences, before, starts).restore()
+    return _Restoration(protected, translated, slots, sentences, before, starts, language).restore()
 
 
 def keep_original(protected: Protected) -> Restored:
@@ -92,9 +96,10 @@ class _Restoration:
         sentences: list[AlignedWords],
         before: Before,
         starts: Sequence[int],
+        language: str,
     ) -> None:
         self._protected, self._translated, self._sentences, self._before_it = protected, translated, sentences, before
-        self._starts = starts
+        self._starts, self._language = starts, language
         self._slots = slots
         self._written = [
             one.written if one.role != "shortcut" else sign_of(one.written) for one in protected.placeholders
@@ -116,19 +121,24 @@ class _Restoration:
         ]
         edits = [self._begin(edit) for edit in sorted(edits, key=lambda edit: edit.span.pair)]
         edits = self._separate(_trim_overlaps(edits))
+        if self._language == "fr":
+            edits = sorted([*edits, *self._unelided(edits)], key=lambda edit: edit.span.pair)
         if has_icu_messages(self._protected.original):
-            edits = [self._double_quote(edit) for edit in edits]
+            unelided = {edit.span.end for edit in edits if edit.placeholder is None}
+            edits = [edit if edit.span.start in unelided else self._double_quote(edit) for edit in edits]
         text, moves = replace_spans(self._translated, [(edit.span, edit.text) for edit in edits])
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
-            written = self._written[edit.placeholder]
-            start = new.start + edit.text.index(written)
-            places[edit.placeholder] = Span(start, start + len(written))
+            if edit.placeholder is not None:
+                written = self._written[edit.placeholder]
+                start = new.start + edit.text.index(written)
+                places[edit.placeholder] = Span(start, start + len(written))
         copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
         return Restored(text, moves, copies, partial(self._words, moves, copies))
 
     def _begin(self, edit: _Edit) -> _Edit:
         """Begin a sentence with a capital."""
+        assert edit.placeholder is not None, "elided words are mended later"
         at_start, written = self._protected.placeholders[edit.placeholder].at_start, self._written[edit.placeholder]
         n = bisect_right(self._starts, edit.span.start)
         if n == 0 or at_start is None or any(map(str.isalnum, self._translated[self._starts[n - 1] : edit.span.start])):
@@ -153,6 +163,9 @@ class _Restoration:
         placeholder, n = self._protected.placeholders[i], self._sentence_of[i]
         if not placeholder.stand_in:
             return self._symbol(i)
+        if placeholder.role == "sign" and (conjunction := self._conjunction(i)):
+            insort(self._taken, conjunction, key=lambda span: span.pair)
+            return _Edit(conjunction, self._written[i], i)
         attention = np.zeros(0) if n is None else self._sentences[n].on(placeholder.place)
         words = [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
         for row in np.argsort(-attention, kind="stable").tolist():
@@ -168,6 +181,24 @@ class _Restoration:
         last = next((word.end for word in reversed(words) if word is not None), len(self._translated.rstrip()))
         first, after = overlapping(self._taken, Span(last, last))
         return self._after(self._taken[first].end if first < after else last, i)
+
+    def _conjunction(self, i: int) -> Span | None:
+        """Return the word for the sign "&" in the translation: the sign, or a short word that attends most to it."""
+        placeholder, n = self._protected.placeholders[i], self._sentence_of[i]
+        if n is None:
+            return None
+        target, mass = self._sentences[n].target, self._sentences[n].mass
+        attention = self._sentences[n].on(placeholder.place)
+        written = [word.of(self._translated) for word in target]
+        free = [row for row, word in enumerate(target) if len(set(overlapping(self._taken, word))) == 1]
+        same = [row for row in free if set(written[row]) <= set(placeholder.stand_in)]
+        short = [
+            row
+            for row in free
+            if written[row].isalpha() and len(written[row]) <= MAX_CONJUNCTION and attention[row] >= mass[row].max()
+        ]
+        best = max(same or short, key=lambda row: attention[row], default=None)
+        return None if best is None else target[best]
 
     def _symbol(self, i: int) -> _Edit:
         """Place a symbol, which the model did not see. Inside a sentence it goes to the translation of the word that it
@@ -233,7 +264,8 @@ class _Restoration:
         return min(before.target[-1].end + position - before.source[-1].end, end)
 
     def _in_place(self, slot: Span, i: int) -> _Edit:
-        """Replace a slot, and the spaces beside it that the source does not have."""
+        """Replace a slot, the spaces beside it that the source does not have, and the ending of its word. The rest of a
+        compound becomes a word of its own."""
         start, end = slot.pair
         before, after = self._around(start, end)
         touches_before, touches_after = self._touches(i)
@@ -241,7 +273,16 @@ class _Restoration:
             start -= 1
         if after == " " and touches_after:
             end += 1
-        return _Edit(Span(start, end), " " * is_letter(before) + self._written[i], i)
+        written = " " * is_letter(before) + self._written[i]
+        glued = 0 if touches_after else _letters_at(self._translated, end)
+        if glued > MAX_ENDING:
+            first = self._translated[end]
+            return _Edit(Span(start, end + 1), f"{written} {first.upper() if self._language == 'de' else first}", i)
+        return _Edit(Span(start, end + glued * (not self._is_possessive(i))), written, i)
+
+    def _is_possessive(self, i: int) -> bool:
+        end = self._protected.placeholders[i].span.end
+        return self._protected.original[end : end + 1] in APOSTROPHES
 
     def _touches(self, i: int) -> tuple[bool, bool]:
         """Return whether a visible character stands right before a placeholder, and a letter right after it, in scripts
@@ -284,6 +325,18 @@ class _Restoration:
         )
         return [*edits[:1], *followers]
 
+    def _unelided(self, edits: list[_Edit]) -> Iterator[_Edit]:
+        """Yield edits that write "de" for "d'" before placeholders, or take the space behind "d'" before a vowel."""
+        end = 0
+        for edit in edits:
+            found = _ELIDED.search(self._translated, max(end, edit.span.start - 2), edit.span.start)
+            if found and edit.text[:1].strip() and self._is_shown(edit):
+                if unicodedata.normalize("NFD", edit.text)[:1].lower() in VOWELS:
+                    yield _Edit(Span(found.start() + 1, edit.span.start), "", None)
+                else:
+                    yield _Edit(Span(found.start(), found.start() + 1), "e" if found[1] else "e ", None)
+            end = edit.span.end
+
     def _double_quote(self, edit: _Edit) -> _Edit:
         """Double an apostrophe before a brace, since it would quote the brace in an ICU message."""
         before, _ = self._around(edit.span.start, edit.span.end)
@@ -291,7 +344,7 @@ class _Restoration:
 
     def _is_shown(self, edit: _Edit) -> bool:
         """Return whether the placeholder has a stand-in."""
-        return self._protected.placeholders[edit.placeholder].stand_in != ""
+        return edit.placeholder is not None and self._protected.placeholders[edit.placeholder].stand_in != ""
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
         before = self._translated[max(0, start - 1) : start] if start > 0 else self._before_it.target
@@ -344,8 +397,25 @@ class _Restoration:
 
 OPENING = "([{«“¿¡"
 
+APOSTROPHES = tuple("'’")  # noqa: RUF001
+VOWELS = tuple("aeiouyœæ")
+_ELIDED = re.compile(r"(?:(?<=\b[cdjlmnst])|(?<=qu))['’](\s?)$", re.IGNORECASE)  # noqa: RUF001
+"""The apostrophe of a French word that has lost its e."""
+
+MAX_CONJUNCTION = 3
+"""Maximum number of letters of a word for "&"."""
+
+MAX_ENDING = 2
+"""Letters after a slot that may be the ending of its word. More letters are another word."""
+
 MIN_ATTENTION = 0.2
 """Attention below this does not show where a word belongs."""
+
+
+def _letters_at(text: str, position: int) -> int:
+    """Return the number of letters at a position, of scripts that put spaces between words."""
+    following = text[position : position + 40]
+    return sum(1 for _ in takewhile(lambda character: character.isalpha() and is_letter(character), following))
 
 
 def _trim_overlaps(edits: list[_Edit]) -> list[_Edit]:

@@ -1,4 +1,4 @@
-"""Find words, signs and emoji that a model's vocabulary cannot write, or only in bytes.
+"""Find words, signs and emoji that a model's vocabulary cannot write, or only in bytes, and characters without a sign.
 
 A sign beside a number is kept with the number and its unit, as in 20 °C: the sign alone would mean less.
 """
@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
 from service.segments.kept_kinds import Role
-from service.text.scripts import LETTER, is_unspaced
+from service.text.scripts import LETTER, is_hidden, is_unspaced
 from service.text.spans import Span
 from service.text.tokenization import OPERATORS
 
@@ -22,7 +22,7 @@ _EMOJI = re.compile(
 )
 """Runs of emoji, with the characters that join, colour or modify them, and the character that stands for an object in a
 text, such as a field of Word: it must not become the unit of a number."""
-_NUMBER = r"\d+(?:[.,]\d+)*"
+_NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+)(?:[.,]\d+)*"
 _SPACE = "[ \u00a0\u202f]?"
 _UNIT = rf"(?:[kcdmµ]?m|[kmµ]?g|[cdm]?l|[kMG]?(?:Hz|W|B|V)|min|ms)(?!{LETTER})"
 _PUNCTUATION = r"!-/:-@\[-`{-~"
@@ -56,6 +56,15 @@ def unwritable(text: str, can_write: CanWrite) -> Iterator[tuple[Span, Role]]:
             yield _with_number(text, Span(*match.span()))
 
 
+def hidden(text: str, can_write: CanWrite) -> Iterator[tuple[Span, str]]:
+    """Yield the hidden characters that a vocabulary cannot write, with what the model reads instead: nothing."""
+    if text.isascii():
+        return
+    strange = {character for character in set(text) if is_hidden(character) and not can_write(character)}
+    if strange:
+        yield from ((Span(i, i + 1), "") for i, character in enumerate(text) if character in strange)
+
+
 def _with_numbers(signs: str) -> re.Pattern[str]:
     """Return a pattern of signs with the numbers beside them and their unit.
 
@@ -84,7 +93,7 @@ def _is_candidate(character: str) -> bool:
     category = unicodedata.category(character)
     if character.isascii():
         return character in OPERATORS
-    if category in ("Pd", "Pi", "Pf") or category[0] in "CZ" or character in "‚„":
+    if category in ("Pd", "Pi", "Pf") or category[0] in "CZ" or character in "‚„" or is_hidden(character):
         return False
     return _WORD.fullmatch(character) is not None or category[0] in "PS" or category in ("Nl", "No")
 

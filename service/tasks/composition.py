@@ -12,6 +12,7 @@ import numpy as np
 from service.base.contract import FinishReason
 from service.markup.passages import Document
 from service.schemas.answers import Alternative, Attention, Segment, Translation
+from service.segments.placeholders import Protected
 from service.segments.restoration import Restored, keep_original, restore
 from service.tasks.alignment import (
     AlignedSentence,
@@ -23,14 +24,26 @@ from service.tasks.alignment import (
     words_of,
 )
 from service.tasks.attention import Selection, prefix_of
+from service.tasks.checking import checks_of
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.sentences import NOTHING_BEFORE, UNSPACED, Before, join_sentences, with_wide_marks
+from service.text.sentences import (
+    NOTHING_BEFORE,
+    UNSPACED,
+    Before,
+    join_sentences,
+    speaker_name,
+    with_wide_marks,
+    without_new_stop,
+)
 from service.text.spans import NO_EDITS, Edits, Span, chain_edits, overlapping
 from service.text.tokenization import Tokenizer
+from service.text.tokens import Token
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
+MIN_NAME_SCORE = -0.45
+"""The least mean log-probability of the tokens of a speaker's name."""
 WORST_LAST = get_args(FinishReason)
 
 
@@ -63,8 +76,8 @@ def renderings(
         decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
         spans = [sentence.span for sentence in sentences]
         translated = [
-            with_wide_marks(target, span.of(protected.text), direction.target_subtag)
-            for span, target in zip(spans, decoded, strict=True)
+            _edited(target, sentence, rank, protected, direction.target_subtag)
+            for sentence, target in zip(sentences, decoded, strict=True)
         ]
         written, targets = join_sentences(
             protected.text, spans, translated, direction.source_subtag, direction.target_subtag, before
@@ -82,12 +95,24 @@ def renderings(
         elif protected.edits.old:
             slots = _slot_places(paragraph, targets, tokenizer, rank)
             starts = _starts(paragraph, targets, slots) if direction.target_subtag not in UNSPACED else ()
-            restored = restore(protected, written, slots, words, before, starts)
+            restored = restore(protected, written, slots, words, before, starts, direction.target_subtag)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
         yield Rendering(paragraph, written, targets, attended, restored)
         if manuscript.document.is_plain:
             before = Before(protected.text[-1:], written[-1:])
+
+
+def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> str:
+    """Return the translation of a sentence with the marks at its end that its source calls for. The name of a
+    speaker stays as it is if the model is not sure of it."""
+    source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
+    if sentence.is_speaker:
+        is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
+        return (speaker_name(target, source) if is_sure else None) or source
+    if any(one.stand_in for one in protected.placeholders[slice(*overlapping(protected.places, sentence.span))]):
+        target = without_new_stop(target, source)
+    return with_wide_marks(target, source, language)
 
 
 def render(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
@@ -111,19 +136,27 @@ def translated_document(manuscript: Manuscript, tokenizer: Tokenizer, direction:
 
 
 def compose_answer(
-    manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, selection: Selection | None, alignment: bool
+    manuscript: Manuscript,
+    tokenizer: Tokenizer,
+    direction: Direction,
+    selection: Selection | None,
+    alignment: bool,
+    checks: bool = False,
 ) -> Translation:
     """Return the answer to one text, all sentences of which are finished.
 
     Args:
         selection: the attention matrices to return, if any.
         alignment: whether to return the alignment.
+        checks: whether to return what the translation lost or has wrong.
     """
     sentences = manuscript.sentences
     found = [*renderings(manuscript, tokenizer, direction)]
     best = _alternative(sentences, 0, manuscript.document.render(one.restored for one in found))
     source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
     translation = Translation(**vars(best), source_tokens=source_tokens)
+    if checks:
+        translation.checks = [check for one in found for check in checks_of(one.paragraph, one.written, one.targets)]
     if not manuscript.document.is_plain:
         return translation
     if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
@@ -245,11 +278,16 @@ def _aligned_sentences(
         sentences.append(
             AlignedSentence(
                 [token.moved(sentence.span.start) for token in source],
-                [token.moved(target_span.start) for token in target],
+                [_clipped(token.moved(target_span.start), target_span.end) for token in target],
                 after_prefix(weights, len(prefix)) if weights is not None else NO_WEIGHTS,
             )
         )
     return sentences
+
+
+def _clipped(token: Token, end: int) -> Token:
+    """Return a token that ends where its sentence does: a full stop may be left out."""
+    return Token(token.token, min(token.start, end), min(token.end, end))
 
 
 def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:

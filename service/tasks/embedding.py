@@ -7,6 +7,7 @@ several parts, sentences or windows, is the mean of theirs, weighted by their nu
 Legend: S tokens of a window, E width of the encoder, D width of an embedding.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,16 +20,20 @@ from service.base.errors import EmptyText, InvalidFields, LimitExceeded, SourceR
 from service.engine.scheduler import Sequence
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
+from service.segments.unwritable import hidden
 from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
 from service.tasks.pooling import Vectors, WindowEmbedding
 from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, WantedLanguage, subtag
 from service.text.sentences import sentence_spans
-from service.text.spans import Span
+from service.text.spans import NO_EDITS, Edits, Span, replace_spans
 from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
 from service.workers.pool import Pool
+
+BLANKS = re.compile(r"[^\S\t-\r\x1c-\x1f\x85\u2028\u2029]{2,}")
+"""Spaces of any width. A tab or a line end separates sentences."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class _Stretch:
     """A sentence, or a whole text if the model reads texts, with its windows.
 
     Attributes:
-        start: its position in the text; negative if a prompt comes before the text.
+        start: its position in the text that the model reads; negative if a prompt comes before the text.
         prefix: the tokens before it.
         n_before, n_after: the numbers of tokens at its ends that every window repeats.
     """
@@ -67,6 +72,8 @@ class _Stretch:
     n_after: int
     windows: list[Sequence[WindowEmbedding]]
     passes: list[Sequence[AttentionPass]]
+    edits: Edits
+    """The edits from the client's text to the one that the model reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,12 +181,15 @@ class Embedder:
         return stretches
 
     def _sentences(self, text: str, source: str | None, options: _Options) -> list[_Stretch]:
-        """Return the sentences of a text for a translator."""
+        """Return the sentences of a text for a translator. It reads several spaces as one, and no hidden characters."""
+        blanks = [(Span(*match.span()), " ") for match in BLANKS.finditer(text)]
+        unseen = hidden(text, self.tokenizer.can_write)
+        text, edits = replace_spans(text, sorted([*blanks, *unseen], key=lambda item: item[0].pair))
         language, prefix = self._source(source)
         limit, nothing = self.manifest.limits.max_source_tokens, [*prefix, self.manifest.special_tokens.eos]
         spans = sentence_spans(text, language) or [Span(0, len(text))]  # if the text has only punctuation
         return [
-            self._stretch(span.start, span.of(text), token_ids, options, prefix=prefix)
+            self._stretch(span.start, span.of(text), token_ids, options, prefix=prefix, edits=edits)
             for span, token_ids in self.tokenizer.encode_spans(text, spans, limit, prefix)
             if token_ids != nothing
         ]
@@ -204,6 +214,7 @@ class Embedder:
         n_before: int = 0,
         n_after: int = 0,
         prefix: tuple[int, ...] = (),
+        edits: Edits = NO_EDITS,
     ) -> _Stretch:
         parts = windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
         own = self.manifest.embedding
@@ -212,7 +223,7 @@ class Embedder:
         pooling, projected, selection = options.pooling, options.projected, options.selection
         read = [Sequence(ids, WindowEmbedding(pooling, min(n_left_out, len(ids) - 1), projected)) for ids in parts]
         passes = [Sequence(ids, AttentionPass([], selection)) for ids in parts] if selection is not None else []
-        return _Stretch(start, text, prefix, n_before, n_after, read, passes)
+        return _Stretch(start, text, prefix, n_before, n_after, read, passes, edits)
 
     def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:
         """Return the source language of a translator, and the tokens that name it.
@@ -253,7 +264,8 @@ class Embedder:
 
     def _tokens(self, stretch: _Stretch) -> Iterator[Token]:
         """Yield the tokens that the model reads, with their places in the client's text."""
-        tokens = [token.moved(stretch.start) for token in self.tokenizer.source_tokens(stretch.text, stretch.prefix)]
+        read = [token.moved(stretch.start) for token in self.tokenizer.source_tokens(stretch.text, stretch.prefix)]
+        tokens = [Token(token.token, *stretch.edits.before(token.span).pair) for token in read]
         limit = self.manifest.limits.max_source_tokens
         return shown_in_windows(tokens, limit, stretch.n_before, stretch.n_after)
 

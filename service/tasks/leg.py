@@ -25,6 +25,7 @@ from service.tasks.context import Context
 from service.tasks.reading import MAX_INLINE, Manuscript, NewSearch, Reader, Sentence, read_document
 from service.tasks.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation import Translator
+from service.tasks.verification import Verification
 from service.text.languages import Direction
 from service.text.sentences import NOTHING_BEFORE
 from service.text.tokenization import run_on_each
@@ -33,6 +34,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 OnPiece = Callable[[int, str], None]
 """Receives the number of a text and the next piece of its translation; "" ends the translation."""
+
+MAX_READINGS = 3
+"""Maximum number of further readings of a paragraph. With more numbers than slots each may lose others."""
 
 FIRST_PIECES, MAX_PIECES = 2, 32
 """Numbers of pieces of a stream that are translated at the same time. The first pieces are soon ready, as little else
@@ -92,7 +96,7 @@ class Leg:
                 self._direction.source_subtag,
                 request.case_sensitive,
             )
-        reader = Reader(
+        self._reader = reader = Reader(
             translator.tokenizer,
             translator.slots,
             translator.manifest.limits.max_source_tokens,
@@ -145,6 +149,7 @@ class Leg:
             direction=self._direction,
             selection=self._selection,
             alignment=self._request.alignment,
+            checks=self._request.checks,
         )
         return await self._beside_each(self.manuscripts, compose)
 
@@ -159,12 +164,34 @@ class Leg:
             return await run_on_each(items, work, self._n_characters, context.deadline - time.monotonic())
 
     async def _run(self, manuscripts: list[Manuscript]) -> None:
-        sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]
-        await self._search(sequences)
-        lacking = [s for manuscript in manuscripts for s in manuscript.sentences if s.slots and not s.has_all_slots]
+        await self._translate([sentence for manuscript in manuscripts for sentence in manuscript.sentences])
+        await self._verify(manuscripts)
+        await self._attend(self._attention_passes(manuscripts))
+
+    async def _translate(self, sentences: list[Sentence]) -> None:
+        await self._search([sentence.sequence for sentence in sentences])
+        lacking = [sentence for sentence in sentences if sentence.slots and not sentence.has_all_slots]
         if lacking:
             await self._rewind(lacking)
-        passes = self._attention_passes(manuscripts)
+
+    async def _verify(self, manuscripts: list[Manuscript]) -> None:
+        """Translate paragraphs again that lost a number or a name, and choose the better translation, as long as that
+        mends something."""
+        paragraphs = [paragraph for manuscript in manuscripts for paragraph in manuscript.paragraphs]
+        for _ in range(MAX_READINGS):
+            verification = Verification(self._reader, self._translator.manifest)
+            await self._beside_each(paragraphs, verification.check)
+            await self._attend(verification.attention_passes())
+            found = await self._beside_each(verification.doubtful, verification.read_again)
+            rereadings = [one for one in found if one is not None]
+            if not rereadings:
+                break
+            new = [sentence for one in rereadings for sentence in one.again.sentences if not sentence.is_translated]
+            await self._translate(new)
+            are_better = await self._beside_each(rereadings, verification.choose)
+            paragraphs = [one.paragraph for one, is_better in zip(rereadings, are_better, strict=True) if is_better]
+
+    async def _attend(self, passes: list[Sequence[AttentionPass]]) -> None:
         if passes:
             pool, context = self._translator.attention_pool, self._context
             context.timing.attended(await pool.run(passes, context.deadline, context.admission))

@@ -65,6 +65,8 @@ def _merge(first: Translation, second: Translation) -> Translation:
         one.target_tokens += first.target_tokens
         one.finish_reason = worst_reason([first.finish_reason, one.finish_reason])
     second.source_tokens += first.source_tokens
+    if first.checks is not None and second.checks is not None:
+        second.checks = first.checks + second.checks
     second.segments = _segments(first.segments or [], second.segments or []) or None
     if first.alignment and second.alignment:
         second.alignment = alignment.compose(first.alignment, second.alignment)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 
 from service.base.errors import LimitExceeded
@@ -10,15 +11,18 @@ from service.engine.scheduler import Sequence
 from service.glossaries.terms import Terms
 from service.markup import html, markdown, plain, xml
 from service.markup.passages import Document, Passage
+from service.schemas.answers import Check
 from service.schemas.requests import NO_RULES, Format, TagRules, TranslateRequest
 from service.segments.icu_messages import has_icu_messages
-from service.segments.kept_spans import apostrophes, kept_spans
+from service.segments.kept_spans import KeptSpan, kept_spans, read_as_other
 from service.segments.placeholders import Protected, protect
 from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
+from service.segments.unwritable import hidden
+from service.segments.verified_spans import is_amount
 from service.tasks.attention import AttentionPass
 from service.text.languages import Direction
-from service.text.sentences import ends_of, sentence_spans, strip_span
-from service.text.spans import NO_EDITS, Span, merge_spans, overlapping
+from service.text.sentences import ends_of, is_speaker, sentence_spans, strip_span
+from service.text.spans import NO_EDITS, Span, merge_spans, overlapping, replace_spans
 from service.text.tokenization import Tokenizer
 
 NewSearch = Callable[[], Search]
@@ -59,6 +63,8 @@ class Sentence:
     rewound: Hypothesis | None = None
     """The hypothesis that replaces the best one if that lacks some of the slots."""
     attention_pass: Sequence[AttentionPass] | None = None
+    is_speaker: bool = False
+    """Whether it is the name of a speaker before a colon."""
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
         """Return the hypothesis with this rank, or the last one; 0 is the best."""
@@ -68,12 +74,16 @@ class Sentence:
         return hypotheses[min(rank, len(hypotheses) - 1)]
 
     @property
+    def is_translated(self) -> bool:
+        return bool(self.sequence.output.finished)
+
+    @property
     def has_all_slots(self) -> bool:
         token_ids = self.hypothesis().token_ids
         return all(slot.target_id in token_ids for _, slot in self.slots)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Paragraph:
     """A passage, and its sentences."""
 
@@ -82,6 +92,10 @@ class Paragraph:
     sentences: list[Sentence]
     named: list[Span] = field(default_factory=list)
     """Spans of the passage that the request or the format keeps."""
+    carried: SequenceOf[KeptSpan] = ()
+    """Spans of the passage that are kept because an earlier translation lost some of them."""
+    checks: list[Check] = field(default_factory=list)
+    """What earlier translations lost or invented."""
 
     @property
     def needs_alignment(self) -> bool:
@@ -185,7 +199,7 @@ class Reader:
         """Read a text. Raises LimitExceeded: a passage has too many kept spans, or a character too many tokens."""
         paragraphs = []
         for passage in text.passages:
-            paragraphs.append(self._paragraph(passage))
+            paragraphs.append(self.paragraph(passage))
             inline = len(passage.elements) + len(paragraphs[-1].protected.placeholders)
             if self.max_inline is not None and inline > self.max_inline and not text.is_plain:
                 raise LimitExceeded(
@@ -197,20 +211,28 @@ class Reader:
             text = replace(text, parts=[one.passage for one in paragraphs])
         return Manuscript(text, paragraphs)
 
-    def _paragraph(self, passage: Passage) -> Paragraph:
-        """Read a passage. Repeat with other slots as long as some slots are not read as their own token."""
+    def paragraph(self, passage: Passage, carried: SequenceOf[KeptSpan] = ()) -> Paragraph:
+        """Read a passage. Repeat with other slots as long as some slots are not read as their own token.
+
+        Args:
+            carried: further spans that are kept, and their translations.
+        """
         text = passage.text
         terms = self.terms.find(text) if self.terms else []
-        kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.can_write, terms)
-        if not kept and "\\'" not in text:
+        kept = kept_spans(
+            text, passage.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried]
+        )
+        read_as = [*read_as_other(text), *hidden(text, self.tokenizer.can_write)]
+        if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
             return Paragraph(passage, protected, self._sentences(protected, passage))
         named = sorted([*passage.keep, *(term.span for term in terms)], key=lambda span: span.pair)
-        slots = SlotsOfText(self.slots, text)
+        # Digits of carried spans are not read, so they may be slots.
+        slots = SlotsOfText(self.slots, replace_spans(text, [(one.span, "") for one in carried])[0])
         ends = ends_of(text, self.direction.source_subtag) if kept else set[int]()
         while True:
-            protected = protect(text, kept, apostrophes(text), slots.word)
-            paragraph = Paragraph(passage, protected, self._sentences(protected, passage, ends), named)
+            protected = protect(text, kept, read_as, slots.word)
+            paragraph = Paragraph(passage, protected, self._sentences(protected, passage, ends), named, carried)
             if not kept or not self._misread(paragraph, slots):
                 return paragraph
 
@@ -222,7 +244,7 @@ class Reader:
         too_many: list[int] = []
         starts = [*(sentence.span.start for sentence in paragraph.sentences), len(paragraph.protected.text)]
         for sentence, next_start in zip(paragraph.sentences, starts[1:], strict=True):
-            inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
+            inside = [n for n in range(*overlapping(places, sentence.span)) if placeholders[n].has_slot]
             source_ids = sentence.sequence.source_ids
             text = sentence.span.of(paragraph.protected.text)
             tokens = self.tokenizer.source_tokens(text, self.direction.source_prefix) if inside else []
@@ -251,13 +273,14 @@ class Reader:
         else:
             spans = [*protected.between_breaks()]
         found = [span for span in (strip_span(text, span) for span in spans) if span is not None]
-        # A span without letters is the same in every language.
+        # A span without letters is the same in every language; amounts with codes are written alike in one column.
         if protected.placeholders:
             found = [span for span in found if protected.has_words(span)]
         else:
-            found = [span for span in found if any(map(str.isalpha, span.of(text)))]
+            found = [span for span in found if any(map(str.isalpha, span.of(text))) and not is_amount(span.of(text))]
         sentences = []
         for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
             search = self.new_search()
-            sentences.append(Sentence(span, Sequence(source_ids, search, n_rows=search.beam_size)))
+            sequence = Sequence(source_ids, search, n_rows=search.beam_size)
+            sentences.append(Sentence(span, sequence, is_speaker=is_speaker(text, span)))
         return sentences

@@ -1,4 +1,6 @@
-"""Find full stops that do not end a sentence, though the next word could begin one: "M. Martin", "vol. 3"."""
+"""Find full stops that do not end a sentence, though the next word could begin one: "M. Martin", "vol. 3". And those
+that do behind an abbreviation: "Milch usw. Danach".
+"""
 
 import re
 from collections.abc import Callable
@@ -71,6 +73,22 @@ _INSIDE = {
         rf"|[A-Za-z]\.{_JOINT}(?=\S)|(?<![A-Za-z])(?:Dr|Mrs?|Ms|No|St|[Vv]ol)\.\s+{_JOINT}"
     ),
 }
+_AFTER_NUMBER = r"(?<!\d)(?:\d{1,4}|[IVXLC]+)\s?"
+_ENDINGS = {
+    "en": r"etc\.\s+(?=[A-Z][a-z\s])",
+    "de": (
+        rf"(?:us[wf]|etc)\.\s+(?=[A-ZÄÖÜ])"
+        rf"|(?:(?!z\.\s?B|d\.\s?h)(?:[a-z]\.\s?){{1,2}}(?:[A-ZÄa-zä]|Chr)|{_AFTER_NUMBER}[A-Za-z]{{1,4}})\.\s+(?=(?:{_BEGIN_GERMAN_SENTENCES})\b)"
+    ),
+    "fr": rf"(?:etc|et al|J\.-C|{_AFTER_NUMBER}(?:[kcm]?[gml]|min|s|h))\.\s+(?=[A-ZÀ-ÖØ-Þ](?:[a-zß-öø-ÿ'’]|\s))",
+    "ru": (
+        rf"(?:и\s(?:т\.\s?[дп]|др|пр)|{_AFTER_NUMBER}(?:[а-я]{{2,4}}\.\s)?(?!(?:{_RUSSIAN_BEFORE_NAMES}|{_RUSSIAN_BEFORE_NUMBERS})\.)[а-я]{{1,4}})"
+        r"\.\s+(?=[А-ЯЁ][а-яё\s])"
+    ),
+}
+ENDINGS = {language: re.compile(rf"(?<![^\W_])(?:{pattern})") for language, pattern in _ENDINGS.items()}
+"""Patterns of abbreviations that end a sentence: those that end a list, and units and eras before a word that begins a
+sentence. An abbreviation before a name or a number is none of them."""
 _ANYWHERE = re.compile(f"{_EVERYWHERE}|{_INITIALS}")
 INSIDE = {language: re.compile(f"{pattern}|{_ANYWHERE.pattern}") for language, pattern in _INSIDE.items()}
 """Patterns of joints inside a sentence."""

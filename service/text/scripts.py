@@ -1,9 +1,12 @@
-"""Find scripts of texts, scripts without spaces, and words in letters that a language does not use."""
+"""Find scripts of texts, scripts without spaces, words in letters of other scripts, and hidden characters."""
 
 import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cache, lru_cache
+
+from tokenizers import Regex
+from tokenizers.normalizers import Replace
 
 from service.text.spans import Span
 
@@ -92,7 +95,17 @@ def foreign_words(text: str, source: str) -> list[Span]:
     """
     if text.isascii() or source not in _SCRIPT:
         return []
-    return [Span(*match.span()) for match in _in_other_letters(_SCRIPT[source]).finditer(text)]
+    found = _in_other_letters(_SCRIPT[source]).finditer(text)
+    return [Span(*match.span()) for match in found if not all(map(is_hidden, match.group()))]
+
+
+_WITHOUT_HIDDEN = Replace(Regex(r"\p{Default_Ignorable_Code_Point}"), "")
+
+
+@lru_cache(maxsize=10_000)
+def is_hidden(character: str) -> bool:
+    """Return whether a character has no sign of its own, such as a joiner (Unicode's Default_Ignorable_Code_Point)."""
+    return not _WITHOUT_HIDDEN.normalize_str(character)
 
 
 def is_unspaced(characters: str) -> bool:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import sentencex
 
-from service.text.abbreviations import BEGINS_SENTENCE, join_parts
-from service.text.scripts import LETTER, is_unspaced
+from service.text.abbreviations import BEGINS_SENTENCE, ENDINGS, join_parts
+from service.text.scripts import JAPANESE, LETTER, is_unspaced
 from service.text.spans import Span
 
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
@@ -47,6 +47,16 @@ MARK = re.compile(
     re.VERBOSE,
 )
 """The mark before an entry of a list, a heading or a quoted line."""
+
+SPEAKER = re.compile(
+    rf"""\s*(?P<name>{_CAPITAL}[\w'’.-]{{0,30}}(?:[ ][\w'’.-]{{1,30}}){{0,2}}|[{JAPANESE}・]{{1,12}})
+    [ \u00a0\u202f]?[:：](?:(?<=：)|[ \u00a0])[ ]*
+    (?=[\"'«“„‘「『¿¡(]*+(?:{_CAPITAL}|[{JAPANESE}]).*[.!?…。！？][\"'»”’」』)]*\s*$)""",  # noqa: RUF001
+    re.VERBOSE,
+)
+"""The name of a speaker before a sentence, at the start of a line. It is read alone."""
+_COLONS = {"fr": " : ", **dict.fromkeys(("ja", "yue", "zh"), "：")}
+"""A colon after a name, where that is not ": "."""
 
 LETTER_MARK = re.compile(r"\s*([^\W\d_]|[ivxlc]{2,8}|[IVXLC]{2,8})\.\s+(?=\S)")
 """A letter or Roman numeral: a mark if the line before or after has the next one. "A. Einstein" alone is a name."""
@@ -90,6 +100,8 @@ _WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("
 """Wide marks at the end of a sentence, in languages without spaces after them."""
 
 _ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001
+_MORE_THAN_NAME = re.compile(r"[,;:!?…、！？：；]")  # noqa: RUF001
+_NEW_STOP = re.compile(r"(?<![.…])(?<!\.\w)\s?[.。]$")
 _LAST_MARKS = re.compile(r"(?<![.!?])(?:\.|[!?]+)(?=[\"'”’)\]」』）]*$)")  # noqa: RUF001
 
 
@@ -105,10 +117,10 @@ def sentence_spans(text: str, language: str) -> list[Span]:
 
 
 class Cell(NamedTuple):
-    """A column of a line, or a whole line.
+    """A column of a line, the name of a speaker, or a whole line.
 
     Attributes:
-        begins: the start of its text, after the marks of a list.
+        begins: the start of its text, after the marks of a list or the colon after a speaker's name.
     """
 
     start: int
@@ -130,6 +142,9 @@ def cells(text: str) -> Iterator[Cell]:
             mark = MARK.match(line, position) or (LETTER_MARK.match(line, position) if i in marked else None)
             begins = mark.end() if mark else position
             end = max(begins, end)
+            if speaker := SPEAKER.match(line, begins, end):
+                yield Cell(start + position, start + begins, start + speaker.end("name"))
+                position, begins = speaker.end("name"), speaker.end()
             yield Cell(start + position, start + begins, start + end)
             position = end
         start += len(line)
@@ -174,6 +189,8 @@ def _lengths(line: str, language: str) -> Iterator[int]:
     while start < len(line):
         window = line[start : start + WINDOW]
         parts = [part for parts in sentencex.segment(language, window) for part in WIDE_END.split(parts)]
+        if endings := ENDINGS.get(language):
+            parts = [part for parts in parts for part in _parted(parts, endings)]
         if not window.isascii():
             parts = [part for parts in parts for part in _parted_by_emoji(parts, language)]
         parts = _with_note_marks(parts)
@@ -194,6 +211,12 @@ def _with_note_marks(parts: list[str]) -> list[str]:
         marked[-1] += part[:end]
         marked += [part[end:]] if part[end:] else []
     return marked
+
+
+def _parted(part: str, ends: re.Pattern[str]) -> Iterator[str]:
+    """Yield a part, cut where the pattern ends."""
+    cuts = [0, *(match.end() for match in ends.finditer(part)), len(part)]
+    return (part[start:end] for start, end in pairwise(cuts) if start < end)
 
 
 def _parted_by_emoji(part: str, language: str) -> Iterator[str]:
@@ -244,6 +267,24 @@ def with_wide_marks(target: str, source: str, language: str) -> str:
     return _LAST_MARKS.sub(lambda marks: "".join(_WIDE[language][mark] for mark in marks.group()), target)
 
 
+def is_speaker(text: str, sentence: Span) -> bool:
+    """Return whether a sentence is the name of the speaker of the next one."""
+    return text[sentence.end : sentence.end + 2].lstrip()[:1] in (":", "：")
+
+
+def speaker_name(target: str, source: str) -> str | None:
+    """Return the translation of a speaker's name, with a capital; None if it is more than a name."""
+    name = target.rstrip(" .。:：")
+    if not name or len(name.split()) > len(source.split()) + 1 or _MORE_THAN_NAME.search(name):
+        return None
+    return name[0].upper() + name[1:]
+
+
+def without_new_stop(target: str, source: str) -> str:
+    """Return a translated sentence without the full stop at its end, if its source ends in a letter or digit."""
+    return _NEW_STOP.sub("", target) if source[-1:].isalnum() else target
+
+
 class Before(NamedTuple):
     """The characters before a piece of a text.
 
@@ -281,6 +322,9 @@ def join_sentences(
         gap = text[position : source.start] or (space if pieces or before.target else "")
         if wide and (pieces or last_target) and not gap.strip(" ") and is_unspaced(last_target + target[:1]):
             gap = wide.get(last_source, "") if last_target.isalnum() else ""
+        if last_source and gap.strip(" ") in (":", "："):
+            colons = [_COLONS.get(language, ": ") for language in (source_language, target_language)]
+            gap = gap if colons[0] == colons[1] else colons[1]
         spans.append(Span(length + len(gap), length + len(gap) + len(target)))
         pieces += [gap, target]
         position, length = source.end, spans[-1].end

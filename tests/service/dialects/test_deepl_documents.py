@@ -76,7 +76,7 @@ def test_a_document_is_known_by_its_id_and_its_key(client: deepl.DeepLClient) ->
             "Value for 'output_format' not supported., detail: must be txt",
         ),
         ({"style_rule": "s"}, "Value for 'style_id' not supported."),
-        ({"filename": "a.pdf"}, "Invalid file data., detail: The file's name ends in .pdf; supported: .docx, "),
+        ({"filename": "a.pdf"}, "Invalid file data., detail: The file's name ends in .pdf; supported: ."),
         ({"input_document": b"\\x00" * 9, "filename": "a.docx"}, "docx"),
         ({"glossary": "nothing", "source_lang": "en"}, "nothing"),
     ],

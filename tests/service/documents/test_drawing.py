@@ -99,3 +99,9 @@ def test_the_language_of_the_source_becomes_the_target() -> None:
     assert mark_languages(root, ENGLISH)
     assert [one.get("lang") for one in root.iter() if one.get("lang")] == ["de-DE", "fr-FR", "de-DE"]
     assert not mark_languages(root, ENGLISH)
+
+
+def test_a_chart_has_one_mark_of_its_language() -> None:
+    root = etree.fromstring(whole('<c:lang val="en-US"/>'))
+    assert mark_languages(root, ENGLISH)
+    assert root[0].attrib == {"val": "de-DE"}

@@ -19,6 +19,8 @@ SERVED = f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"
         ("a/b.html", "html"),
         ("a.HTM", "html"),
         ("film.srt", "srt"),
+        ("messages.pot", "po"),
+        ("a.xliff", "xlf"),
     ],
 )
 def test_a_name_tells_the_kind(name: str, kind: str) -> None:

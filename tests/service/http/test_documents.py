@@ -32,12 +32,16 @@ from service.base.errors import (
     UnsupportedMediaType,
     UnsupportedOption,
 )
+from service.documents.kinds import KINDS_BY_ENDING, KINDS_BY_NAME
 from service.jobs import worker
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
+from tests.service.documents.open_document_files import content, open_document
+from tests.service.documents.test_excel import string, workbook
+from tests.service.documents.test_powerpoint import presentation, shape, slide
 from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
@@ -48,6 +52,11 @@ pytestmark = pytest.mark.anyio
 
 TEXT = b"the dog runs on the beach\n\na cat\n"
 FRENCH = {"target": "fr"}
+
+
+def xliff(source: str) -> bytes:
+    unit = '<trans-unit id="1"><source>the dog</source></trans-unit>'
+    return f'<xliff version="1.2"><file source-language="{source}"><body>{unit}</body></file></xliff>'.encode()
 
 
 async def posted(client: Client, name: str, data: bytes, **fields: str) -> httpx.Response:
@@ -110,11 +119,31 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
+        ("a.pot", b'msgid "the dog"\nmsgstr ""\n', "text/x-gettext-translation"),
+        ("a.csv", b"id,text\n1,the dog\n", "text/csv"),
+        ("a.tsv", b"id\ttext\n1\tthe dog\n", "text/tab-separated-values"),
+        ("a.xlf", xliff("en"), "application/xliff+xml"),
+        ("a.json", b'{"a": "the dog"}', "application/json"),
+        ("a.arb", b'{"a": "the dog"}', "application/json"),
+        ("a.xcstrings", b'{"sourceLanguage": "en", "strings": {"the dog": {}}}', "application/json"),
+        ("a.yml", b"en:\n  a: the dog\n", "application/yaml"),
+        ("a.properties", b"a = the dog\n", "text/x-java-properties"),
+        ("a.strings", b'"a" = "the dog";\n', "text/plain"),
+        ("a.resx", b'<root><data name="a"><value>the dog</value></data></root>', "text/microsoft-resx"),
+        ("strings.xml", b'<resources><string name="a">the dog</string></resources>', "application/xml"),
         pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
             "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
             marks=pytest.mark.process,
+        ),
+        *(
+            pytest.param(f"a.{kind}", data, KINDS_BY_NAME[kind].media_type, marks=pytest.mark.process)
+            for kind, data in (
+                ("odt", open_document(content("<text:p>the dog</text:p>"))),
+                ("pptx", presentation({"one.xml": slide(shape("the dog"))})),
+                ("xlsx", workbook(string("the dog"))),
+            )
         ),
     ],
 )
@@ -126,6 +155,47 @@ async def test_each_kind_of_document_is_translated(client: Client, name: str, da
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
+
+
+async def test_columns_and_what_is_missing_are_chosen(client: Client) -> None:
+    table = b"en,fr,note\nthe dog,x,a cat\na cat,,the dog\n"
+    whole = await posted(client, "a.csv", table, wait="true", columns='["note"]')
+    missing = await posted(client, "a.csv", table, wait="true", columns='["en=fr"]', only_missing="true")
+    assert whole.text.startswith("en,fr,note\nthe dog,x,")
+    assert missing.text.splitlines()[1] == "the dog,x,a cat"
+    assert missing.text.splitlines()[2] != "a cat,,the dog"
+    wrong = await posted(client, "a.csv", table, columns='["de"]')
+    assert "no column de; available: en, fr, note" in problem(wrong, InvalidDocument)["detail"]
+
+
+async def test_a_document_with_more_texts_than_were_counted_is_at_most_whole(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table may have more texts once its language is known."""
+    may_end = asyncio.Event()
+
+    async def texts(_: object, document: Any, job: object, ends_at: float, on_progress: Any) -> list[str]:
+        on_progress(10**6)
+        await may_end.wait()
+        return [*document.texts]
+
+    monkeypatch.setattr(worker.DocumentTranslator, "texts", texts)
+    monkeypatch.setattr(worker, "REPORT_S", 0.001)
+    card = await sent(client, "a.txt", TEXT)
+
+    async def is_whole() -> bool:
+        return (await status(client, card)).json()["progress"] >= 1
+
+    await until(is_whole)
+    told = (await status(client, card)).json()
+    assert (told["progress"], told["seconds_remaining"]) == (1, 0)
+    may_end.set()
+    await finished(client, card)
+
+
+async def test_the_language_that_a_file_names_counts_if_the_request_names_none(client: Client) -> None:
+    assert problem(await posted(client, "a.xlf", xliff("ja")), UnsupportedLanguagePair)
+    assert (await posted(client, "a.xlf", xliff("ja"), source="en")).status_code == 202
 
 
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EMFILE, errno.ENOENT])  # the last one of a folder that is full
@@ -163,8 +233,8 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
     ("name", "data", "fields", "error", "part"),
     [
         pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
-        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, "PDF; supported: .docx"),
-        ("a.xyz", b"x", {}, UnsupportedFileType, ".xyz; supported: .docx"),
+        ("a.pdf", b"%PDF-1.7", {}, UnsupportedFileType, f"PDF; supported: {min(KINDS_BY_ENDING)}"),
+        ("a.xyz", b"x", {}, UnsupportedFileType, f".xyz; supported: {min(KINDS_BY_ENDING)}"),
         pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),
         ("a.srt", b"x", {}, InvalidDocument, "no line such as"),

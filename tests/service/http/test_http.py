@@ -75,6 +75,18 @@ async def test_sentences_are_translated_alone_and_joined_with_their_own_white_sp
     assert translation["source_tokens"] == sum(oracle(sentence)[2] for sentence in sentences)
 
 
+async def test_characters_that_nobody_sees_change_no_translation(client: Client) -> None:
+    text = "The do\u200dg\u2062 runs.\ufe0f A\u034f cat sees."
+    strange, plain = (await client.post("/translate", json={"text": [text, "The dog runs. A cat sees."]})).json()[
+        "translations"
+    ]
+    assert strange["text"] == plain["text"]
+    assert [text[slice(*segment["source"])] for segment in strange["segments"]] == [
+        "The do\u200dg\u2062 runs.",
+        "A\u034f cat sees.",
+    ]
+
+
 async def test_splitting_can_be_turned_off(client: Client, oracle: Oracle) -> None:
     response = await client.post("/translate", json={"text": "the dog runs. a cat", "split_sentences": False})
     (translation,) = response.json()["translations"]

@@ -97,6 +97,9 @@ def test_passages_are_paragraphs_headings_and_cells(markdown: str, passages: lis
         ),
         ("I *really* like it.", "Ich mag es wirklich.", "0-0 2-1 3-2 1-3 4-4", "Ich mag es *wirklich*."),
         ("***both*** ~~no~~ __b _i___", "und nein b i", None, "***und*** ~~nein~~ __b _i___"),
+        ("==red== ++dog++ [**||is||**](/u)", "chien rouge est", "1-0 0-1 2-2", "++chien++ ==rouge== [**||est||**](/u)"),
+        ("a == b !![d](e)", "x == y !z", None, "x == y !![z](e)"),
+        ("as a:[...], (...)", "so a:[...], (...)", None, "so a:[...], (...)"),
         ("a `x_y` b", "z Boston w", None, "z `x_y` w"),
         ("a > b\\* c", "x > y z", None, "x > y\\* z"),
         ("[a *b*] c\n\n[A *B*]: /u", "x y z", None, "[x *y*][a *b*] z\n\n[A *B*]: /u"),
@@ -252,6 +255,7 @@ def test_our_own_pages_come_out_byte_for_byte() -> None:
     "piece",
     [
         "*", "a*", "*a ", "**a* ", "_a_ ", "[", "![", "[a](", "[^a", "<", "<a ", "`a``", ">", "- ", "~~a", "|",
+        "==", "==a", "((", "((a", "##a",
         "a: b\n", "$a", "\\(a", "\\$", "!!! a\n", "[^a]: ", ": a\n", "\n{: ", "\n{{<>}} ", "\n{%%} ",
     ],
 )  # fmt: skip

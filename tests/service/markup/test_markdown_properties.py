@@ -19,6 +19,7 @@ FRAGMENTS = st.sampled_from(
     [
         *["a", "b.", " ", "x_y", "2 * 3", "你好", "。", "é", "\0", "\u00a0", "{n}", "https://a.b/c_d_e", "&", "&amp;"],
         *["*", "**", "***", "_", "__", "~~", "`", "``", "\\*", "\\n", "\\", "$", "$$", "\\(", "\\)"],
+        *["==", "++", "((", "))", "''", "##"],
         *["[", "](", ")", '](u "t")', "![", "<http://a.b>", "[^1]", "[^1]: ", "[r]", "[r]: /u", "[ ] "],
         *["<b>", "</b>", "<br>", "<!-- c -->", "<div>", "</div>", "<kbd>", "</kbd>", "<x/>"],
         *["\n", "\n", "\n\n", "\r\n", "\r", "  \n", "\\\n", "\t", "    "],
@@ -77,6 +78,7 @@ def says(markdown: str) -> str | None:
 @example([":", ":", ":"], ["a"])
 @example(["a"], [":", ":", ":"])
 @example(["a"], [":", " "])
+@example(["a"], [":", ":", "a", ":", ":"])
 def test_text_without_marks_has_none_in_the_translation(source: list[str], translated: list[str]) -> None:
     """Whether the source has backslashes before all of what could be a mark, before some, or before none."""
     markdown, text = "".join(source).strip() + "x", "".join(translated).replace("\\", "")

@@ -30,6 +30,10 @@ def bare(text: str) -> str:
         ("これは**とても**大事。まず[ここ](/a)を", "これはとても大事。まずここを"),
         ("* **One** two\n* three *four\nfive*\n\nsix", "* One two\n* three four\nfive\n\nsix"),
         ("**{n}** and **https://example.org**", "{n} and https://example.org"),
+        ("The ==red== and ++blue++, ||white|| or ''old''.", "The red and blue, white or old."),
+        ("The ##red dog## is ===very=== ((big)); is ==it==?", "The red dog is very big; is it?"),
+        ("**==Both==** are ==**here**==", "Both are here"),
+        ("これは==とても==大事", "これはとても大事"),
     ],
 )
 def test_marks_are_taken_out(text: str, expected: str) -> None:
@@ -49,6 +53,10 @@ def test_marks_are_taken_out(text: str, expected: str) -> None:
         "\\*a\\* or * a * or ** ** or ****",
         "x^*y* =_z_",
         "Dear *|FNAME|*, and *|LIST:NAME|*",
+        "if a == b and c == d, i++ or j++, C++ and C++, x--y--z, --one and --two",
+        "##name##, @@name@@, http://a.org//b and http://a.org//c//",
+        'as "a":[...],"b":{...}, or [--] and {--}',
+        "Wait... what?? No!! f((x)) and ((a)b) and ==a===",
     ],
 )
 def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:
@@ -68,6 +76,7 @@ def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:
             "{x} est une [maison **grande**](/a_b).",
         ),
         ("a <b> & **b**", "x Boston & y", None, "x <b> & **y**"),
+        ("the ==red== ++dog++", "le chien rouge", "0-0 2-1 1-2", "le ++chien++ ==rouge=="),
         ("**Stop!** Go.", "止まれ！行け。", "0-0 1-1 2-2", "**止まれ**！行け。"),
     ],
 )
@@ -85,7 +94,7 @@ TEXTS = st.lists(
     st.sampled_from(
         [
             "a", "b. ", " ", "\n", "\n\n", "- ", "你", "*", "**", "_", "__", "~~", "`", "[", "](/u)", "![", "{n}",
-            "\\", "x_y",
+            "\\", "x_y", "==", "++", "((", "))",
         ]
     ),
     max_size=16,

@@ -59,6 +59,11 @@ from tests.service.stand_ins import kept
         ("<?= $a->b ?> <% name %> 5 <% 6, a <? b > c", ["<?= $a->b ?>", "<% name %>"]),
         ("{ name } {\\i1} {@link Foo} {color=#0f0} {/color}", ["{ name }", "{\\i1}", "{@link Foo}", "{color=#0f0}", "{/color}"]),
         ("{% if x %} {price:.2f} {n, number} {a[0].b!r}", ["{% if x %}", "{price:.2f}", "{n, number}", "{a[0].b!r}"]),
+        ("%jd or %td of %pB and %p", ["%jd", "%td", "%pB", "%p"]),
+        ("%<PRId64> and %#<PRIx64> of %2$<PRIu32>.", ["%<PRId64>", "%#<PRIx64>", "%2$<PRIu32>"]),
+        ("\x1b[1;31mWarning\x1b[0m: it is full.", ["\x1b[1;31m", "\x1b[0m"]),
+        ("Published on %B %-d at %H:%M.", ["%B", "%-d", "%H:%M"]),
+        ("%arg of %#@dogs@, 50 %B, 20% a day, %argument", ["%arg", "%#@dogs@"]),
         ("%s %d %(name)s %1$s %.2f %5d %-3s %@ %lu", ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%5d", "%-3s", "%@", "%lu"]),
         ("%s's (%s) %d%% %s/%s %ds %dpx.", ["%s", "%s", "%d%%", "%s/%s", "%ds", "%dpx"]),
         ("100 % sure, 50%discount, 50 %discount, 3 % de, % d, 20%", []),
@@ -211,6 +216,32 @@ def test_a_span_that_touches_a_word_is_no_word(text: str, expected: list[str]) -
     assert [one.role for one in kept_spans(text)] == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The &lt;br&gt; tag, &#60;b&#x3E;bold&lt;/b&gt;.", ["&lt;br&gt;", "&#60;b&#x3E;", "&lt;/b&gt;"]),
+        ("See &lt;a href=&quot;/x&quot;&gt; here", ["&lt;a href=&quot;/x&quot;&gt;"]),
+        (
+            "Go to http://a.org?b=1&amp;c=2, {a}&amp;{b} or &lt;{c}&gt;",
+            ["http://a.org?b=1&amp;c=2", "{a}&amp;{b}", "&lt;{c}&gt;"],
+        ),
+        ("Two dogs &amp; cats, R&amp;D, a&#38;b, &amp;File", ["&amp;", "R&amp;D", "&#38;", "&amp;"]),
+        ("&quot;So&quot;", ["&quot;", "&quot;"]),
+    ],
+)
+def test_escaped_signs_are_read_as_the_signs(text: str, expected: list[str]) -> None:
+    assert kept(text) == expected
+
+
+def test_an_escaped_and_is_a_sign_between_words() -> None:
+    assert [one.role for one in kept_spans("dogs &amp; cats &amp;File, &amp; &lt;br&gt;")] == [
+        "sign",
+        "mark",
+        "mark",
+        "word",
+    ]
+
+
 def test_what_the_caller_names_is_kept_before_all_else() -> None:
     text = "Use \ufffcs, \ufffc and the {big} dog"
     spans = [Span(4, 5), Span(8, 9), Span(18, 27)]
@@ -270,7 +301,7 @@ def test_words_in_letters_that_a_language_is_not_written_in_are_found(
     ["{", "{{", "{a", "<", "<a", "%", "%a", "%1$", "\\", "`", "``a", "```a`", "[[", "[^", "a.", "a_", "a@", "é@a.", "a/b", "/a", "~/"]
     + ["https://", "https://x(", "www.", "mailto:", "1.", "1:", "a:1:", "1-", "+1 ", "+1-", "0 12 ", "(55) 12-", "ff-", "abc1", "A1-"]
     + ["%L", "%<a", "%#@a", "$$a", "\\(a", "*|a", "<<a", "\\ab", "$1 ", "$1.", "%1%", " -", "-+{a}"]
-    + [":a", "!a ", "@a.", "#a", "--a", " -a", "$a", "$", "&a", "x^", "~1,", "<3", "πa", "a()", "a.b.", "__a", "{% ", "<%", "<% ", "<?"],
+    + [":a", "!a ", "@a.", "#a", "--a", " -a", "$a", "$", "&a", "&amp;", "amp;&", "&lt;a ", "A&amp;", "x^", "~1,", "<3", "πa", "a()", "a.b.", "__a", "{% ", "<%", "<% ", "<?"],
 )  # fmt: skip
 def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
     """Quadratic time would be a minute."""

@@ -3,7 +3,7 @@
 import pytest
 
 from service.segments import placeholders
-from service.segments.kept_spans import apostrophes
+from service.segments.kept_spans import read_as_other
 from service.segments.restoration import keep_original
 from service.text.sentences import ends_of, sentence_spans
 from service.text.spans import Span
@@ -37,7 +37,12 @@ def test_the_space_between_two_marks_that_begin_a_line_is_taken_out_once(text: s
 
 def test_an_apostrophe_of_program_text_is_read_as_one() -> None:
     text = "Don\\'t go"
-    assert placeholders.protect(text, read_as=apostrophes(text)).text == "Don't go"
+    assert placeholders.protect(text, read_as=read_as_other(text)).text == "Don't go"
+
+
+def test_a_dash_between_letters_or_digits_is_read_as_a_hyphen() -> None:
+    text = "K\u20117 lasted 1914\u20131918 \u2013 and more"
+    assert placeholders.protect(text, read_as=read_as_other(text)).text == "K-7 lasted 1914-1918 \u2013 and more"
 
 
 @pytest.mark.parametrize(

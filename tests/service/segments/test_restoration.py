@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from service.segments import restoration
 from service.segments.placeholders import Protected
 from service.segments.restoration import Restored, keep_original
 from service.text.aligned_words import AlignedWords
@@ -44,6 +45,43 @@ def test_each_placeholder_is_restored_once(translation: str, expected: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "translation", "expected"),
+    [
+        ("The end of {n}", "La fin d'Alice", "La fin de {n}"),
+        ("The end of {n}", "La fin D’ Alice", "La fin De {n}"),
+        ("He says that {n} is", "Il dit qu'Alice est", "Il dit que {n} est"),
+        ("The 47 of 123456", "Les 47 d'Alice", "Les 47 de 123456"),
+        ("The end of {n}", "L' end' Alice", "L' end' {n}"),
+        ("The end of Élodie", "La fin d' Alice", "La fin d'Élodie"),
+    ],
+)
+def test_nothing_is_elided_before_what_begins_with_no_vowel(text: str, translation: str, expected: str) -> None:
+    start = text.find("Élodie")
+    protected = protect(text, [Span(start, start + 6)] if start >= 0 else [])
+    slots = {0: Span(translation.index("Alice"), translation.index("Alice") + 5)}
+    assert restoration.restore(protected, translation, slots, language="fr").text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "translation", "expected"),
+    [
+        ("{n} files", "de", "Alicedateien da", "{n} Dateien da"),
+        ("{n} files", "fr", "Alicedateien", "{n} dateien"),
+        ("A file of {n}", "de", "Alices Datei", "{n} Datei"),
+        ("{n}'s file", "de", "Alices Datei", "{n}s Datei"),
+        ("{n} files", "de", "Alice-Dateien", "{n}-Dateien"),
+        ("{n} files", "ja", "Aliceファイル", "{n}ファイル"),
+    ],
+)
+def test_no_word_and_no_ending_is_glued_to_a_placeholder(
+    text: str, language: str, translation: str, expected: str
+) -> None:
+    restored = restoration.restore(protect(text), translation, {0: Span(0, 5)}, language=language)
+    assert restored.text == expected
+    assert restored.copies[0][1].of(restored.text) == "{n}"
+
+
+@pytest.mark.parametrize(
     ("mass", "expected"),
     [
         ([[1, 0, 0], [0, 0.9, 0], [0, 0, 1]], "Voyez https://x.org ici"),  # "Bostonne" is what became of it
@@ -53,6 +91,20 @@ def test_each_placeholder_is_restored_once(translation: str, expected: str) -> N
 )
 def test_what_did_not_come_out_goes_where_its_stand_in_is_aligned(mass: list[list[float]], expected: str) -> None:
     protected, translation = protect("See https://x.org here"), "Voyez Bostonne ici"
+    assert restore(protected, translation, [aligned(protected.text, translation, mass)]).text == expected
+
+
+@pytest.mark.parametrize(
+    ("translation", "mass", "expected"),
+    [
+        ("Chiens & chats", [[1, 0, 0], [0, 0.2, 0], [0, 0, 1]], "Chiens &amp; chats"),
+        ("Chiens et chats", [[1, 0, 0], [0, 0.4, 0.3], [0, 0, 1]], "Chiens &amp; chats"),
+        ("Chiens avec chats", [[1, 0, 0], [0, 0.4, 0.3], [0, 0, 1]], "Chiens &amp; avec chats"),
+    ],
+)
+def test_an_escaped_and_replaces_the_word_for_it(translation: str, mass: list[list[float]], expected: str) -> None:
+    protected = protect("Dogs &amp; cats")
+    assert protected.text == "Dogs & cats"
     assert restore(protected, translation, [aligned(protected.text, translation, mass)]).text == expected
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.segments.kept_spans import kept_spans
-from service.segments.unwritable import unwritable
+from service.segments.unwritable import hidden, unwritable
 from service.text.tokenization import OPERATORS
 
 KNOWN = "éèàçùêîôûäöüßÄÖÜœ«»„“’–абвгдежзийклмнопрстуфхцчшщъыьэюяё"
@@ -28,6 +28,7 @@ def kept(text: str) -> list[str]:
         ("2 × 3 × 4 boxes", ["2 × 3 × 4"]),
         ("Take 20 µg or 20 μg.", ["20 µg", "20 μg"]),
         ("It costs 20¢, €5 or 12,50 €.", ["20¢", "€5", "12,50 €"]),
+        ("Le train de 15 h coûte 1 250,50 €.", ["1 250,50 €"]),
         ("Si x ≤ 5, temp ≥ 20 or x≥y", ["≤ 5", "≥ 20", "≥"]),
         ("±5 mm at 20 °C, 30° and §7 more", ["±5 mm", "20 °C", "30°", "§7"]),
         ("-5 °C, -€20, (<5 °C) and ~€20\n-5 °C", ["-5 °C", "-€20", "<5 °C", "~€20", "-5 °C"]),
@@ -63,6 +64,15 @@ def test_operators_that_cannot_be_written_are_kept(text: str, expected: list[str
     assert [one.span.of(text) for one in spans] == expected
 
 
+def test_escaped_operators_are_kept_as_others_are() -> None:
+    def can_write_no_operator(text: str) -> bool:
+        return OPERATORS.isdisjoint(text)
+
+    text = "It is 5 &lt; 6 &amp; 7 &gt; 3 or x &gt;= 5."
+    spans = kept_spans(text, can_write=can_write_no_operator)
+    assert [one.span.of(text) for one in spans] == ["5 &lt; 6", "&amp;", "7 &gt; 3", "x &gt;= 5"]
+
+
 def test_marks_of_lists_are_no_words_of_their_sentences() -> None:
     assert kept("① Go   ② Come\\n② So ③\n1．One 2．Two\n - • Three •\n{a}\\n") == ["\\n", "③", "．", "•", "{a}", "\\n"]
 
@@ -88,6 +98,18 @@ def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
 )
 def test_what_can_be_written_is_left_to_the_model(text: str) -> None:
     assert [*unwritable(text, can_write)] == []
+
+
+@pytest.mark.parametrize("character", [*"\u034f\u115f\u200c\u200d\u2062\u3164\ufe0f\U000e0100"])
+def test_a_character_without_a_sign_is_neither_read_nor_kept(character: str) -> None:
+    text = f"The gar{character}den{character} is {character}here."
+    assert [(span.of(text), instead) for span, instead in hidden(text, can_write)] == [(character, "")] * 3
+    assert kept(text) == []
+    assert [*hidden(text, lambda _: True)] == []
+
+
+def test_a_joined_emoji_stays_whole() -> None:
+    assert kept("She is 👩\u200d🚀 \u200dnow \u2764\ufe0f.") == ["👩\u200d🚀", "\u2764\ufe0f"]
 
 
 def test_a_wide_full_stop_ends_a_sentence() -> None:

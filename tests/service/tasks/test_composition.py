@@ -10,7 +10,7 @@ from service.segments.slots import Slot
 from service.tasks import composition
 from service.tasks.reading import Manuscript, Paragraph, Sentence
 from service.text.languages import Direction
-from service.text.sentences import sentence_spans
+from service.text.sentences import is_speaker, sentence_spans
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 from tests.service.stand_ins import protect
@@ -32,15 +32,19 @@ class Dictated(Tokenizer):
         return [Token("", 0, 0), *(Token(word, start, start + len(word)) for word, start in places)]
 
 
-def composed(text: str, target: str, *translations: str, glossary: dict[str, str] | None = None) -> str:
+def composed(
+    text: str, target: str, *translations: str, glossary: dict[str, str] | None = None, log_prob: float = -0.1
+) -> str:
     protected = protect(text, terms=Terms([], [], glossary).find(text))
     words = {1000 + n: one.stand_in for n, one in enumerate(protected.placeholders)}
     sentences = []
     for i, span in enumerate(filter(protected.has_words, sentence_spans(protected.text, "en"))):
         slots = [token for token, word in words.items() if word in translations[i]]
-        search = Search(10, finished=[Hypothesis([i, *slots], -0.1, "eos")])
+        search = Search(10, finished=[Hypothesis([i, *slots], log_prob, "eos")])
         pairs = [(token - 1000, Slot(words[token], 0, token)) for token in slots]
-        sentences.append(Sentence(span, Sequence([0], search), slots=pairs))
+        sentences.append(
+            Sentence(span, Sequence([0], search), slots=pairs, is_speaker=is_speaker(protected.text, span))
+        )
     read = plain.parse(text)
     manuscript = Manuscript(read, [Paragraph(*read.passages, protected, sentences)])
     direction, tokenizer = Direction(source="en", target=target), Dictated([*translations], words)
@@ -76,3 +80,30 @@ def test_a_term_of_a_glossary_begins_a_sentence_with_a_capital(
     text: str, target: str, translations: list[str], expected: str
 ) -> None:
     assert composed(text, target, *translations, glossary={"garden": "jardin"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "expected"),
+    [
+        ("Page {name}", "Page Tom.", "Page {name}"),
+        ("{name} files", "Tom fichiers .", "{name} fichiers"),
+        ("Page {name}.", "Page Tom.", "Page {name}."),
+        ("See {name} at 10", "See Tom at 10 p.m.", "See {name} at 10 p.m."),
+        ("See {name} then", "See Tom...", "See {name}..."),
+        ("See it", "See it.", "See it."),
+    ],
+)
+def test_a_sentence_with_a_placeholder_gets_no_full_stop_of_its_own(text: str, translation: str, expected: str) -> None:
+    assert composed(text, "fr", translation) == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "log_prob", "expected"),
+    [
+        ("kellner.", -0.1, "Kellner: Ja!"),
+        ("Warten Sie!", -0.1, "Waiter: Ja!"),
+        ("Kellner", -1.0, "Waiter: Ja!"),
+    ],
+)
+def test_the_name_of_a_speaker_stays_if_the_model_is_not_sure_of_it(label: str, log_prob: float, expected: str) -> None:
+    assert composed("Waiter: Yes!", "de", label, "Ja!", log_prob=log_prob) == expected

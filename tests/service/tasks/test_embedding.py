@@ -100,6 +100,15 @@ async def test_every_token_has_a_vector_and_covers_its_part_of_the_text(
     assert body["usage"] == {"tokens": len(covered)}
 
 
+async def test_spaces_and_hidden_characters_change_no_embedding_of_a_translator(client: Client) -> None:
+    text = "the \u00a0 d\u200dog    runs. \u3000a  cat"
+    plain, strange = (await embed(client, text=["the dog runs. a cat", text], model=TRANSLATOR))["embeddings"]
+    assert strange == plain
+    (found,) = (await embed(client, text=text, model=TRANSLATOR, pooling="none"))["embeddings"]
+    covered = [text[slice(*token["span"])] for token in found["tokens"]]
+    assert covered == ["the", "d\u200dog", "runs", ".", "", "a", "cat", ""]
+
+
 async def test_each_vector_of_a_token_has_length_one_unless_told_otherwise(client: Client) -> None:
     (found,) = (await embed(client, text=TEXT, source="en", pooling="none"))["embeddings"]
     (raw,) = (await embed(client, text=TEXT, source="en", pooling="none", normalize=False))["embeddings"]

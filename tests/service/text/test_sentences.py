@@ -3,7 +3,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text import sentences as module
-from service.text.sentences import CELLS, LETTER_MARK, MARK, WINDOW, halves, join_sentences, sentence_spans, strip_span
+from service.text.sentences import (
+    CELLS,
+    LETTER_MARK,
+    MARK,
+    WINDOW,
+    halves,
+    is_speaker,
+    join_sentences,
+    sentence_spans,
+    speaker_name,
+    strip_span,
+)
 from service.text.spans import Span
 
 TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
@@ -56,6 +67,55 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Waiter: What would you like?\n- Old woman: Go! I am here.", ["Waiter", "Old woman"]),
+        (
+            "Frau Müller : Wo ist er?\nMr. O’Neil: “Here.”\n  Speaker 1: Yes…",
+            ["Frau Müller", "Mr. O’Neil", "Speaker 1"],
+        ),
+        ("Официант: Что вы хотите?\nウェイター：何になさいますか？\n先生: はい。", ["Официант", "ウェイター", "先生"]),
+        ("Note: the door is open.\nSubject: Meeting on Monday\nName: Tom", []),
+        ("It is 10:30. Go.\nhttp://a.org: It is.\nWe go to the house: It is big.\n10: Go.", []),
+    ],
+)
+def test_the_name_of_a_speaker_is_read_alone(text: str, names: list[str]) -> None:
+    spans = sentence_spans(text, "en")
+    assert [span.of(text) for span in spans if is_speaker(text, span)] == names
+    assert all(":" not in span.of(text) for span in spans) or not names
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "expected"),
+    [
+        ("serveur.", "Waiter", "Serveur"),
+        ("ウェイター：", "Waiter", "ウェイター"),
+        ("Warten Sie!", "Waiter", None),
+        ("Ja, bitte", "Waiter", None),
+        ("der Kellner des Hauses", "Waiter", None),
+        (".", "Waiter", None),
+    ],
+)
+def test_a_speaker_has_a_name_only(target: str, source: str, expected: str | None) -> None:
+    assert speaker_name(target, source) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target", "expected"),
+    [
+        ("Tom: Go.", "en", "de", "TOM: GO."),
+        ("Tom: Go.", "en", "fr", "TOM : GO."),
+        ("Tom: Go.", "en", "ja", "TOM：GO."),
+        ("Tom : Va.", "fr", "en", "TOM: VA."),
+        ("先生：はい。", "ja", "en", "先生: はい。"),
+    ],
+)
+def test_a_colon_after_a_speaker_is_that_of_the_language(text: str, source: str, target: str, expected: str) -> None:
+    spans = sentence_spans(text, source)
+    assert join_sentences(text, spans, [span.of(text).upper() for span in spans], source, target)[0] == expected
+
+
+@pytest.mark.parametrize(
     ("language", "text", "expected"),
     [
         ("fr", "M. Dupont est là. Il dort.", ["M. Dupont est là.", "Il dort."]),
@@ -67,6 +127,24 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
         ),
         ("de", "Er starb im Jahr 19. Die Frau lebte.", ["Er starb im Jahr 19.", "Die Frau lebte."]),
         ("de", "Wir gehen am 5. Kommst du mit?", ["Wir gehen am 5.", "Kommst du mit?"]),
+        ("de", "Brot, Milch usw. Danach ist am 14. Mai Kino.", ["Brot, Milch usw.", "Danach ist am 14. Mai Kino."]),
+        (
+            "de",
+            "Das war 50 v. Chr. Die Römer kamen u. a. Sie.",
+            ["Das war 50 v. Chr.", "Die Römer kamen u. a.", "Sie."],
+        ),
+        ("de", "5 Min. Fußweg, 80 kg. Das ist z. B. Der Hund.", ["5 Min. Fußweg, 80 kg.", "Das ist z. B. Der Hund."]),
+        ("en", "Apples, etc. Apples are red, etc. and so on.", ["Apples, etc.", "Apples are red, etc. and so on."]),
+        (
+            "fr",
+            "Du pain, etc. Les 5 kg. Elle dort au 5 av. Foch.",
+            ["Du pain, etc.", "Les 5 kg.", "Elle dort au 5 av. Foch."],
+        ),
+        (
+            "ru",
+            "Хлеб и т. д. Цена 5 тыс. руб. Он на 5 ул. Мира.",
+            ["Хлеб и т. д.", "Цена 5 тыс. руб.", "Он на 5 ул. Мира."],
+        ),
         ("de", "3.000 Menschen kamen.\n10.30 Uhr ist zu spät.", ["3.000 Menschen kamen.", "10.30 Uhr ist zu spät."]),
         ("fr", "J'aime l'art. Il mesure 5 m. Oui.", ["J'aime l'art.", "Il mesure 5 m.", "Oui."]),
         ("fr", "C'est beau, c.-à-d. grand.", ["C'est beau, c.-à-d. grand."]),

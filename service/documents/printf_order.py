@@ -1,0 +1,37 @@
+"""Conversions of printf in another order: `%s has %d dogs` becomes `%2$d dogs has %1$s`."""
+
+import re
+from collections import Counter
+from itertools import accumulate, count
+
+CONVERSION = re.compile(
+    r"%%|%(?P<rest>[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh|ll|[hlqjzt])?[diouxXeEfgGaAcsp@]|<PRI\w+>))"
+)
+NUMBERED = re.compile(r"%\d+\$")
+
+
+def in_order(text: str, translation: str) -> str:
+    """Return a translation with the numbers of its conversions, if they have another order than those of the text.
+
+    Nothing changes if a conversion is lost, or has a number already (`%1$s`).
+    """
+    before, after = _conversions(text), _conversions(translation)
+    if before == after or Counter(before) != Counter(after) or NUMBERED.search(text):
+        return translation
+    free = [*before]
+    first_arguments = [*accumulate((1 + one.count("*") for one in before), initial=1)]
+
+    def numbered(found: re.Match[str]) -> str:
+        if found["rest"] is None:
+            return found.group()
+        i = free.index(found["rest"])
+        free[i] = ""
+        arguments = count(first_arguments[i])  # each * takes one, before the conversion does
+        rest = re.sub(r"\*", lambda _: f"*{next(arguments)}$", found["rest"])
+        return f"%{next(arguments)}${rest}"
+
+    return CONVERSION.sub(numbered, translation)
+
+
+def _conversions(text: str) -> list[str]:
+    return [found["rest"] for found in CONVERSION.finditer(text) if found["rest"]]

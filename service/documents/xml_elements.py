@@ -1,0 +1,118 @@
+"""The elements of an XML file and their places in its text, so that parts are replaced and all else stays as it was."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape, unescape
+
+from service.documents.archive import parse_xml
+from service.documents.encodings import Encoding, decode, named_encoding
+from service.markup.xml import MARKUP
+from service.text.spans import Span
+
+DECLARED = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
+ATTRIBUTE = re.compile(r"\s+([^\s<>/=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+INVALID = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that XML cannot hold."""
+
+
+@dataclass(eq=False)
+class XmlElement:
+    """An element.
+
+    Attributes:
+        tag: its name, as it is written.
+        start_tag: the span of the start tag, or of the whole element if it is written as `<a/>`.
+        content: the span between its tags.
+        end: the end of its end tag.
+    """
+
+    tag: str
+    attributes: Mapping[str, str]
+    start_tag: Span
+    content: Span
+    end: int
+    parent: "XmlElement | None"
+    children: list["XmlElement"] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name without its prefix."""
+        return self.tag.rpartition(":")[2]
+
+    def child(self, name: str) -> "XmlElement | None":
+        """Return the first child with a name and with the prefix of this element."""
+        tag = self.tag[: -len(self.name)] + name
+        return next((child for child in self.children if child.tag == tag), None)
+
+    def inherited(self, name: str) -> str:
+        """Return an attribute of this element, or of the closest element around it; "" if none of them has it."""
+        element: XmlElement | None = self
+        while element is not None and name not in element.attributes:
+            element = element.parent
+        return "" if element is None else element.attributes[name]
+
+    def all(self) -> Iterator["XmlElement"]:
+        """Yield this element and all elements in it, in order."""
+        left = [self]
+        while left:
+            element = left.pop()
+            yield element
+            left += reversed(element.children)
+
+
+def read_xml(data: bytes) -> tuple[str, Encoding, XmlElement]:
+    """Return the text of an XML file, its encoding, and its root.
+
+    Raises:
+        InvalidDocument: the file is not well-formed, has a document type definition, or is not in its encoding.
+        TooLarge: the file has too many tags.
+    """
+    declared = DECLARED.match(data)
+    text, encoding = decode(data, named_encoding(declared[1].decode()) if declared else None)
+    parse_xml(text.encode(), "The file")
+    return text, encoding, _root(text)
+
+
+def attributes_of(tag: str) -> dict[str, str]:
+    """Return the attributes of a start tag."""
+    return {name: unescape(double or single) for name, double, single in ATTRIBUTE.findall(tag)}
+
+
+def with_attributes(tag: str, values: Mapping[str, str | None]) -> str:
+    """Return a start tag with other values of some attributes; None removes one."""
+    missing = {name: value for name, value in values.items() if value is not None}
+
+    def replaced(found: re.Match[str]) -> str:
+        name, value = found[1], values.get(found[1], "")
+        missing.pop(name, None)
+        return "" if value is None else f' {name}="{escape(value)}"' if name in values else found.group()
+
+    tag = ATTRIBUTE.sub(replaced, tag)
+    end = re.search(r"\s*/?>\Z", tag)
+    assert end is not None, "it is a tag"
+    added = "".join(f' {name}="{escape(value)}"' for name, value in missing.items())
+    return tag[: end.start()] + added + end.group()
+
+
+def escape_text(text: str) -> str:
+    """Return a text as XML, without the characters that XML cannot hold."""
+    return escape(INVALID.sub("", text), quote=False)
+
+
+def _root(text: str) -> XmlElement:
+    around: list[XmlElement] = []
+    for found in MARKUP.finditer(text):
+        if found["end"]:
+            element = around.pop()
+            element.content, element.end = Span(element.start_tag.end, found.start()), found.end()
+            root = element
+        elif found["start"]:
+            span, parent = Span(*found.span()), around[-1] if around else None
+            content = Span(span.end, span.end)
+            root = XmlElement(found["start"], attributes_of(found.group()), span, content, span.end, parent)
+            if parent is not None:
+                parent.children.append(root)
+            if not found["empty"]:
+                around.append(root)
+    return root

@@ -1,0 +1,88 @@
+"""Numbers, names of programs and dashes come out of a translation as they went in, with the shipped models."""
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+LOST = [
+    ("The bill is $344.75.", ["en-de"], r"344[.,]75"),
+    ("He was born on 8.8.1995.", ["en-fr", "en-de", "en-ru"], r"8\.8\.1995"),
+    ("The town has 193,544 people.", ["en-de", "en-fr", "en-ja"], r"193[.,\s]?544"),
+    ("Her number is 7 744.", ["en-fr", "en-de", "en-ru", "ru-fr"], r"7[.,\s]?744"),
+    ("The train leaves at 06:33:39.", ["en-ru"], r"06:33:39"),
+    ("The river is 12 m deep.", ["en-ja"], r"12 ?(?:m|メートル)"),
+    ("Le train de 15 h 30 coûte 1 250,50 € le 3 mai 2021.", ["fr-en"], r"15:30 .*1.250[.,]50 .*3, 2021"),
+    ("It lasted from 1914\u20131918.", ["en-de"], "1914[-\u2013]1918"),
+    ("Seiten 3\u20134", ["de-en"], "3[-\u2013]4"),
+    ("Platform K\u20117 is closed.", ["en-fr", "en-de", "en-ru"], "K[-\u2011]7"),
+    ("The value of itemCount is too big.", ["en-fr", "en-de"], r"itemCount"),
+    (
+        "The class HttpClient is new in JavaScript.",
+        ["en-ru", "en-ja"],
+        r"HttpClient.*JavaScript|JavaScript.*HttpClient",
+    ),
+    ("Use OrderService or userName in MainWindow.", ["en-fr"], r"OrderService.*userName.*MainWindow"),
+]
+"""Sentences, and what each translation has; it has no other digits."""
+
+
+def translated(client: httpx.Client, direction: str, text: str, **options: Any) -> dict[str, Any]:
+    body = {"text": text, "source": direction[:2], "target": direction[3:], **options}
+    [answer] = client.post("/translate", json=body).raise_for_status().json()["translations"]
+    found: dict[str, Any] = answer
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "direction", "expected"), [(text, one, expected) for text, many, expected in LOST for one in many]
+)
+def test_nothing_is_lost_in_a_sentence(server: httpx.Client, text: str, direction: str, expected: str) -> None:
+    found = translated(server, direction, text)["text"]
+    assert len(re.findall(expected, found)) == 1, found
+    assert len(re.findall(r"\d", found)) == len(re.findall(r"\d", text)), found
+
+
+def test_amounts_with_a_currency_have_one_form_in_a_column(server: httpx.Client) -> None:
+    amounts = [f"${300 + 10 * i}.75 USD" for i in range(12)]
+    cells = "".join(f"<tr><td>Price</td><td>{amount}</td></tr>" for amount in amounts)
+    found = translated(server, "en-de", f"<table>{cells}</table>", format="html")["text"]
+    assert re.findall(r"<td>([^<]*USD)</td>", found) == amounts
+
+
+def test_a_sentence_among_others_is_mended(server: httpx.Client) -> None:
+    text = "<p>A dog runs. <b>Her number</b> is 7 744. Two cats sleep.</p>"
+    found = translated(server, "en-fr", text, format="html")["text"]
+    assert "7 744" in found
+    alone = translated(server, "en-fr", "<p>A dog runs. Two cats sleep.</p>", format="html")["text"]
+    first, last = alone.removeprefix("<p>").removesuffix("</p>").split(". ")
+    assert first in found
+    assert last in found
+
+
+def test_pieces_of_a_stream_are_mended_too(server: httpx.Client) -> None:
+    body = {"text": "A dog runs. The bill is $344.75. Her number is 7 744.", "source": "en", "target": "de"}
+    lines = server.post("/translate", json=body, headers={"Accept": "application/x-ndjson"}).text.splitlines()
+    *pieces, answer = map(json.loads, lines)
+    whole = "".join(piece["piece"] for piece in pieces)
+    assert whole == answer["translations"][0]["text"] == translated(server, "en-de", body["text"])["text"]
+    assert re.search(r"344,75.*7 744", whole)
+
+
+def test_checks_tell_what_was_mended(server: httpx.Client) -> None:
+    text = "The bill is $344.75. The value of itemCount is too big."
+    found = translated(server, "en-de", text, checks=True)
+    assert found["checks"] == [
+        {"kind": "number", "source": "$344.75", "mended": True},
+        {"kind": "name", "source": "itemCount", "mended": True},
+    ]
+    assert "checks" not in translated(server, "en-de", text)
+    assert translated(server, "en-de", "A dog runs.", checks=True)["checks"] == []
+
+
+def test_checks_tell_of_an_end_that_was_cut(server: httpx.Client) -> None:
+    text = "A dog runs (fast) on the long beach."
+    found = translated(server, "en-fr", text, checks=True, max_target_tokens=3)["checks"]
+    assert found == [{"kind": kind, "source": text, "mended": False} for kind in ("brackets", "end")]

@@ -1,0 +1,64 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.base.errors import InvalidDocument
+from service.documents import apple_strings
+from tests.service.documents.translating import translated
+
+MESSAGES = r"""/* a comment; "a" = "b"; */
+"hello" = "Hello \"you\"\nagain";
+// another
+key = value;
+k2="caf\U00e9";   "k3" = 'x';
+"lines" = "a dog
+and a cat";
+""".replace("'x'", '"it\'s"')
+
+
+def test_values_are_translated_and_everything_else_stays() -> None:
+    expected = MESSAGES.replace(r"Hello \"you\"\nagain", r"HELLO \"YOU\"\nAGAIN").replace("= value", "= VALUE")
+    expected = (
+        expected.replace(r"caf\U00e9", "CAFÉ").replace("it's", "IT'S").replace("a dog\nand a cat", "A DOG\nAND A CAT")
+    )
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        assert translated(apple_strings.read_file(MESSAGES.encode(encoding))) == expected.encode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "after"),
+    [
+        ("a = b;", "two words", 'a = "two words";'),
+        ("a = b;", "c.d", "a = c.d;"),
+        ('"a";', "c", '"a" = "c";'),
+        ('"a" = "b";', 'a"\\\tb', r'"a" = "a\"\\\tb";'),
+    ],
+)
+def test_a_translation_is_quoted_where_it_must_be(before: str, text: str, after: str) -> None:
+    assert apple_strings.read_file(before.encode()).write([text]).decode() == after
+
+
+ENTRIES = st.lists(
+    st.sampled_from(['"a" = "b";', "a=b;", '"\\"";', "// x\n", "/* x */", " ", "\n", '"a"="\\U00e9\\n";'])
+)
+
+
+@given(ENTRIES.map("".join))
+def test_a_translation_is_read_as_it_is_and_nothing_else_changes(text: str) -> None:
+    contents = apple_strings.read_file(text.encode())
+    assert contents.write(contents.texts) == text.encode()
+    new = [f'{i} "l\'été"\n\\ 犬' for i in range(len(contents.texts))]
+    assert apple_strings.read_file(contents.write(new)).texts == new
+
+
+@pytest.mark.parametrize(
+    "data", [b'"a" = "b"', b'"a" = "b', b"/* a", b'{"a": "b"}', b"bplist00", b'<?xml version="1.0"?><plist/>', b"\xff"]
+)
+def test_a_file_with_a_mistake_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidDocument):
+        apple_strings.read_file(data)
+
+
+def test_a_mistake_has_its_line() -> None:
+    with pytest.raises(InvalidDocument, match="Line 2 "):
+        apple_strings.read_file(b'"a" = "b";\n"c" =\n')

@@ -1,0 +1,242 @@
+import io
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import read_po, write_po
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.base.errors import InvalidDocument
+from service.documents.contents import ReadOptions
+from service.documents.po import read_file
+from tests.service.documents.translating import translated
+
+FRENCH = ReadOptions(source="en", target="fr")
+HEADER = r"""# The title.
+#, fuzzy
+msgid ""
+msgstr ""
+"POT-Creation-Date: 2026-01-01 00:00+0000\n"
+"Language: \n"
+"Content-Type: text/plain; charset=CHARSET\n"
+"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\n"
+"""
+MESSAGES = (
+    HEADER
+    + r"""
+#. For the title bar
+#: a.c:1 b.c:2
+msgctxt "menu"
+msgid "a \"red\"	bus\n"
+msgstr ""
+
+# By a person
+#, c-format
+#| msgid "%d cat"
+msgid "%d dog"
+msgid_plural "%d dogs"
+msgstr[0] "Old"
+msgstr[1] ""
+
+#, fuzzy
+#~ msgid "gone"
+#~ msgstr "parti"
+
+msgid ""
+"one\n"
+"two"
+msgstr "three"
+"""
+)
+TRANSLATED = (
+    MESSAGES.replace("Language: ", "Language: fr")
+    .replace("CHARSET", "UTF-8")
+    .replace("INTEGER; plural=EXPRESSION;", "2; plural=(n == 0 || n == 1) ? 0 : 1;")
+    .replace('msgctxt "menu"', '#, fuzzy\nmsgctxt "menu"')
+    .replace('bus\\n"\nmsgstr ""', 'bus\\n"\nmsgstr "A \\"RED\\"\\tBUS\\n"')
+    .replace("#, c-format", "#, fuzzy, c-format")
+    .replace('msgstr[0] "Old"\nmsgstr[1] ""', 'msgstr[0] "%D DOG"\nmsgstr[1] "%D DOGS"')
+    .replace('msgid ""\n"one', '#, fuzzy\nmsgid ""\n"one')
+    .replace('msgstr "three"', 'msgstr ""\n"ONE\\n"\n"TWO"')
+)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_messages_are_translated_and_all_else_stays(line_end: str) -> None:
+    contents = read_file(MESSAGES.replace("\n", line_end).encode(), FRENCH)
+    assert contents.texts == ['a "red"\tbus\n', "%d dog", "%d dogs", "one\ntwo"]
+    assert translated(contents).decode() == TRANSLATED.replace("\n", line_end)
+
+
+TEXT = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from(" \n\t"), min_size=1, max_size=90)
+
+
+@given(st.lists(st.tuples(TEXT, TEXT | st.none(), TEXT | st.none(), TEXT)), st.sampled_from([76, 0]))
+def test_what_others_write_is_read_and_the_reverse(
+    messages: list[tuple[str, str | None, str | None, str]], width: int
+) -> None:
+    catalog = Catalog(locale="de")
+    for message, plural, context, comment in messages:
+        catalog.add((message, plural) if plural else message, context=context, auto_comments=["x" + comment.strip()])
+    file = io.BytesIO()
+    write_po(file, catalog, width=width)
+    contents = read_file(file.getvalue(), ReadOptions(target="de"))
+    assert contents.write(contents.texts) == file.getvalue()
+    written = read_po(io.BytesIO(contents.write([f"-{text}" for text in contents.texts])))
+    assert [one.id for one in written] == [one.id for one in catalog]
+    for one in [*written][1:]:
+        ids = one.id if isinstance(one.id, tuple) else (one.id,)
+        strings = one.string if isinstance(one.string, tuple) else (one.string,)
+        assert [*strings] == [f"-{text}" if ids[0].strip() else "" for text in ids]
+        assert one.fuzzy or not any(strings)
+
+
+@pytest.mark.parametrize(
+    ("language", "forms"),
+    [
+        ("de", ["%D DOG", "%D DOGS"]),
+        ("fr", ["%D DOG", "%D DOGS"]),
+        ("ja", ["%D DOGS"]),
+        ("ru", ["%D DOG", "%D DOGS", "%D DOGS"]),
+        ("ar", ["%D DOGS", "%D DOG", "%D DOGS", "%D DOGS", "%D DOGS", "%D DOGS"]),
+    ],
+)
+def test_each_plural_form_of_the_target_is_made_of_the_message_that_it_is_for(language: str, forms: list[str]) -> None:
+    written = read_po(io.BytesIO(translated(read_file(MESSAGES.encode(), ReadOptions(target=language)))))
+    found = written.get("%d dog")
+    assert found is not None
+    assert [*found.string] == forms
+
+
+def test_a_singular_without_its_number_is_for_one_alone() -> None:
+    data = b'msgid "One dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    for language, form in (("ru", "%D DOGS"), ("fr", "ONE DOG")):
+        assert f'msgstr[0] "{form}"'.encode() in translated(read_file(data, ReadOptions(target=language)))
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "after"),
+    [
+        (
+            "Language: fr_CA|Plural-Forms: nplurals=2; plural=n>1",
+            "fr",
+            "Language: fr_CA|Plural-Forms: nplurals=2; plural=n>1",
+        ),
+        (
+            "Language: de|Plural-Forms: nplurals=2; plural=(n != 1)",
+            "ja",
+            "Language: ja|Plural-Forms: nplurals=1; plural=0;",
+        ),
+        (
+            "Plural-Forms: nplurals=2; plural=n>1;|Language: ",
+            "fr",
+            "Plural-Forms: nplurals=2; plural=n>1;|Language: fr",
+        ),
+        (
+            "Language: fr|Plural-Forms: nplurals=2; plural=n/0;",
+            "de",
+            "Language: de|Plural-Forms: nplurals=2; plural=(n != 1);",
+        ),
+        (
+            'Language: fr|Plural-Forms: nplurals=2; "\n"plural=0;',
+            "ja",
+            "Language: ja|Plural-Forms: nplurals=1; plural=0;",
+        ),
+        ("X-A: Language: x", "zh-Hant", "X-A: Language: x|Plural-Forms: nplurals=1; plural=0;|Language: zh_Hant"),
+    ],
+)
+def test_the_header_says_what_the_translation_is(before: str, target: str, after: str) -> None:
+    def header(fields: str) -> str:
+        return 'msgid ""\nmsgstr ""\n' + "".join(f'"{one}\\n"\n' for one in fields.split("|"))
+
+    data = (header(before) + '\nmsgid "a"\nmsgstr ""\n').encode()
+    written = translated(read_file(data, ReadOptions(target=target))).decode()
+    assert written == header(after) + '\n#, fuzzy\nmsgid "a"\nmsgstr "A"\n'
+
+
+def test_a_file_without_a_header_gets_one() -> None:
+    written = translated(read_file(b'msgid "a"\nmsgstr ""\n', FRENCH))
+    catalog = read_po(io.BytesIO(written))
+    assert (str(catalog.locale), catalog.num_plurals, catalog.charset) == ("fr", 2, "utf-8")
+
+
+def test_what_a_person_has_translated_stays_if_only_missing_ones_are_asked_for() -> None:
+    data = b'msgid "a"\nmsgstr "x"\n\n#, fuzzy\nmsgid "b"\nmsgstr "y"\n\nmsgid "c"\nmsgstr ""\n'
+    missing = ReadOptions(target="fr", only_missing=True)
+    contents = read_file(data, missing)
+    assert contents.texts == ["b", "c"]
+    assert b'msgid "a"\nmsgstr "x"' in translated(contents)
+    german = b'msgid ""\nmsgstr "Language: de\\n"\n\n' + data
+    assert read_file(german, missing).texts == ["a", "b", "c"], "what is there is not French"
+
+
+def test_a_file_keeps_its_encoding_if_that_has_the_letters() -> None:
+    header = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=iso-8859-1\\n"\n\n'
+    contents = read_file((header + '# \xe9\nmsgid "caf\xe9 \\303\\251"\nmsgstr ""\n').encode("latin-1"), FRENCH)
+    assert contents.texts == ["café Ã©"]
+    assert 'msgstr "été"\n' in contents.write(["été"]).decode("latin-1")
+    written = contents.write(["собака"]).decode()
+    assert "charset=UTF-8" in written
+    assert '# é\n#, fuzzy\nmsgid "café \\303\\251"\nmsgstr "собака"' in written
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "written"),
+    [
+        ("%s has %d%% of %s", "%d%% von %s hat %s", "%2$d%% von %1$s hat %3$s"),
+        ("%-5.2f and %<PRId64>", "%<PRId64> und %-5.2f", "%2$<PRId64> und %1$-5.2f"),
+        ("%s and %d", "%s und %d", "%s und %d"),
+        ("%s and %d", "%d", "%d"),
+        ("%2$s and %1$d", "%1$d und %2$s", "%1$d und %2$s"),
+        ("%-*.*f and %s", "%s und %-*.*f", "%4$s und %3$-*1$.*2$f"),
+    ],
+)
+def test_conversions_in_another_order_get_numbers(text: str, translation: str, written: str) -> None:
+    for flag, expected in (("#, c-format\n", written), ("#, python-format\n", translation)):
+        data = f'{flag}msgid "{text}"\nmsgstr ""\n'.encode()
+        assert f'msgstr "{expected}"'.encode() in read_file(data, FRENCH).write([translation])
+
+
+def test_lines_are_as_wide_as_those_of_the_file() -> None:
+    long = "word " * 40
+    for data, n_lines in ((b'msgid "a"\nmsgstr ""\n', 3), (f'msgid "{long}"\nmsgstr ""\n'.encode(), 1)):
+        written = read_file(data, FRENCH).write([f"-{long}"]).decode()
+        strings = written.rpartition("msgstr ")[2]
+        assert len([line for line in strings.splitlines() if line != '""']) == n_lines
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"Hello",
+        b'msgid "a"',
+        b'msgid "a"\nmsgid "b"\nmsgstr ""',
+        b'msgstr "a"',
+        b'"a"',
+        b'msgid "a\nmsgstr ""',
+        b'msgid "caf\xe9"\nmsgstr ""',
+        b'msgid ""\nmsgstr "Content-Type: text/plain; charset=klingon\\n"',
+    ],
+)
+def test_a_file_that_is_not_a_po_file_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidDocument):
+        read_file(data)
+
+
+@pytest.mark.parametrize("part", ['"Language: x" ', "#| a\n", '"\\\\" ', "#~ a\n\n", '"a\\n"\n'])
+def test_a_large_file_is_read_and_written_in_time(part: str) -> None:
+    data = 'msgid ""\nmsgstr ""\n' + part * (300_000 // len(part)) + '\nmsgid "a"\nmsgstr ""\n'
+    assert b'msgstr "A"' in translated(read_file(data.encode(), FRENCH))
+
+
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="msgfmt is not installed")
+@pytest.mark.parametrize("language", ["fr", "ru", "ja", "ar", "pl"])
+def test_gettext_itself_accepts_a_translation(language: str, tmp_path: Path) -> None:
+    contents = read_file(MESSAGES.encode(), ReadOptions(target=language))
+    (tmp_path / "a.po").write_bytes(contents.write([text.replace("o", "ö") for text in contents.texts]))
+    command = ["msgfmt", "--check-format", "--check-domain", "--use-fuzzy", "-o", tmp_path / "a.mo", tmp_path / "a.po"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,57 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.base.errors import InvalidDocument, TooLarge
+from service.documents import resx
+from service.documents.archive import MAX_TAGS
+from tests.service.documents.translating import translated
+
+RESOURCES = """<?xml version="1.0" encoding="utf-8"?>
+<root>
+  <!-- <data name="x"><value>a comment</value></data> -->
+  <resheader name="version"><value>two point zero</value></resheader>
+  <data name="a" xml:space="preserve">
+    <value>Hello &amp; {0}
+ again</value>
+    <comment>a greeting</comment>
+  </data>
+  <data name='b &gt; c'><value><![CDATA[<b>bold</b> & so]]></value></data>
+  <data name="icon" type="System.Resources.ResXFileRef"><value>an icon.png</value></data>
+  <data name="image" mimetype="application/x-base64"><value>an image</value></data>
+  <data name="&gt;&gt;label.Name"><value>label one</value></data>
+  <data name="empty"><value /></data>
+</root>
+"""
+
+
+def test_strings_are_translated_and_everything_else_stays() -> None:
+    new = translated(resx.read_file(RESOURCES.encode())).decode()
+    expected = RESOURCES.replace("Hello &amp; {0}\n again", "HELLO &amp; {0}\n AGAIN")
+    assert new == expected.replace("<b>bold</b> & so", "<B>BOLD</B> & SO")
+
+
+@given(st.text(st.sampled_from("a <>&\"'é]\n"), min_size=1), st.booleans())
+def test_a_translation_is_read_as_it_is_and_nothing_else_changes(text: str, is_cdata: bool) -> None:
+    value = "<![CDATA[dog]]>" if is_cdata else "dog"
+    data = f'<root><data name="a"><value>{value}</value></data></root>'.encode()
+    contents = resx.read_file(data)
+    assert contents.write(["dog"]) == data
+    new = resx.read_file(contents.write([text]))
+    assert "".join(new.texts) == text or not text.strip() or "]]>" in text
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"", InvalidDocument),
+        (b"<root><data></root>", InvalidDocument),
+        (b"<resources/>", InvalidDocument),
+        (b'<!DOCTYPE root [<!ENTITY a "b">]><root>&a;</root>', InvalidDocument),
+        (b"<root>" + b"<a>" * 20_000, InvalidDocument),
+        (b"<root>" + b"<a/>" * MAX_TAGS + b"</root>", TooLarge),
+    ],
+)
+def test_another_file_is_refused(data: bytes, error: type[InvalidDocument | TooLarge]) -> None:
+    with pytest.raises(error):
+        resx.read_file(data)

@@ -1,0 +1,107 @@
+import json
+from typing import Any
+
+import pytest
+
+from service.base.errors import InvalidDocument
+from service.documents import string_catalog
+from service.documents.contents import ReadOptions
+from tests.service.documents.translating import translated
+
+
+def unit(text: str, state: str = "translated") -> dict[str, Any]:
+    return {"stringUnit": {"state": state, "value": text}}
+
+
+def plural(**forms: str) -> dict[str, Any]:
+    return {"variations": {"plural": {category: unit(text) for category, text in forms.items()}}}
+
+
+STRINGS: dict[str, Any] = {
+    "": {},
+    "%lld dogs": {"localizations": {"en": plural(one="a dog", other="%lld dogs")}},
+    "Hello": {"comment": "a greeting", "localizations": {"fr": unit("Bonjour"), "zh-Hans": unit("x")}},
+    "New": {"localizations": {"fr": unit("", "new")}},
+    "Version": {"shouldTranslate": False},
+    "key": {"localizations": {"en": {"variations": {"device": {"mac": unit("click"), "other": unit("tap")}}}}},
+    "plain": {},
+    "sub": {
+        "localizations": {
+            "en": unit("%#@dogs@ run")
+            | {"substitutions": {"dogs": {"formatSpecifier": "lld", **plural(one="a dog", other="%arg dogs")}}}
+        }
+    },
+}
+
+
+def catalog(indent: int | None = 2, strings: dict[str, Any] = STRINGS) -> bytes:
+    value = {"sourceLanguage": "en", "strings": strings, "version": "1.0"}
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=(",", " : "))
+    return text.replace("{}", "{\n\n    }").encode()
+
+
+def to(target: str, only_missing: bool = False) -> ReadOptions:
+    return ReadOptions(source="en", target=target, only_missing=only_missing)
+
+
+@pytest.mark.parametrize("indent", [2, None])
+def test_translations_are_added_as_xcode_writes_them(indent: int | None) -> None:
+    new = translated(string_catalog.read_file(catalog(indent), to("fr")))
+    expected = json.loads(catalog())
+    french = {
+        "%lld dogs": plural(many="%lld DOGS", one="A DOG", other="%lld DOGS"),
+        "Hello": unit("HELLO"),
+        "New": unit("NEW"),
+        "key": {"variations": {"device": {"mac": unit("CLICK"), "other": unit("TAP")}}},
+        "plain": unit("PLAIN"),
+        "sub": unit("%#@DOGS@ RUN")
+        | {
+            "substitutions": {
+                "dogs": {"formatSpecifier": "lld", **plural(many="%arg DOGS", one="A DOG", other="%arg DOGS")}
+            }
+        },
+    }
+    for key, localization in french.items():
+        reviewed = json.loads(json.dumps(localization).replace('"translated"', '"needs_review"'))
+        expected["strings"][key].setdefault("localizations", {})["fr"] = reviewed
+    assert json.loads(new) == expected
+    if indent:
+        assert new == catalog(strings=expected["strings"])
+
+
+def test_what_has_a_translation_can_be_left_out() -> None:
+    contents = string_catalog.read_file(catalog(), to("fr", only_missing=True))
+    assert "Hello" not in contents.texts
+    assert "New" in contents.texts
+    new = json.loads(translated(contents))["strings"]
+    assert new["Hello"] == STRINGS["Hello"]
+
+
+def test_without_a_translation_a_file_comes_out_byte_for_byte() -> None:
+    for target in ("fr", "ru", "zh-Hans", "en"):
+        contents = string_catalog.read_file(catalog(), to(target))
+        assert contents.write(contents.texts) == catalog()
+
+
+def test_a_language_is_found_in_any_form() -> None:
+    strings = {"a": {"localizations": {"zh-Hans": unit("x")}}}
+    new = json.loads(translated(string_catalog.read_file(catalog(strings=strings), to("zh_CN"))))["strings"]
+    assert new["a"]["localizations"] == {"zh-Hans": unit("A", "needs_review")}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[]",
+        b"{}",
+        b"[" * 20_000,
+        b'{"sourceLanguage": "en", "strings": []}',
+        b'{"sourceLanguage": "en", "strings": {"a": 1}}',
+        b'{"sourceLanguage": "en", "strings": {"a": {"localizations": 5}}}',
+        b'{"sourceLanguage": "en", "strings": {"a": {"localizations": {"en": {"stringUnit": {"value": 5}}}}}}',
+        catalog(strings={"a": {"localizations": {"en": {"variations": {"plural": {"one": 5}}}}}}),
+    ],
+)
+def test_another_file_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidDocument):
+        string_catalog.read_file(data, to("fr"))

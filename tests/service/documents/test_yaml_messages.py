@@ -1,0 +1,163 @@
+import time
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.base.errors import InvalidDocument
+from service.documents import yaml_messages
+from service.documents.contents import ReadOptions
+from service.documents.splicing import is_translatable
+from tests.service.documents.translating import translated
+
+RAILS = r"""# the dogs: "of the app"
+en: # here
+  hello: "Hello, \"you\"!"   # a comment
+  plain: it's plain
+  anchor: &dog  one dog
+  alias: *dog
+  "quoted" : 'it''s # here'
+  yes: no
+  day: 2027-01-01
+  n: 1
+  nothing:
+  flow: {a: one dog, b: [two, 'three cats', 4]}
+  lines: |
+    The dog
+      runs.
+
+    The end.
+
+  folded: >-
+    The dog runs
+    here.
+
+    The end.
+  long: the dog
+    runs here
+  tagged: !ruby/symbol dog
+---
+second: text
+"""
+
+
+def to(target: str, source: str = "en") -> ReadOptions:
+    return ReadOptions(source=source, target=target)
+
+
+def test_strings_are_translated_and_everything_else_stays() -> None:
+    new = translated(yaml_messages.read_file(RAILS.encode(), to("de"))).decode()
+    expected = RAILS.replace("en: #", "de: #")
+    for text in (
+        r"Hello, \"you\"!",
+        "it's plain",
+        "one dog",
+        "it''s # here",
+        "three cats",
+        "The dog",
+        "runs.",
+        "The end.",
+    ):
+        expected = expected.replace(text, text.upper())
+    expected = expected.replace("[two", "[TWO").replace("DOG runs\n    here.", "DOG RUNS\n    HERE.")
+    expected = expected.replace("the dog\n    runs here", "THE DOG RUNS HERE").replace("second: text", "second: TEXT")
+    assert new == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "after"),
+    [
+        ("a: dog", "a: b", "a: 'a: b'"),
+        ("a: dog", "it's: '", "a: 'it''s: '''"),
+        ("a: dog", "no", "a: 'no'"),
+        ("a: dog", "- dog", "a: '- dog'"),
+        ("a: dog", "x, y", "a: x, y"),
+        ("[dog]", "x, y", "['x, y']"),
+        ("a: dog", "a\nb", 'a: "a\\nb"'),
+        ("a: 'dog'", "it's", "a: 'it''s'"),
+        ('a: "dog"', '"\\', 'a: "\\"\\\\"'),
+        ("a: dog", "&a b", "a: '&a b'"),
+        ("- dog", "a: b", "- 'a: b'"),
+        ("a: |\r  dog\rb: cat", "new", "a: |\r  dog\rb: new"),
+        ("a: |2\n\x85  dog\nb: cat", "new", "a: |2\n\x85  dog\nb: new"),
+        ("a: |-\r\n  dog\r\n", "x\n y", "a: |-\r\n  x\r\n   y\r\n"),
+    ],
+)
+def test_a_translation_is_quoted_where_it_must_be(before: str, text: str, after: str) -> None:
+    assert yaml_messages.read_file(before.encode(), to("de")).write([text]).decode() == after
+
+
+def test_forms_of_a_plural_are_those_of_the_target() -> None:
+    data = b'en:\n  dogs:\n    # counted\n    one: One dog\n    other: "%{count} dogs"\n  x: y\n'
+    new = translated(yaml_messages.read_file(data, to("ru"))).decode()
+    categories = ("one", "few", "many", "other")
+    forms = "".join(f'    {category}: "%{{count}} DOGS"\n' for category in categories)
+    assert new == f"ru:\n  dogs:\n    # counted\n{forms}  x: Y\n"
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x85\u2028\u2029"))
+VALUES = st.recursive(
+    st.integers() | TEXTS | st.sampled_from(["a dog", "a\nb", " x", "a\n\n  b\nc ", "no", "1", 'it\'s: "x"', "a # b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+)
+
+
+@given(VALUES, st.sampled_from([None, "|", ">", "'", '"']), st.booleans(), st.booleans())
+def test_a_translation_is_read_as_it_is_and_nothing_else_changes(
+    value: Any, style: str | None, is_flow: bool, is_wide: bool
+) -> None:
+    data = yaml.safe_dump(
+        {"k": value},
+        default_style=style,
+        default_flow_style=is_flow,
+        width=10**6 if is_wide else 20,
+        allow_unicode=True,
+    ).encode()
+    contents = yaml_messages.read_file(data, to("de"))
+    assert contents.write(contents.texts) == data
+    new = [f'{i}: it\'s # "new"' for i in range(len(contents.texts))]
+    written = yaml.safe_load(contents.write(new))
+    remaining = iter(new)
+
+    def expected(one: Any) -> Any:
+        if isinstance(one, dict):
+            return {name: expected(inner) for name, inner in one.items()}
+        if isinstance(one, list):
+            return [expected(inner) for inner in one]
+        return next(remaining) if isinstance(one, str) and is_translatable(one) else one
+
+    def stripped(one: Any) -> Any:
+        if isinstance(one, dict):
+            return {name: stripped(inner) for name, inner in one.items()}
+        return [*map(stripped, one)] if isinstance(one, list) else one.strip() if isinstance(one, str) else one
+
+    assert stripped(written) == stripped(expected(yaml.safe_load(data)))
+
+
+BOMB = "a: &a [x, x, x, x, x]\n" + "".join(
+    f"{after}: &{after} [{', '.join([f'*{one}'] * 5)}]\n" for one, after in pairwise("abcdefghi")
+)
+
+
+def test_aliases_are_not_followed() -> None:
+    began = time.monotonic()
+    contents = yaml_messages.read_file(BOMB.encode(), to("de"))
+    assert contents.texts == ["x"] * 5
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize(
+    "data", [b"[" * 20_000, b"- " * 20_000, b"{a: " * 20_000, b"a: 'b", b"a: b: c", b"\t- x", b"caf\xe9", b"a: *b\n&"]
+)
+def test_a_file_that_is_not_yaml_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidDocument):
+        yaml_messages.read_file(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"# comment", b"---\n---\n", b"!!python/object/apply:os.system [ls]"])
+def test_a_file_without_texts_stays(data: bytes) -> None:
+    contents = yaml_messages.read_file(data, to("de"))
+    assert contents.write(["X"] * len(contents.texts)).lower() == data.lower().replace(b"[ls]", b"[x]")

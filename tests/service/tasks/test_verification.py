@@ -1,0 +1,112 @@
+from functools import partial
+
+import numpy as np
+import pytest
+
+from service.base.artifact import read_artifact
+from service.engine.beam_search import Hypothesis, Search
+from service.markup import html, plain
+from service.segments.slots import slots_of
+from service.tasks.checking import checks_of
+from service.tasks.reading import Manuscript, Reader, Sentence
+from service.tasks.verification import Rereading, Verification
+from service.text.languages import Direction
+from service.text.spans import Span
+from service.text.tokenization import Tokenizer
+from tests.running_service import ROOT
+
+ARTIFACT = read_artifact(ROOT / "artifacts/translate-en-de")
+TOKENIZER = Tokenizer(ARTIFACT.path("tokenizer.json"))
+PAIRS = ARTIFACT.manifest.slots
+
+
+@pytest.fixture
+def reader() -> Reader:
+    slots = slots_of(PAIRS, TOKENIZER)
+    return Reader(TOKENIZER, slots, 100, Direction("en", "de"), partial(Search, 99), True)
+
+
+def finish(sentence: Sentence, target: str) -> None:
+    token_ids = TOKENIZER.encode([target])[0]
+    sentence.sequence.output.finished.append(Hypothesis(token_ids, -1.0, "eos"))
+
+
+def translated(manuscript: Manuscript, *targets: str) -> Manuscript:
+    for sentence, target in zip(manuscript.sentences, targets, strict=True):
+        finish(sentence, target)
+    return manuscript
+
+
+def verified(reader: Reader, manuscript: Manuscript) -> tuple[Verification, list[Rereading]]:
+    verification = Verification(reader, ARTIFACT.manifest)
+    for paragraph in manuscript.paragraphs:
+        verification.check(paragraph)
+    found = map(verification.read_again, verification.doubtful)
+    return verification, [one for one in found if one is not None]
+
+
+def test_a_right_translation_is_not_read_again(reader: Reader) -> None:
+    manuscript = reader.manuscript(plain.parse("The bill is $344.75. Two dogs run."))
+    _, pairs = verified(reader, translated(manuscript, "Die Rechnung beträgt 344,75 $.", "Zwei Hunde rennen."))
+    assert pairs == []
+
+
+def test_only_the_sentence_that_lost_something_is_translated_again(reader: Reader) -> None:
+    manuscript = reader.manuscript(html.parse("<p>Two dogs run. The bill is $344.75.</p>"))
+    _, [rereading] = verified(reader, translated(manuscript, "Zwei Hunde rennen.", "Es sind 3444,75 $."))
+    assert [sentence.is_translated for sentence in rereading.again.sentences] == [True, False]
+    assert rereading.again.sentences[0].sequence is rereading.paragraph.sentences[0].sequence
+    [carried] = rereading.again.protected.placeholders
+    assert carried.span.of(rereading.again.protected.original) == "$344.75"
+    assert carried.written == "344,75\xa0$"
+
+
+@pytest.mark.parametrize(("second", "is_mended"), [("Die Rechnung ist {}.", True), ("Die {} 9 75 3.", False)])
+def test_the_better_translation_is_chosen(reader: Reader, second: str, is_mended: bool) -> None:
+    manuscript = translated(reader.manuscript(plain.parse("The bill is $344.75.")), "Es sind 3444,75 $.")
+    verification, [rereading] = verified(reader, manuscript)
+    [sentence] = rereading.again.sentences
+    [(_, slot)] = sentence.slots
+    finish(sentence, second.format(slot.word))
+    assert verification.choose(rereading) is is_mended
+    assert (rereading.paragraph.sentences == [sentence]) is is_mended
+    assert [check.model_dump() for check in rereading.paragraph.checks] == [
+        {"kind": "number", "source": "$344.75", "mended": is_mended}
+    ]
+
+
+@pytest.mark.parametrize(("target", "is_lost"), [("Wir haben drei Hunde.", False), ("Wir haben Hunde.", True)])
+def test_a_small_number_may_be_a_word_that_attends_to_it(reader: Reader, target: str, is_lost: bool) -> None:
+    manuscript = translated(reader.manuscript(plain.parse("We have 3 dogs.")), target)
+    verification = Verification(reader, ARTIFACT.manifest)
+    verification.check(manuscript.paragraphs[0])
+    [attended] = verification.attention_passes()
+    source = [token.token for token in TOKENIZER.source_tokens("We have 3 dogs.")]
+    three = next(i for i, token in enumerate(source) if token.strip("▁Ġ") == "3")
+    targets = [token.token for token in TOKENIZER.target_tokens(manuscript.sentences[0].hypothesis().token_ids)]
+    columns = [three if token.strip("▁Ġ").startswith("drei") else 0 for token in targets]
+    attended.output.weights = np.eye(len(source), dtype=np.float32)[columns]
+    [doubtful] = verification.doubtful
+    assert (verification.read_again(doubtful) is not None) is is_lost
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason", "kinds"),
+    [
+        ("A dog (big) runs.", "Ein Hund (groß) rennt.", "eos", []),
+        ("A dog (big) runs.", "Ein Hund groß) rennt.", "eos", ["brackets"]),
+        ('He said "no" twice.', "Er sagte zweimal „nein“.", "eos", []),
+        ('He said "no" twice.', "Er sagte zweimal „nein.", "eos", ["quotes"]),
+        ("A dog runs fast.", "Ein Hund", "length", ["end"]),
+        ("A dog runs fast.", "Ein Hund rennt rennt rennt rennt rennt rennt rennt rennt", "eos", ["repetition"]),
+        ("A dog runs fast.", "A dog runs fast.", "eos", ["untranslated"]),
+    ],
+)
+def test_what_looks_wrong_is_told(reader: Reader, source: str, target: str, reason: str, kinds: list[str]) -> None:
+    [paragraph] = reader.manuscript(plain.parse(source)).paragraphs
+    [sentence] = paragraph.sentences
+    token_ids = TOKENIZER.encode([target])[0]
+    sentence.sequence.output.finished.append(Hypothesis(token_ids, -1.0, reason))  # type: ignore[arg-type]
+    found = [*checks_of(paragraph, target, [Span(0, len(target))])]
+    assert [one.kind for one in found] == kinds
+    assert all(one.source == source and not one.mended for one in found)
