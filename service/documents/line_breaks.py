@@ -26,6 +26,10 @@ JOINING_KANA = re.compile(r".{3}[をにへのはがとでも、，]$")
 """The end of a Japanese line with a particle or a comma, after which the sentence goes on."""
 CAPITALIZED = {"de", "lb"}
 """Languages whose nouns begin with capitals: after a small word, a capital at the start of a line begins nothing."""
+MAX_SHORT = 3
+"""Most letters of a word that is mostly an article, a preposition or the like."""
+AMOUNT = re.compile(r"[^\w\s]?\d")
+"""A number at the start of a line, perhaps with a sign of a currency."""
 FULL_LINE, FULL_JAPANESE_LINE = 40, 15
 """Number of characters from which a line may end because it is full."""
 MIN_WORDS, MEAN_WORDS = 2, 3
@@ -90,7 +94,7 @@ def _within_sentences(lines: Sequence[str], layout: Sequence[bool], has_capitals
     """Return for each break whether it is within a sentence.
 
     A line that begins with a small letter continues the line before it, in a sentence or a title. If a full stop ends
-    the last line, so do numbers, whatever follows a full line, and nouns with capitals.
+    the last line, so do numbers, nouns with capitals, and whatever follows a full line or a short word.
     """
     pairs = [*zip(pairwise(lines), layout, strict=True)]
     continues = [may_be and _continues(*pair) for pair, may_be in pairs]
@@ -106,12 +110,19 @@ def _within_sentences(lines: Sequence[str], layout: Sequence[bool], has_capitals
 
 
 def _may_continue(before: str, after: str, has_capitals: bool) -> bool:
-    """Return whether a line may be the continuation of another."""
+    """Return whether a line may be the continuation of another, if a full stop ends the last line."""
     if _are_apart(before, after):
         return False
     is_full = len(before) >= (FULL_JAPANESE_LINE if is_unspaced(before[-1]) else FULL_LINE)
-    could_be_noun = has_capitals and before.split()[-1][0].islower()
-    return is_full or could_be_noun or after[0].isdigit() or _continues(before, after)
+    could_be_name = before.split()[-1][0].islower() and (has_capitals or _ends_with_short_word(before))
+    return is_full or could_be_name or AMOUNT.match(after) is not None or _continues(before, after)
+
+
+def _ends_with_short_word(line: str) -> bool:
+    """Return whether a line ends with a word such as "of", "für" or "в": no sentence ends there, but a name may follow.
+    After a number it is a unit."""
+    *others, last = line.split()
+    return bool(others) and last.isalpha() and len(last) <= MAX_SHORT and not others[-1][-1].isdigit()
 
 
 def _continues(before: str, after: str) -> bool:

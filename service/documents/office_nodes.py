@@ -41,8 +41,10 @@ DRAWING = {
 }
 """The namespaces of DrawingML. Texts in it keep their spaces without saying so."""
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
-SPACES = re.compile("( {3,})")
-"""Spaces between columns. Two spaces may also stand between sentences."""
+NOT_TEXT = re.compile("( {3,}|[\ue000-\uf8ff]+)")
+"""Spaces between columns, and signs of fonts such as Wingdings. Two spaces may also stand between sentences."""
+OFF = {"0", "false", "off"}
+"""Values of a property that is off."""
 NO_BREAK_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
@@ -148,10 +150,10 @@ def _nodes_of_run(run: Element, element: Element) -> Iterator[Text | NonText]:
     if name in PICTURES:
         is_inline = name in ("pict", "object") or any(local_name(one) == "inline" for one in element.iter())
         yield NonText("img" if is_inline else "wbr", [child])
-    elif name == "t":
+    elif name == "t" and not _is_hidden(run):
         text = element.text or ""
         is_kept = is_drawing(element) or attribute(element, "space") == "preserve"
-        yield from _columns(text if is_kept else text.strip(), child)
+        yield from _texts(text if is_kept else text.strip(), child)
     elif name == "noBreakHyphen":
         yield Text(NO_BREAK_HYPHEN, child)
     elif name == "ruby":
@@ -161,11 +163,18 @@ def _nodes_of_run(run: Element, element: Element) -> Iterator[Text | NonText]:
         yield NonText(TAGS.get(name, "wbr"), [child])
 
 
-def _columns(text: str, child: RunChild) -> Iterator[Text | NonText]:
-    """Yield the parts of a text. Three or more spaces stand between columns, as a tab does, and are not text."""
-    for i, part in enumerate(SPACES.split(text)):
+def _is_hidden(run: Element) -> bool:
+    """Return whether a run is hidden text, which would hide words that a reader should see."""
+    return any(attribute(one, "val") not in OFF for one in run.findall("{*}rPr/{*}vanish"))
+
+
+def _texts(text: str, child: RunChild) -> Iterator[Text | NonText]:
+    """Yield the parts of a text. Three or more spaces stand between columns, as a tab does, and are not text. A sign of
+    a font stands for a word."""
+    for i, part in enumerate(NOT_TEXT.split(text)):
         if i % 2:
-            yield NonText("br", [RunChild(child.run, text_element(child.element.tag, part))])
+            tag = "br" if part.isspace() else "x"
+            yield NonText(tag, [RunChild(child.run, text_element(child.element.tag, part))])
         elif part or part == text:
             yield Text(part, child)
 

@@ -72,6 +72,14 @@ class OfficeXml:
     def close(self, paragraph: Element) -> None:
         for last in paragraph.findall(f"{{*}}{LAST}"):
             paragraph.append(last)
+        _unbind_controls(paragraph)
+
+
+def _unbind_controls(paragraph: Element) -> None:
+    """Let content controls in and around a paragraph show its text, and not the data that they are bound to."""
+    for control in [*paragraph.iter("{*}sdt"), *paragraph.iterancestors("{*}sdt")]:
+        for binding in control.findall("{*}sdtPr/{*}dataBinding"):
+            binding.getparent().remove(binding)
 
 
 def copied_run(like: Element | None, into: Element) -> Element:

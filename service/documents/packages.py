@@ -65,15 +65,15 @@ class Package:
     def relationships(self, part: str) -> list[Relationship]:
         """Return the links from a part to other parts of the package, in order. Raises InvalidDocument."""
         folder, name = posixpath.split(part)
-        file = posixpath.join(folder, "_rels", f"{name}.rels")
-        if file not in self.files:
+        file = self._file(posixpath.join(folder, "_rels", f"{name}.rels"))
+        if file is None:
             return []
         found = []
         for element in parse_xml(self.files[file], file).iter("{*}Relationship"):
             if element.get("TargetMode") != "External":
-                target = posixpath.normpath(posixpath.join("/", folder, unquote(element.get("Target", ""))))
+                target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
                 kind = posixpath.basename(element.get("Type", ""))
-                found.append(Relationship(kind, target.lstrip("/"), element.get("Id", "")))
+                found.append(Relationship(kind, self._file(target) or target, element.get("Id", "")))
         return found
 
     def reached(self, followed: Mapping[str, Collection[str]]) -> dict[str, str]:
@@ -111,7 +111,15 @@ class Package:
     def content_type(self, part: str) -> str | None:
         """Return the declared type of a part, in lower case. Raises InvalidDocument."""
         ending = part.rpartition(".")[2].lower()
-        return self._types.get(f"/{part}".lower()) or self._types.get(f".{ending}")
+        return self._types.get(_key(f"/{part}")) or self._types.get(f".{ending}")
+
+    def _file(self, name: str) -> str | None:
+        """Return the name of a file as the zip has it."""
+        return name if name in self.files else self._names.get(_key(name))
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {_key(name): name for name in self.files}
 
     @cached_property
     def _types(self) -> dict[str, str]:
@@ -120,8 +128,13 @@ class Package:
         content = self.files.get(CONTENT_TYPES)
         for element in parse_xml(content, CONTENT_TYPES).iter("{*}Override", "{*}Default") if content else ():
             key = element.get("PartName") or f".{element.get('Extension', '')}"
-            types[key.lower()] = element.get("ContentType", "").lower()
+            types[_key(key)] = element.get("ContentType", "").lower()
         return types
+
+
+def _key(name: str) -> str:
+    """Return what is the same for equal names: capitals and percent-encoding make no difference (OPC, 6.2.2)."""
+    return unquote(name).lower()
 
 
 def type_of_package(data: bytes) -> str | None:

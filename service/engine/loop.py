@@ -104,6 +104,8 @@ class Loop:
             served.on_outcome = partial(self._handle_outcome, served)
         self._busy: list[_ServedEngine] = []
         """Engines with work; kept up to date, since every step needs them."""
+        self._virtual_s = 0.0
+        """Greatest virtual run time at which an engine ran out of work. After a pause all engines begin from it."""
         self._probe_at = -math.inf
         """When the next probe may be due."""
         self._record_event = record_event
@@ -298,7 +300,7 @@ class Loop:
                 self._leave(request, refusal)
                 continue
             if served not in self._busy:  # idle time earns no credit, or others would have to wait
-                least_s = min([other.virtual_s for other in self._busy], default=0.0)
+                least_s = min([other.virtual_s for other in self._busy], default=self._virtual_s)
                 served.virtual_s = max(served.virtual_s, least_s)
                 self._busy.append(served)
             self._request_of.update(dict.fromkeys(request.sequences, request))
@@ -326,6 +328,7 @@ class Loop:
         served.virtual_s += (self.clock() - began) * (BACKGROUND_COST if served.is_background else 1)
         if not has_work:
             self._busy.remove(served)
+            self._virtual_s = max(self._virtual_s, served.virtual_s)
 
     def _probe_one(self) -> None:
         """Probe the engine that has been idle longest, if its probe is due."""

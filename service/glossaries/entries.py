@@ -6,6 +6,8 @@ import re
 import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import PurePath
 
 from service.base.errors import InvalidGlossary
@@ -17,6 +19,9 @@ MAX_ENTRIES = 10_000
 MAX_TERM_CHARACTERS = 200
 """Maximum length of one term."""
 LINE = "`entries` line"
+DELIMITERS = ",;\t"
+"""Excel writes semicolons where a comma is the decimal point."""
+_strict_reader = partial(csv.reader, strict=True)
 LINE_END = re.compile(r"\r\n?|\n")
 
 Entries = Mapping[str, str | GlossaryTerm]
@@ -95,15 +100,31 @@ def format_tsv(entries: Entries) -> str:
 
 
 def _csv_rows(text: str, line: str) -> Iterator[tuple[int, list[str]]]:
-    first_line = text.lstrip().partition("\n")[0]
-    delimiter = ";" if ";" in first_line and "," not in first_line else ","  # Excel's, where a comma is a decimal point
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    delimiter = max(DELIMITERS, key=lambda one: _n_entries(text, one))
+    reader = _strict_reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                yield reader.line_num, row[:2] if len(row) in (2, 4) else row
+        for row in map(_cells, reader):
+            if any(row):
+                yield reader.line_num, row[:2] if len(row) == 4 else row
     except csv.Error as error:
         raise InvalidGlossary(f"{line} {reader.line_num} is not CSV: {error}") from None
+
+
+def _n_entries(text: str, delimiter: str) -> int:
+    """Return the number of entries up to the first line that cannot be read with this delimiter."""
+    n_entries = 0
+    with suppress(csv.Error):
+        for row in map(_cells, _strict_reader(io.StringIO(text, newline=""), delimiter=delimiter)):
+            n_entries += len(row) in (2, 4)
+    return n_entries
+
+
+def _cells(row: list[str]) -> list[str]:
+    """Return the cells of a line, without empty ones at its end that no entry needs."""
+    cells = [cell.strip() for cell in row]
+    while len(cells) > 2 and not cells[-1]:
+        cells.pop()
+    return cells
 
 
 def _check_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str) -> dict[str, str]:

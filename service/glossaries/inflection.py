@@ -5,12 +5,16 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache
 
+from service.glossaries.words import plain
+
 MIN_CHARACTERS = 4
 """Shorter words are often pronouns and articles: ses is no form of the French noun son."""
 MAX_CHARACTERS = 50
 """Longer words have no lemma: the search for one takes more than linear time."""
 _ENGLISH_PLURAL = re.compile("(?:s|men|children|oxen|feet|teeth|geese|[ml]ice|[ai]|ae)$", re.IGNORECASE)
 """The ending of a word that may be a plural: gardens, women, criteria, cacti."""
+_PLURAL_OF_CAPITALS = re.compile(r"([^\W\d_a-z]{2,})s")
+"""The plural of an abbreviation: PCs."""
 
 Lemmatize = Callable[[str], str]
 """Returns the lemma of a word, or the word itself. A lemma may have another lemma: meetings, meeting, meet."""
@@ -40,11 +44,13 @@ def lemmatizer(language: str) -> Lemmatize | None:
 
     @lru_cache(maxsize=50_000)
     def lemmatize(word: str) -> str:
+        if (plural := _PLURAL_OF_CAPITALS.fullmatch(word)) and plural[1].isupper():
+            return plural[1]
         if not MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS or not word.isalpha():
             return word
         if language == "en" and not _ENGLISH_PLURAL.search(word):
             return word
-        lemma = known.lemmatize(word.lower() if word.isupper() else word, language)
+        lemma = plain(known.lemmatize(word.lower() if word.isupper() else word, language))
         return lemma if _first_letter(lemma) == _first_letter(word) else word
 
     return lemmatize

@@ -102,11 +102,12 @@ class _Forms:
         roots = [root_of(word.text, self._lemmatize) for word in words]
         found = {}
         for start in range(len(words)):
-            for end, terms in self._terms.find(roots, start):
+            for end, terms in reversed([*self._terms.find(roots, start)]):
                 shown = [word.text for word in words[start:end]]
                 term = next((term for term in terms if self._are_forms(shown, term.words)), None)
                 if term is not None:
                     found[start] = end, term
+                    break
         return found
 
     def _are_forms(self, shown: Sequence[str], words: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
 from service.base.settings import Settings
+from service.documents.wrapping import visible_text
 from service.jobs.job import Job
 from service.jobs.reading import DocumentTexts
 from service.models.models import Models
@@ -98,8 +99,9 @@ class DocumentTranslator:
 
 
 def refuse_long_texts(document: DocumentTexts, max_characters: int) -> None:
-    """Raise TextTooLong if a paragraph is longer than a text may be."""
-    longest = max(map(len, document.texts), default=0)
+    """Raise TextTooLong if a paragraph is longer than a text may be, without the tags that stand for its marks."""
+    texts = map(visible_text, document.texts) if document.format == "html" else document.texts
+    longest = max(map(len, texts), default=0)
     if longest > max_characters:
         raise TextTooLong(f"A paragraph of the document has {longest} characters; the limit is {max_characters}")
 

@@ -221,7 +221,7 @@ class Models:
         """
         settings = self._settings
         longest = max(map(len, request.text))
-        if longest > settings.max_text_characters:
+        if longest > settings.max_text_characters and not context.background:
             raise TextTooLong(f"A text has {longest} characters; the limit is {settings.max_text_characters}")
         if len(request.text) > settings.max_texts:
             raise TooManyTexts(f"The request has {len(request.text)} texts; the limit is {settings.max_texts}")

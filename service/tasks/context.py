@@ -16,7 +16,7 @@ class Context:
         deadline: on the clock of time.monotonic, as the deadlines of engines are.
         admission: counts the request once for all engines; None where one engine does all the work.
         background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
-            have any number of tags.
+            have any number of tags, whose characters do not count.
     """
 
     timing: Timing = field(default_factory=Timing)

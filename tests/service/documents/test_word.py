@@ -222,6 +222,9 @@ def test_words_in_another_language_keep_their_mark() -> None:
         (run("a    b  c"), 'a<br id="0">b  c'),
         (run("     ", "<w:u/>") + run("x"), '<br id="0">x'),
         ("<w:r><w:sym w:char='F0E0'/></w:r>", '<x id="0"/>'),
+        (run("\uf028", "<w:rFonts w:ascii='Wingdings'/>"), '<x id="0"/>'),
+        (run("go \uf0e0\uf0e0 on"), 'go <x id="0"/> on'),
+        (run("hidden", "<w:vanish/>") + run("seen", "<w:vanish w:val='0'/>"), '<wbr id="0"><g1 id="1">seen</g1>'),
         ("<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>", '<x id="0"/>'),
         ("<w:r><w:drawing><wp:inline/></w:drawing></w:r>", '<img id="0">'),
         ("<w:r><w:drawing><wp:anchor/></w:drawing></w:r>", '<wbr id="0">'),
@@ -313,6 +316,15 @@ def test_choices_of_a_form_and_captions_of_tables_are_translated() -> None:
     assert re.findall(r'w:(?:displayText|value|val)="([^"]*)"', new) == ["center", "YES", "1", "TOWNS"]
 
 
+def test_a_translated_control_does_not_show_the_data_it_was_bound_to() -> None:
+    def control(inside: str) -> str:
+        return f"<w:sdt><w:sdtPr><w:text/><w:dataBinding/></w:sdtPr><w:sdtContent>{inside}</w:sdtContent></w:sdt>"
+
+    body = paragraph(control(run("one"))) + control(paragraph(run("two"))) + paragraph(control(run("3 %")))
+    new = files_in(translated(word.read_file(by_hand(body), LIMIT)))["word/document.xml"].decode()
+    assert ("ONE" in new, "TWO" in new, new.count("<w:text/>"), new.count("dataBinding")) == (True, True, 3, 1)
+
+
 def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     box = f"<w:txbxContent>{paragraph(run('in the box'))}</w:txbxContent>"
     drawing = f"<mc:AlternateContent><mc:Choice><w:drawing><wp:anchor>{box}</wp:anchor></w:drawing></mc:Choice>" \
@@ -346,6 +358,23 @@ def test_parts_are_found_by_relationships_whatever_their_names() -> None:
     assert contents.texts == ["text", "header", "footer", '<wbr id="0"> A note.', "comment", "box"]
     new = files_in(translated(contents))
     assert [name for name in parts if new[name].decode() == parts[name]] == ["word/header1.xml", "word/other.xml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("word/top.xml", "Top.XML"),
+        ("word/Top.xml", "top.xml"),
+        ("word/kopf%20zeile.xml", "kopf%20zeile.xml"),
+        ("word/kopf zeile.xml", "kopf%20zeile.xml"),
+        ("word/kopf%C3%A9.xml", "kopf%c3%a9.xml"),
+    ],
+)
+def test_capitals_and_percents_make_no_difference_in_names_of_parts(name: str, target: str) -> None:
+    parts = {name: part(paragraph(run("header")))}
+    contents = word.read_file(by_hand(paragraph(run("text")), more=parts | related(("header", target))), LIMIT)
+    assert contents.texts == ["text", "header"]
+    assert b"HEADER" in files_in(translated(contents))[name]
 
 
 def test_the_main_part_may_have_any_name() -> None:

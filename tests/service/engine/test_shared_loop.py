@@ -91,6 +91,25 @@ def test_the_background_gives_way_and_does_not_starve(two: Two) -> None:
     assert 4 <= steps[1] <= 8, "a step of ten seconds after eighty seconds of other work"
 
 
+@pytest.mark.parametrize("beam_name", ["m/background_greedy"])
+def test_time_that_nobody_else_wanted_is_no_debt(two: Two) -> None:
+    loop, greedy, _ = two
+    loop.start()
+    assert loop.warm.wait(PATIENCE_S)
+    outcome(loop.submit("m/background_greedy", sequences(40), loop.clock() + 10_000))
+    greedy.hold()
+    others = loop.submit("m/greedy", sequences(400), loop.clock() + 10_000)
+    greedy.await_arrival()
+    document = loop.submit("m/background_greedy", sequences(2), loop.clock() + 10_000)
+    finished = []
+    for future in (others, document):
+        future.add_done_callback(finished.append)
+    greedy.release()
+    for future in (others, document):
+        outcome(future)
+    assert finished == [document, others], "a document alone took a long time, and the next one waits as long"
+
+
 def test_a_model_that_is_disabled_is_never_stepped_again_not_even_for_a_new_request(two: Two) -> None:
     loop, greedy, beam = two
     loop.start()

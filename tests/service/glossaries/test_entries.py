@@ -32,6 +32,9 @@ def test_tsv(text: str, expected: dict[str, str]) -> None:
     [
         ('dog,chien\n"a, b","c ""d"""\n', {"dog": "chien", "a, b": 'c "d"'}),
         ("dog;chien\r\ncat, big;chat", {"dog": "chien", "cat, big": "chat"}),
+        ('"dog, small";chien\ncat;"chat, gros"', {"dog, small": "chien", "cat": "chat, gros"}),
+        ("dog\tchien\ncat\tchat, gros", {"dog": "chien", "cat": "chat, gros"}),
+        ("dog,chien,\ncat,chat,,,,", {"dog": "chien", "cat": "chat"}),
         ("\ufeffdog,chien,en,fr\r\n\r\ncat,chat,en,fr", {"dog": "chien", "cat": "chat"}),
     ],
 )

@@ -102,6 +102,7 @@ TERMS = st.sampled_from(["a", "ab", "abc", "a b", "b", "+", "+a", "a+", "犬", "
 @example({"ab", "abc"}, "ab")
 @given(st.sets(TERMS, max_size=8), st.lists(TERMS | st.sampled_from([" ", "x", "\n", "小"])).map("".join))
 def test_terms_are_found_as_if_each_were_looked_for_everywhere(terms: set[str], text: str) -> None:
+    text = re.sub(" +", " ", text)  # several spaces count as one
     spans = [Span(start, start + len(term)) for start in range(len(text)) for term in sorted(terms, key=len)[::-1]
              if text.startswith(term, start)]  # fmt: skip
     whole = [span for span in spans if not re.search("[a-zA-Zé]{2}", text[max(0, span.start - 1) : span.start + 1])

@@ -399,6 +399,13 @@ async def test_a_passage_of_a_document_may_have_more_tags_than_one_of_a_request(
     assert (new.status_code, new.text.count("<b>")) == (200, 501)
 
 
+async def test_marks_do_not_count_as_text_of_a_passage(serve: Serve) -> None:
+    async with serve(max_text_characters=100) as client:
+        new = await posted(client, "a.html", b"<p>" + b"<b>a</b> " * 50 + b"</p>", wait="true")
+        assert (new.status_code, new.text.count("<b>")) == (200, 50)
+        problem(await posted(client, "a.html", b"<p>" + b"<b>a</b> " * 51 + b"</p>", wait="true"), TextTooLong)
+
+
 async def test_a_document_that_fails_says_why(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     often, pattern = b"<p>" + b"a" * 20_000, {"keep": '[{"pattern": "a"}]'}
     card = await sent(client, "a.html", often, **pattern)

@@ -104,6 +104,7 @@ async def test_what_passes_is_waited_for_and_other_failures_are_not() -> None:
 def test_a_paragraph_may_be_as_long_as_a_text() -> None:
     refuse_long_texts(DocumentTexts("txt", "text", []), 3)
     refuse_long_texts(DocumentTexts("txt", "text", ["abc", "d"]), 3)
+    refuse_long_texts(DocumentTexts("docx", "html", ['<b id="0">a</b><b id="1">b</b>c']), 3)
     with pytest.raises(TextTooLong, match=r"4 .* 3"):
         refuse_long_texts(DocumentTexts("txt", "text", ["abc", "abcd"]), 3)
 
