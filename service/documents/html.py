@@ -2,8 +2,10 @@
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from html import escape, unescape
 
 import webencodings
 
@@ -11,9 +13,10 @@ from service.base.errors import InvalidDocument
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import LIKE_BROWSERS, Encoding, decode
 from service.markup.html import parse
-from service.markup.passages import Passage
+from service.markup.passages import Passage, fill, split_at_marks
 from service.segments.placeholders import protect
-from service.segments.restoration import keep_original
+from service.segments.restoration import Restored, keep_original
+from service.text.spans import NO_EDITS
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 IN_PROLOG = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
@@ -24,19 +27,53 @@ UNREADABLE = frozenset({"replacement", "x-user-defined"})
 """Encodings of the standard that cannot be decoded to text."""
 
 
+@dataclass(frozen=True)
+class _Text:
+    """A text to translate, and a function that returns the source of its translation."""
+
+    text: str
+    write: Callable[[str], str] = str
+
+
 def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read an HTML file. Raises InvalidDocument: the file is not text in its encoding, or its encoding is not known."""
     html, encoding = decode(data, _declared_encoding(data))
-    parts = parse(html).parts
-    texts = [_render_source(part) for part in parts if isinstance(part, Passage)]
+    pieces = [*_pieces(parse(html).parts)]
+    texts = [piece.text for piece in pieces if isinstance(piece, _Text)]
 
     def write(translations: Sequence[str]) -> bytes:
         if [*translations] == texts:
             return data
         remaining = iter(translations)
-        return encoding.encode("".join(part if isinstance(part, str) else next(remaining) for part in parts))
+        written = (piece if isinstance(piece, str) else piece.write(next(remaining)) for piece in pieces)
+        return encoding.encode("".join(written))
 
     return Contents(texts, "html", write)
+
+
+def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | _Text]:
+    """Yield the parts of a page. The attributes of a block-level tag are texts; a passage is one with its own tags."""
+    values: dict[str, Passage] = {}
+    for part in parts:
+        if isinstance(part, Passage) and part.mark:
+            values[part.mark] = part
+            continue
+        if isinstance(part, Passage):
+            yield _Text(fill(_render_source(part), {mark: _render_source(one) for mark, one in values.items()}))
+        else:
+            yield from (_value(values[one]) if one in values else one for one in split_at_marks(part, values))
+        values = {}
+
+
+def _value(passage: Passage) -> _Text:
+    text = escape(passage.text, quote=False)
+
+    def write(translation: str) -> str:
+        if translation == text:
+            return _render_source(passage)
+        return passage.render(Restored(unescape(translation), NO_EDITS, (), list))
+
+    return _Text(text, write)
 
 
 def _render_source(passage: Passage) -> str:

@@ -148,16 +148,18 @@ class Manuscript:
         return [sentence for paragraph in self.paragraphs for sentence in paragraph.sentences]
 
     def pieces(self) -> Iterator["Manuscript"]:
-        """Yield the text in pieces, in order, of one paragraph each."""
-        parts: list[str | Passage] = []
+        """Yield the text in pieces, in order, of one paragraph each and the attributes in its tags."""
+        parts, paragraphs = list[str | Passage](), list[Paragraph]()
         remaining = iter(self.paragraphs)
         for part in self.document.parts:
             parts.append(part)
             if isinstance(part, Passage):
-                yield Manuscript(replace(self.document, parts=parts), [next(remaining)])
-                parts = []
+                paragraphs.append(next(remaining))
+                if not part.mark:
+                    yield Manuscript(replace(self.document, parts=parts), paragraphs)
+                    parts, paragraphs = [], []
         if parts:
-            yield Manuscript(replace(self.document, parts=parts), [])
+            yield Manuscript(replace(self.document, parts=parts), paragraphs)
 
 
 @dataclass(frozen=True)
