@@ -16,6 +16,7 @@ from service.markup.html import parse
 from service.markup.passages import Passage, fill, split_at_marks
 from service.segments.placeholders import protect
 from service.segments.restoration import Restored, keep_original
+from service.text.language_marks import MarkedLanguages
 from service.text.spans import NO_EDITS
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
@@ -35,10 +36,11 @@ class _Text:
     write: Callable[[str], str] = str
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read an HTML file. Raises InvalidDocument: the file is not text in its encoding, or its encoding is not known."""
     html, encoding = decode(data, _declared_encoding(data))
-    pieces = [*_pieces(parse(html).parts)]
+    languages = MarkedLanguages(options.source, options.target) if options.source and options.target else None
+    pieces = [*_pieces(parse(html, languages=languages).parts)]
     texts = [piece.text for piece in pieces if isinstance(piece, _Text)]
 
     def write(translations: Sequence[str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Attributes of HTML that people read: each value is a passage of its own.
+"""Attributes of HTML that people read, of which each value is a passage of its own, and those that name the language.
 
 While a text is read, a mark stands for the value in its tag. The passage of the value comes before the part of the
 document that has the tag, and its translation replaces the mark.
@@ -13,6 +13,7 @@ from itertools import islice
 from service.markup.draft import assemble
 from service.markup.passages import HTML, Notation, Passage, split_at_marks
 from service.markup.references import read_texts
+from service.text.language_marks import MarkedLanguages
 
 Attributes = Mapping[str, str]
 """The values of a tag's attributes, by their names in lower case."""
@@ -20,6 +21,10 @@ Attributes = Mapping[str, str]
 
 def _always(_tag: str, _attributes: Attributes) -> bool:
     return True
+
+
+def _never(_tag: str, _attributes: Attributes) -> bool:
+    return False
 
 
 def _on(*tags: str) -> Callable[[str, Attributes], bool]:
@@ -32,9 +37,10 @@ def _is_on_button(tag: str, attributes: Attributes) -> bool:
     return tag == "input" and (kind in ("button", "reset") or (kind == "submit" and not attributes.get("name")))
 
 
-def _is_read_metadata(tag: str, attributes: Attributes) -> bool:
-    names = (attributes.get(one, "") for one in ("name", "property", "itemprop"))
-    return tag == "meta" and any(READ_METADATA.fullmatch(name.strip()) for name in names)
+def _metadata(pattern: re.Pattern[str]) -> Callable[[str, Attributes], bool]:
+    """Return a condition: the element is <meta>, and the name of what it says matches."""
+    kinds = ("name", "property", "itemprop", "http-equiv")
+    return lambda tag, attributes: tag == "meta" and any(pattern.fullmatch(attributes.get(kind, "")) for kind in kinds)
 
 
 READ_METADATA = re.compile(r"(?:.*[:.-])?(?:title|description|keywords|alt)", re.IGNORECASE)
@@ -47,7 +53,7 @@ READ_ATTRIBUTES: dict[str, Callable[[str, Attributes], bool]] = {
     "aria-placeholder": _always,
     "aria-roledescription": _always,
     "aria-valuetext": _always,
-    "content": _is_read_metadata,
+    "content": _metadata(READ_METADATA),
     "label": _on("optgroup", "option", "track"),
     "placeholder": _always,
     "summary": _on("table"),
@@ -55,11 +61,18 @@ READ_ATTRIBUTES: dict[str, Callable[[str, Attributes], bool]] = {
     "value": _is_on_button,
 }
 """The translatable attributes of the HTML Standard and of WAI-ARIA, with `summary` of HTML 4, and where they are texts.
-Left out: `download` is the name of a file, `lang` is no text, `srcdoc` and `style` are in other languages."""
+Left out: `download` is the name of a file, `srcdoc` and `style` are in other languages."""
+LANGUAGE_METADATA = re.compile(r".*(?:language|locale)", re.IGNORECASE)
+"""Names of metadata that name the language of the page: content-language, DC.language, og:locale."""
+LANGUAGE_ATTRIBUTES: dict[str, Callable[[str, Attributes], bool]] = {
+    "content": _metadata(LANGUAGE_METADATA),
+    "lang": _always,
+    "xml:lang": _always,
+}
 UNREAD_TAGS = frozenset(("link", "math", "script", "style", "svg"))
 """Elements without such attributes: `title` of a style sheet is the name of a set."""
 
-HINT = re.compile(rf"[\s\"'/](?:{'|'.join(READ_ATTRIBUTES)})\s*=", re.IGNORECASE)
+HINT = re.compile(rf"[\s\"'/](?:{'|'.join(READ_ATTRIBUTES | LANGUAGE_ATTRIBUTES)})\s*=", re.IGNORECASE)
 ATTRIBUTE = re.compile(
     r"""[\s/]*+ (?P<name>[^\s/>][^\s/>=]*+)
         (?:\s*+ = \s*+ (?:(?P<quote>["']) (?P<quoted>.*?) (?P=quote) | (?P<bare>(?!["'])(?:[^\s/>]|/(?!>))++)))?+""",
@@ -83,15 +96,24 @@ NOTATIONS = {
 
 
 class HeldAttributes:
-    """The values that are held while a text is read."""
+    """The values that are held while a text is read.
 
-    def __init__(self, html: str) -> None:
+    Args:
+        languages: the languages of the text and its translation; None: marks of languages stay.
+    """
+
+    def __init__(self, html: str, languages: MarkedLanguages | None = None) -> None:
+        self._languages = languages
         self._passages: dict[str, Passage] = {}
         private = (chr(code) for code in range(0xE000, 0xF900))
         self._mark = next((one for one in private if one not in html), None)
 
-    def hold(self, raw: str, tag: str) -> str:
-        """Return the source of a start tag with marks for the values that people read."""
+    def hold(self, raw: str, tag: str, is_translated: bool) -> str:
+        """Return the source of a start tag with marks for the values that people read, and the language of the target.
+
+        Args:
+            is_translated: whether the text in the element is translated.
+        """
         if not HINT.search(raw) or tag in UNREAD_TAGS or self._mark is None:
             return raw
         found: dict[str, re.Match[str]] = {}
@@ -100,9 +122,12 @@ class HeldAttributes:
         attributes = {name: unescape(match["quoted"] or match["bare"] or "") for name, match in found.items()}
         pieces, position = [], 0
         for name, match in found.items():
-            if attributes[name] and name in READ_ATTRIBUTES and READ_ATTRIBUTES[name](tag, attributes):
-                start, end = match.span("quoted" if match["quote"] else "bare")
+            start, end = match.span("quoted" if match["quote"] else "bare")
+            if attributes[name] and READ_ATTRIBUTES.get(name, _never)(tag, attributes):
                 pieces += [raw[position:start], self._held(raw[start:end], match["quote"] or "")]
+                position = end
+            elif self._languages and is_translated and LANGUAGE_ATTRIBUTES.get(name, _never)(tag, attributes):
+                pieces += [raw[position:start], self._languages.translated(raw[start:end])]
                 position = end
         return "".join([*pieces, raw[position:]])
 

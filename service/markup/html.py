@@ -17,6 +17,7 @@ from service.markup.passages import BEGINS_TAG, Document
 from service.markup.pieces import Piece, PieceKind, is_letter, split_neighbours
 from service.markup.references import read_texts
 from service.schemas.requests import NO_RULES, TagRules
+from service.text.language_marks import MarkedLanguages
 
 
 def _names(names: str) -> frozenset[str]:
@@ -52,17 +53,22 @@ HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start and end tags that formats for translators (XLIFF, Angular's) write as empty elements."""
 
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
-Hold = Callable[[str, str], str]
-"""Returns the source of a start tag with marks for attributes. Arguments: the source, and the name of the tag."""
+Hold = Callable[[str, str, bool], str]
+"""Returns the source of a start tag with marks for attributes. Arguments: the source, the name of the tag, and whether
+the text in the element is translated."""
 
 
-def parse(html: str, rules: TagRules = NO_RULES) -> Document:
-    """Read HTML: a document, a fragment or any other text. Nothing is refused."""
-    attributes = HeldAttributes(html)
+def parse(html: str, rules: TagRules = NO_RULES, languages: MarkedLanguages | None = None) -> Document:
+    """Read HTML: a document, a fragment or any other text. Nothing is refused.
+
+    Args:
+        languages: elements that are marked as in the source's language are marked as in the target's; None: marks stay.
+    """
+    attributes = HeldAttributes(html, languages)
     return Document(attributes.beside(assemble(read_pieces(html, rules, attributes.hold))))
 
 
-def read_pieces(html: str, rules: TagRules = NO_RULES, hold: Hold = lambda raw, _: raw) -> list[Piece]:
+def read_pieces(html: str, rules: TagRules = NO_RULES, hold: Hold = lambda raw, *_: raw) -> list[Piece]:
     """Return the pieces of a text. Nothing is lost; some end tags may have no start tag."""
     items = _with_overrides(_Reader(html, rules, hold).items)
     return split_neighbours(with_words(_with_opaque(html, items)))
@@ -135,7 +141,7 @@ class _Reader(HTMLParser):
     def _source_of_tag(self, tag: str, attributes: list[tuple[str, str | None]]) -> str:
         raw = self.get_starttag_text() or ""
         is_read = tag not in self._unchanged and _translate_attribute(attributes) is not False
-        return self._hold(raw, tag) if is_read else raw
+        return self._hold(raw, tag, tag not in self._kept) if is_read else raw
 
     def _add(
         self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False, translate: bool | None = None

@@ -16,6 +16,7 @@ from service.segments.kept_spans import apostrophes, kept_spans
 from service.segments.placeholders import Protected, protect
 from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
 from service.tasks.attention import AttentionPass
+from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import ends_of, sentence_spans, strip_span
 from service.text.spans import NO_EDITS, Span, merge_spans, overlapping
@@ -26,24 +27,31 @@ MAX_INLINE = 500
 """Maximum number of tags, placeholders and symbols in a passage: each is compared with the words around it."""
 
 
-def read_document(text: str, request: TranslateRequest, terms: Terms | None = None) -> Document:
+def read_document(
+    text: str, request: TranslateRequest, terms: Terms | None = None, languages: MarkedLanguages | None = None
+) -> Document:
     """Read a text of the request in its format.
+
+    Args:
+        languages: what marks of the source's language in HTML become; None: they stay.
 
     Raises:
         LimitExceeded: patterns of the terms match too often.
     """
     if request.format != "text":
-        return parse_markup(text, request.format, request.tags)
+        return parse_markup(text, request.format, request.tags, languages)
     if not plain.HINT.search(text):
         return Document([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
     return plain.parse(text, (term.span for term in terms.find(text)) if terms else ())
 
 
-def parse_markup(text: str, form: Format, rules: TagRules | None = None) -> Document:
+def parse_markup(
+    text: str, form: Format, rules: TagRules | None = None, languages: MarkedLanguages | None = None
+) -> Document:
     """Read a text in a format with tags or marks."""
     if form == "xml":
         return xml.parse(text, rules or NO_RULES)
-    return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES)
+    return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES, languages)
 
 
 @dataclass

@@ -95,6 +95,20 @@ def script(code: str) -> str | None:
     return known.script or _SCRIPTS.get(known.language or "") or known.maximize().script
 
 
+@lru_cache(maxsize=10_000)
+def with_region(code: str) -> str:
+    """Return a language with its region or the likely one, and its script if the region does not tell it: de-DE, zh-TW.
+    A code without canonical form stays unchanged."""
+    tag = canonical(code)
+    if tag is None:
+        return code
+    from langcodes import Language as Tag
+
+    likely = Tag.get(tag).maximize()
+    regional = Tag.make(language=likely.language, territory=likely.territory)
+    return (regional if regional.maximize().script == likely.script else likely).to_tag()
+
+
 class WantedLanguage(NamedTuple):
     """A language that a request names.
 

@@ -117,6 +117,14 @@ async def test_tags_kept_spans_and_terms_survive_both(client: Client, body: dict
         assert text.count(piece) == body["text"].replace("dog", "Köter").count(piece) == whole.count(piece), piece
 
 
+async def test_html_is_marked_as_in_the_language_of_the_whole_translation(client: Client) -> None:
+    html = "<p lang=fr><b lang=en>the</b> chien<p xml:lang=fr>le chat"
+    whole = await asked(client, source="fr", target="de", text=html, format="html")
+    direct = await asked(client, source="fr", target="en", text=html, format="html")
+    assert re.findall("lang=..", whole["translations"][0]["text"]) == ["lang=de", "lang=en", "lang=de"]
+    assert re.findall("lang=..", direct["translations"][0]["text"]) == ["lang=en"] * 3
+
+
 async def test_sources_that_nobody_names_may_go_through_a_pivot(client: Client) -> None:
     texts = ["le chien court sur la plage", "the dog runs on the beach", "собака бежит по пляжу", "42"]
     answer = await asked(client, text=texts, source="auto", target="de")
