@@ -2,9 +2,8 @@
 
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from html import escape, unescape
 
 import webencodings
@@ -12,11 +11,11 @@ import webencodings
 from service.base.errors import InvalidDocument
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import LIKE_BROWSERS, Encoding, decode
+from service.documents.pieces import FileInPieces, Text
 from service.markup.html import parse
 from service.markup.passages import Passage, fill, split_at_marks
 from service.segments.placeholders import protect
 from service.segments.restoration import Restored, keep_original
-from service.text.language_marks import MarkedLanguages
 from service.text.spans import NO_EDITS
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
@@ -28,32 +27,20 @@ UNREADABLE = frozenset({"replacement", "x-user-defined"})
 """Encodings of the standard that cannot be decoded to text."""
 
 
-@dataclass(frozen=True)
-class _Text:
-    """A text to translate, and a function that returns the source of its translation."""
-
-    text: str
-    write: Callable[[str], str] = str
-
-
 def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read an HTML file. Raises InvalidDocument: the file is not text in its encoding, or its encoding is not known."""
-    html, encoding = decode(data, _declared_encoding(data))
-    languages = MarkedLanguages(options.source, options.target) if options.source and options.target else None
-    pieces = [*_pieces(parse(html, languages=languages).parts)]
-    texts = [piece.text for piece in pieces if isinstance(piece, _Text)]
-
-    def write(translations: Sequence[str]) -> bytes:
-        if [*translations] == texts:
-            return data
-        remaining = iter(translations)
-        written = (piece if isinstance(piece, str) else piece.write(next(remaining)) for piece in pieces)
-        return encoding.encode("".join(written))
-
-    return Contents(texts, "html", write)
+    page = read_page(data, options)
+    texts = page.texts
+    return Contents(texts, "html", lambda translations: data if [*translations] == texts else page.write(translations))
 
 
-def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | _Text]:
+def read_page(data: bytes, options: ReadOptions) -> FileInPieces:
+    """Read a page of HTML or XHTML. Raises InvalidDocument as `read_file`."""
+    html, encoding = decode(data, declared_encoding(data))
+    return FileInPieces([*_pieces(parse(html, languages=options.languages).parts)], encoding)
+
+
+def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | Text]:
     """Yield the parts of a page. The attributes of a block-level tag are texts; a passage is one with its own tags."""
     values: dict[str, Passage] = {}
     for part in parts:
@@ -61,13 +48,13 @@ def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | _Text]:
             values[part.mark] = part
             continue
         if isinstance(part, Passage):
-            yield _Text(fill(_render_source(part), {mark: _render_source(one) for mark, one in values.items()}))
+            yield Text(fill(_render_source(part), {mark: _render_source(one) for mark, one in values.items()}))
         else:
             yield from (_value(values[one]) if one in values else one for one in split_at_marks(part, values))
         values = {}
 
 
-def _value(passage: Passage) -> _Text:
+def _value(passage: Passage) -> Text:
     text = escape(passage.text, quote=False)
 
     def write(translation: str) -> str:
@@ -75,14 +62,14 @@ def _value(passage: Passage) -> _Text:
             return _render_source(passage)
         return passage.render(Restored(unescape(translation), NO_EDITS, (), list))
 
-    return _Text(text, write)
+    return Text(text, write)
 
 
 def _render_source(passage: Passage) -> str:
     return passage.render(keep_original(protect(passage.text)))
 
 
-def _declared_encoding(data: bytes) -> Encoding | None:
+def declared_encoding(data: bytes) -> Encoding | None:
     """Return the encoding that a page declares, with its label read as browsers do (WHATWG's Encoding Standard).
 
     Raises:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import html, markdown, plain, subtitles, word
+from service.documents import epub, html, markdown, plain, subtitles, word
 from service.documents.archive import is_zip
 from service.documents.contents import Contents, ReadOptions
 from service.documents.packages import type_of_package
@@ -38,6 +38,7 @@ class FileKind:
 KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.read_file),
     FileKind((".html", ".htm"), "text/html", html.read_file),
+    FileKind((".epub",), "application/epub+zip", epub.read_file, epub.PACKAGE_TYPES),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
     FileKind((".srt",), "application/x-subrip", subtitles.read_file),
     FileKind(

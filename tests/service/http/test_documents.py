@@ -37,6 +37,7 @@ from service.jobs.store import JobStore
 from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
+from tests.service.documents.test_epub import book
 from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S, Disk
@@ -109,6 +110,7 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
+        pytest.param("a.epub", book(), "application/epub+zip", marks=pytest.mark.process),
         pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
