@@ -37,7 +37,7 @@ class FileKind:
 
 KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.read_file),
-    FileKind((".html", ".htm"), "text/html", html.read_file),
+    FileKind((".html", ".htm", ".xhtml"), "text/html", html.read_file),
     FileKind((".epub",), "application/epub+zip", epub.read_file, epub.PACKAGE_TYPES),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
     FileKind((".srt",), "application/x-subrip", subtitles.read_file),

@@ -108,6 +108,7 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
     ("name", "data", "media_type"),
     [
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
+        ("a.xhtml", b'<html xmlns="http://www.w3.org/1999/xhtml"><p>the dog<br/></p></html>', "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
         pytest.param("a.epub", book(), "application/epub+zip", marks=pytest.mark.process),
