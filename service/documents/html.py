@@ -13,7 +13,7 @@ from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import LIKE_BROWSERS, Encoding, decode
 from service.documents.pieces import FileInPieces, Text
 from service.markup.html import parse
-from service.markup.passages import Passage, fill, split_at_marks
+from service.markup.passages import Passage, fill, split_at_anchors
 from service.segments.placeholders import protect
 from service.segments.restoration import Restored, keep_original
 from service.text.spans import NO_EDITS
@@ -44,13 +44,13 @@ def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | Text]:
     """Yield the parts of a page. The attributes of a block-level tag are texts; a passage is one with its own tags."""
     values: dict[str, Passage] = {}
     for part in parts:
-        if isinstance(part, Passage) and part.mark:
-            values[part.mark] = part
+        if isinstance(part, Passage) and part.anchor:
+            values[part.anchor] = part
             continue
         if isinstance(part, Passage):
-            yield Text(fill(_render_source(part), {mark: _render_source(one) for mark, one in values.items()}))
+            yield Text(fill(_render_source(part), {anchor: _render_source(one) for anchor, one in values.items()}))
         else:
-            yield from (_value(values[one]) if one in values else one for one in split_at_marks(part, values))
+            yield from (_value(values[one]) if one in values else one for one in split_at_anchors(part, values))
         values = {}
 
 

@@ -1,7 +1,7 @@
 """Attributes of HTML that people read, of which each value is a passage of its own, and those that name the language.
 
-While a text is read, a mark stands for the value in its tag. The passage of the value comes before the part of the
-document that has the tag, and its translation replaces the mark.
+While a text is read, an anchor stands for the value in its tag. The passage of the value comes before the part of the
+document that has the tag, and its translation replaces the anchor.
 """
 
 import re
@@ -11,7 +11,7 @@ from html import unescape
 from itertools import islice
 
 from service.markup.draft import assemble
-from service.markup.passages import HTML, Notation, Passage, split_at_marks
+from service.markup.passages import HTML, Notation, Passage, split_at_anchors
 from service.markup.references import read_texts
 from service.text.language_marks import MarkedLanguages
 
@@ -106,15 +106,15 @@ class HeldAttributes:
         self._languages = languages
         self._passages: dict[str, Passage] = {}
         private = (chr(code) for code in range(0xE000, 0xF900))
-        self._mark = next((one for one in private if one not in html), None)
+        self._character = next((one for one in private if one not in html), None)
 
     def hold(self, raw: str, tag: str, is_translated: bool) -> str:
-        """Return the source of a start tag with marks for the values that people read, and the language of the target.
+        """Return the source of a start tag with an anchor for each value that people read, and the target's language.
 
         Args:
             is_translated: whether the text in the element is translated.
         """
-        if not HINT.search(raw) or tag in UNREAD_TAGS or self._mark is None:
+        if not HINT.search(raw) or tag in UNREAD_TAGS or self._character is None:
             return raw
         found: dict[str, re.Match[str]] = {}
         for match in islice(ATTRIBUTE.finditer(raw, 1), 1, None):  # the first one is the name of the tag
@@ -123,7 +123,9 @@ class HeldAttributes:
         pieces, position = [], 0
         for name, match in found.items():
             start, end = match.span("quoted" if match["quote"] else "bare")
-            if attributes[name] and READ_ATTRIBUTES.get(name, _never)(tag, attributes):
+            if not attributes[name]:
+                continue
+            if READ_ATTRIBUTES.get(name, _never)(tag, attributes):
                 pieces += [raw[position:start], self._held(raw[start:end], match["quote"] or "")]
                 position = end
             elif self._languages and is_translated and LANGUAGE_ATTRIBUTES.get(name, _never)(tag, attributes):
@@ -132,12 +134,12 @@ class HeldAttributes:
         return "".join([*pieces, raw[position:]])
 
     def beside(self, parts: list[str | Passage]) -> list[str | Passage]:
-        """Put each passage of a value before the part that has its mark."""
+        """Put each passage of a value before the part that has its anchor."""
         if not self._passages:
             return parts
         placed: list[str | Passage] = []
         for part in parts:
-            pieces = split_at_marks(_source_of_tags(part), self._passages)
+            pieces = split_at_anchors(_source_of_tags(part), self._passages)
             placed += [self._passages[piece] for piece in pieces if piece in self._passages]
             placed.append(part)
         return placed
@@ -146,9 +148,9 @@ class HeldAttributes:
         (part,) = assemble([*read_texts(raw, unescape(raw))], NOTATIONS[quote])
         if isinstance(part, str) or not any(map(str.isalpha, part.text)):
             return raw
-        mark = f"{self._mark}{len(self._passages)}{self._mark}"
-        self._passages[mark] = replace(part, mark=mark)
-        return mark
+        anchor = f"{self._character}{len(self._passages)}{self._character}"
+        self._passages[anchor] = replace(part, anchor=anchor)
+        return anchor
 
 
 def _source_of_tags(part: str | Passage) -> str:

@@ -54,8 +54,8 @@ HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
 Hold = Callable[[str, str, bool], str]
-"""Returns the source of a start tag with marks for attributes. Arguments: the source, the name of the tag, and whether
-the text in the element is translated."""
+"""Returns the source of a start tag with anchors for attributes. Arguments: the source, the name of the tag, and
+whether the text in the element is translated."""
 
 
 def parse(html: str, rules: TagRules = NO_RULES, languages: MarkedLanguages | None = None) -> Document:
@@ -224,7 +224,7 @@ def _opaque(html: str, items: list[_HtmlItem], is_closed: bool, is_note: bool) -
     """Make one piece of all items but the last, which follows the element. A missing end tag is added."""
     tag, inside = items[0].tag, items[:-1]
     raw = html[items[0].start : items[-1].start]
-    if not raw.startswith(items[0].raw):  # the start tag has marks for attributes
+    if not raw.startswith(items[0].raw):  # the start tag has anchors for attributes
         raw = items[0].raw + html[items[1].start : items[-1].start]
     if items[0].is_block:
         return Piece(PieceKind.BREAK, raw, tag)

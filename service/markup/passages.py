@@ -91,7 +91,7 @@ class Passage:
     notation: Notation = HTML
     sentences: Sequence[Span] | None = None
     """The spans of its sentences, if known: a translation has the sentences of its source."""
-    mark: str = ""
+    anchor: str = ""
     """For the value of an attribute: what stands for it in the tag, which a later part of the document has."""
 
     def render(self, translation: Restored) -> str:
@@ -102,7 +102,7 @@ class Passage:
             characters += range(len(pieces), len(pieces) + place - position)
             pieces += [*written.written[position:place], tag]
             position = place
-        if self.notation.escape is not None and (self.mark or translation.text != self.text):
+        if self.notation.escape is not None and (self.anchor or translation.text != self.text):
             self.notation.escape(pieces, characters)
         return "".join(pieces)
 
@@ -241,8 +241,8 @@ class Document:
         for part in self.parts:
             if isinstance(part, str):
                 pieces.append(fill(part, values))
-            elif part.mark:
-                values[part.mark] = part.render(next(remaining))
+            elif part.anchor:
+                values[part.anchor] = part.render(next(remaining))
             else:
                 translation = next(remaining)
                 written = part.with_marks(translation)[0] if self.is_plain else part.render(translation)
@@ -258,15 +258,15 @@ class Document:
 
 
 def fill(source: str, values: Mapping[str, str]) -> str:
-    """Return the source of a part with the values of attributes instead of their marks."""
-    return "".join(values.get(piece, piece) for piece in split_at_marks(source, values))
+    """Return the source of a part with the values of attributes instead of their anchors."""
+    return "".join(values.get(piece, piece) for piece in split_at_anchors(source, values))
 
 
-def split_at_marks(source: str, marks: Collection[str]) -> list[str]:
-    """Split the source of a part into marks of attributes and what stands between them."""
-    if not marks:
+def split_at_anchors(source: str, anchors: Collection[str]) -> list[str]:
+    """Split the source of a part into anchors of attributes and what stands between them."""
+    if not anchors:
         return [source]
-    character = next(iter(marks))[0]
+    character = next(iter(anchors))[0]
     return re.split(f"({character}[0-9]+{character})", source)
 
 

@@ -163,7 +163,7 @@ class Manuscript:
             parts.append(part)
             if isinstance(part, Passage):
                 paragraphs.append(next(remaining))
-                if not part.mark:
+                if not part.anchor:
                     yield Manuscript(replace(self.document, parts=parts), paragraphs)
                     parts, paragraphs = [], []
         if parts:
