@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from service.schemas.requests import Format
+from service.text.language_marks import MarkedLanguages
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,11 @@ class ReadOptions:
     target: str | None = None
     only_missing: bool = False
     columns: Sequence[str] = ()
+
+    @property
+    def languages(self) -> MarkedLanguages | None:
+        """The languages for marks of languages in the file; None if one of them is not known yet."""
+        return MarkedLanguages(self.source, self.target) if self.source and self.target else None
 
 
 DEFAULT_OPTIONS = ReadOptions()

@@ -8,6 +8,7 @@ from service.base.errors import InvalidDocument, UnsupportedFileType
 from service.documents import (
     android_strings,
     apple_strings,
+    epub,
     excel,
     html,
     json_messages,
@@ -61,7 +62,8 @@ class FileKind:
 
 KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.read_file),
-    FileKind((".html", ".htm"), "text/html", html.read_file),
+    FileKind((".html", ".htm", ".xhtml"), "text/html", html.read_file),
+    FileKind((".epub",), "application/epub+zip", epub.read_file, epub.PACKAGE_TYPES),
     FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
     FileKind((".pdf",), "text/html", pdf.read_file, written_as=".html", begins=b"%PDF-"),
     FileKind((".srt",), "application/x-subrip", subrip.read_file),

@@ -5,16 +5,19 @@ Python's parser finds the tags, even in broken HTML; this module decides what th
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from html import escape, unescape
+from html import unescape
 from html.parser import HTMLParser
 from itertools import accumulate
 
+from service.markup.attributes import HeldAttributes
 from service.markup.draft import assemble
 from service.markup.passages import BEGINS_TAG, Document
 from service.markup.pieces import Piece, PieceKind, is_letter, split_neighbours
+from service.markup.references import read_texts
 from service.schemas.requests import NO_RULES, TagRules
+from service.text.language_marks import MarkedLanguages
 
 
 def _names(names: str) -> frozenset[str]:
@@ -50,18 +53,25 @@ HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start and end tags that formats for translators (XLIFF, Angular's) write as empty elements."""
 
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
-REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?))")
-"""Character references as HTML may read them (as in html.unescape)."""
+Hold = Callable[[str, str, bool], str]
+"""Returns the source of a start tag with anchors for attributes. Arguments: the source, the name of the tag, and
+whether the text in the element is translated."""
 
 
-def parse(html: str, rules: TagRules = NO_RULES) -> Document:
-    """Read HTML: a document, a fragment or any other text. Nothing is refused."""
-    return Document(assemble(read_pieces(html, rules)))
+def parse(html: str, rules: TagRules = NO_RULES, languages: MarkedLanguages | None = None) -> Document:
+    """Read HTML: a document, a fragment or any other text. Nothing is refused.
+
+    Args:
+        languages: elements that are marked as in the source's language are marked as in the target's; None: marks stay.
+    """
+    attributes = HeldAttributes(html, languages)
+    return Document(attributes.beside(assemble(read_pieces(html, rules, attributes.hold))))
 
 
-def read_pieces(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
+def read_pieces(html: str, rules: TagRules = NO_RULES, hold: Hold = lambda raw, *_: raw) -> list[Piece]:
     """Return the pieces of a text. Nothing is lost; some end tags may have no start tag."""
-    return split_neighbours(with_words(_with_opaque(html, _with_overrides(_Reader(html, rules).items))))
+    items = _with_overrides(_Reader(html, rules, hold).items)
+    return split_neighbours(with_words(_with_opaque(html, items)))
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,7 @@ class _HtmlItem:
     kind: PieceKind
     start: int
     raw: str = ""
+    """The text, or the source of a start tag."""
     tag: str = ""
     opaque: bool = False
     is_block: bool = False
@@ -81,11 +92,13 @@ class _HtmlItem:
 class _Reader(HTMLParser):
     """Reads a whole text. The parser is not closed: text that it has not finished stays unchanged."""
 
-    def __init__(self, html: str, rules: TagRules) -> None:
+    def __init__(self, html: str, rules: TagRules, hold: Hold) -> None:
         super().__init__(convert_charrefs=True)
         self.items: list[_HtmlItem] = []
+        self._hold = hold
+        self._unchanged = _lower(rules.keep)
         self._blocks = (BLOCKS | _lower(rules.blocks)) - _lower(rules.inline)
-        self._kept = KEPT | _lower(rules.keep)
+        self._kept = KEPT | self._unchanged
         self._lines = [0, *accumulate(len(line) + 1 for line in html.split("\n"))]
         self.feed(html)
         if self.rawdata:
@@ -97,14 +110,15 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
-        translate = None if tag in self._kept else _translate_attribute(attrs)
+        raw, translate = self._source_of_tag(tag, attrs), None if tag in self._kept else _translate_attribute(attrs)
         kept = tag in self._kept or translate is False
         kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in self._blocks else PieceKind.MARK
-        self._add(kind, self.get_starttag_text() or "", tag, kept and kind is PieceKind.START, translate)
+        self._add(kind, raw, tag, kept and kind is PieceKind.START, translate)
 
-    def handle_startendtag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
-        self._add(PieceKind.BREAK if tag in self._blocks else PieceKind.MARK, self.get_starttag_text() or "", tag)
+        kind = PieceKind.BREAK if tag in self._blocks else PieceKind.MARK
+        self._add(kind, self._source_of_tag(tag, attrs), tag)
 
     def handle_endtag(self, tag: str) -> None:
         self._add(PieceKind.END, "", _without_value(tag))
@@ -123,6 +137,11 @@ class _Reader(HTMLParser):
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         """Read <![... as a comment, as a browser does; Python's own method may raise."""
         return self.parse_bogus_comment(i, report)
+
+    def _source_of_tag(self, tag: str, attributes: list[tuple[str, str | None]]) -> str:
+        raw = self.get_starttag_text() or ""
+        is_read = tag not in self._unchanged and _translate_attribute(attributes) is not False
+        return self._hold(raw, tag, tag not in self._kept) if is_read else raw
 
     def _add(
         self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False, translate: bool | None = None
@@ -191,7 +210,7 @@ def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
             i += 1
             raw = html[item.start : items[i].start]
             if item.kind is PieceKind.TEXT:
-                texts = [*_texts(raw, item.raw)]
+                texts = [*read_texts(raw, item.raw)]
                 if pieces and pieces[-1].raw == "<" and BEGINS_TAG.match(texts[0].raw):  # text between was skipped
                     pieces[-1] = replace(pieces[-1], raw="&lt;")
                 pieces += texts
@@ -201,22 +220,12 @@ def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
     return pieces
 
 
-def _texts(raw: str, text: str) -> Iterator[Piece]:
-    """Yield a text as pieces. Each character reference is a piece of its own."""
-    if unescape(raw) != text:  # the parser skipped something
-        raw = escape(text, quote=False)
-    for part in REFERENCE.split(raw) if "&" in raw else [raw]:
-        text = unescape(part) if part.startswith("&") else part
-        if len(text) in (1, len(part)):
-            yield Piece(PieceKind.TEXT, part, text=text)
-        else:
-            yield from (Piece(PieceKind.TEXT, escape(one, quote=False), text=one) for one in text)
-
-
 def _opaque(html: str, items: list[_HtmlItem], is_closed: bool, is_note: bool) -> Piece:
     """Make one piece of all items but the last, which follows the element. A missing end tag is added."""
     tag, inside = items[0].tag, items[:-1]
     raw = html[items[0].start : items[-1].start]
+    if not raw.startswith(items[0].raw):  # the start tag has anchors for attributes
+        raw = items[0].raw + html[items[1].start : items[-1].start]
     if items[0].is_block:
         return Piece(PieceKind.BREAK, raw, tag)
     if not is_closed:

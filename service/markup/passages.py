@@ -7,7 +7,7 @@ text stays byte for byte. A plain text is a document of passages only: the piece
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -91,6 +91,8 @@ class Passage:
     notation: Notation = HTML
     sentences: Sequence[Span] | None = None
     """The spans of its sentences, if known: a translation has the sentences of its source."""
+    anchor: str = ""
+    """For the value of an attribute: what stands for it in the tag, which a later part of the document has."""
 
     def render(self, translation: Restored) -> str:
         """Return the source of the passage with its text replaced by a translation."""
@@ -100,7 +102,7 @@ class Passage:
             characters += range(len(pieces), len(pieces) + place - position)
             pieces += [*written.written[position:place], tag]
             position = place
-        if self.notation.escape is not None and translation.text != self.text:
+        if self.notation.escape is not None and (self.anchor or translation.text != self.text):
             self.notation.escape(pieces, characters)
         return "".join(pieces)
 
@@ -235,13 +237,16 @@ class Document:
     def render(self, translations: Iterable[Restored]) -> str:
         """Return the text with each passage translated."""
         remaining = iter(translations)
-        pieces = []
+        pieces, values = list[str](), dict[str, str]()
         for part in self.parts:
             if isinstance(part, str):
-                pieces.append(part)
+                pieces.append(fill(part, values))
+            elif part.anchor:
+                values[part.anchor] = part.render(next(remaining))
             else:
                 translation = next(remaining)
-                pieces.append(part.with_marks(translation)[0] if self.is_plain else part.render(translation))
+                written = part.with_marks(translation)[0] if self.is_plain else part.render(translation)
+                pieces.append(fill(written, values))
         return "".join(pieces)
 
     def with_passages(self, passages: Iterable[Passage]) -> "Document":
@@ -250,6 +255,19 @@ class Document:
             return Document([join_passages([*passages])], is_plain=True)
         remaining = iter(passages)
         return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
+
+
+def fill(source: str, values: Mapping[str, str]) -> str:
+    """Return the source of a part with the values of attributes instead of their anchors."""
+    return "".join(values.get(piece, piece) for piece in split_at_anchors(source, values))
+
+
+def split_at_anchors(source: str, anchors: Collection[str]) -> list[str]:
+    """Split the source of a part into anchors of attributes and what stands between them."""
+    if not anchors:
+        return [source]
+    character = next(iter(anchors))[0]
+    return re.split(f"({character}[0-9]+{character})", source)
 
 
 def join_passages(passages: Sequence[Passage]) -> Passage:

@@ -59,9 +59,9 @@ _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = "[0-9a-fA-F]{1,4}"
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|jp|ru|de|fr|uk|eu"
 _EXTENSION = (
-    "txt|md|rst|pdf|docx?|xlsx?|pptx?|odt|csv|tsv|json|ya?ml|toml|xml|html?|css|s?css|[jt]sx?|py|rb|php|go|rs|java|kt"
+    "txt|md|rst|pdf|docx?|xlsx?|pptx?|odt|csv|tsv|json|ya?ml|toml|xml|x?html?|css|s?css|[jt]sx?|py|rb|php|go|rs|java|kt"
     "|c|cc|cpp|h|hpp|cs|sh|bat|ps1|exe|dll|so|jar|apk|msi|dmg|iso|zip|t?gz|tar|7z|rar|bz2|xz|png|jpe?g|gif|svg|webp"
-    "|bmp|ico|tiff?|mp[34]|wav|ogg|flac|mkv|avi|mov|webm|srt|ass|vtt|ini|cfg|conf|env|log|lock|sql|db|bak|tmp|po|pot"
+    "|bmp|ico|tiff?|mp[34]|wav|ogg|flac|mkv|avi|mov|webm|srt|ass|vtt|ini|cfg|conf|env|log|lock|sql|db|bak|tmp|po|pot|epub"
 )
 
 KINDS = (

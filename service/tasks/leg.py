@@ -26,6 +26,7 @@ from service.tasks.reading import MAX_INLINE, Manuscript, NewSearch, Reader, Sen
 from service.tasks.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation import Translator
 from service.tasks.verification import Verification
+from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import NOTHING_BEFORE
 from service.text.tokenization import run_on_each
@@ -48,6 +49,7 @@ class Leg:
 
     Args:
         stored_terms: terms of a stored glossary, beside those of the request.
+        target: the language of the whole translation, if another leg follows.
 
     Raises:
         InvalidFields, UnsupportedOption: the model or the format does not support the request.
@@ -60,10 +62,12 @@ class Leg:
         request: TranslateRequest,
         context: Context,
         stored_terms: TermTable | None = None,
+        target: str | None = None,
     ) -> None:
         self.manuscripts: list[Manuscript] = []
         self._translator = translator
         self._direction = direction
+        self._languages = MarkedLanguages(direction.source, target or direction.target)
         self._request = request
         self._context = context
         self._stored_terms = stored_terms
@@ -110,7 +114,8 @@ class Leg:
 
         def manuscript(text: str | Document) -> Manuscript:
             nonlocal n_sentences
-            written = reader.manuscript(read_document(text, request, terms) if isinstance(text, str) else text)
+            document = read_document(text, request, terms, self._languages) if isinstance(text, str) else text
+            written = reader.manuscript(document)
             n_sentences += len(written.sentences)
             self._pool.refuse_beyond_limit(n_sentences)  # fails before the other texts are read
             return written

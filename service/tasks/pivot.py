@@ -47,7 +47,7 @@ async def translate(
     first = None
     if earlier:
         plainly = request.model_copy(update={"alternatives": 0, "max_target_tokens": None})
-        first = Leg(*earlier[0], plainly, context, stored_terms)
+        first = Leg(*earlier[0], plainly, context, stored_terms, direction.target)
         await first.read()
         await first.run()
     await last.read(await first.translated_documents() if first else None)

@@ -20,6 +20,7 @@ from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
 from service.segments.unwritable import hidden
 from service.segments.verified_spans import is_amount
 from service.tasks.attention import AttentionPass
+from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import ends_of, is_speaker, sentence_spans, strip_span
 from service.text.spans import NO_EDITS, Span, merge_spans, overlapping, replace_spans
@@ -31,24 +32,31 @@ MAX_INLINE = 500
 it."""
 
 
-def read_document(text: str, request: TranslateRequest, terms: Terms | None = None) -> Document:
+def read_document(
+    text: str, request: TranslateRequest, terms: Terms | None = None, languages: MarkedLanguages | None = None
+) -> Document:
     """Read a text of the request in its format.
+
+    Args:
+        languages: what marks of the source's language in HTML become; None: they stay.
 
     Raises:
         LimitExceeded: patterns of the terms match too often.
     """
     if request.format != "text":
-        return parse_markup(text, request.format, request.tags)
+        return parse_markup(text, request.format, request.tags, languages)
     if not plain.HINT.search(text):
         return Document([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
     return plain.parse(text, (term.span for term in terms.find(text)) if terms else ())
 
 
-def parse_markup(text: str, form: Format, rules: TagRules | None = None) -> Document:
+def parse_markup(
+    text: str, form: Format, rules: TagRules | None = None, languages: MarkedLanguages | None = None
+) -> Document:
     """Read a text in a format with tags or marks."""
     if form == "xml":
         return xml.parse(text, rules or NO_RULES)
-    return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES)
+    return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES, languages)
 
 
 @dataclass
@@ -163,16 +171,18 @@ class Manuscript:
         return [sentence for paragraph in self.paragraphs for sentence in paragraph.sentences]
 
     def pieces(self) -> Iterator["Manuscript"]:
-        """Yield the text in pieces, in order, of one paragraph each."""
-        parts: list[str | Passage] = []
+        """Yield the text in pieces, in order, of one paragraph each and the attributes in its tags."""
+        parts, paragraphs = list[str | Passage](), list[Paragraph]()
         remaining = iter(self.paragraphs)
         for part in self.document.parts:
             parts.append(part)
             if isinstance(part, Passage):
-                yield Manuscript(replace(self.document, parts=parts), [next(remaining)])
-                parts = []
+                paragraphs.append(next(remaining))
+                if not part.anchor:
+                    yield Manuscript(replace(self.document, parts=parts), paragraphs)
+                    parts, paragraphs = [], []
         if parts:
-            yield Manuscript(replace(self.document, parts=parts), [])
+            yield Manuscript(replace(self.document, parts=parts), paragraphs)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.open_document_files import content, open_document
 from tests.service.documents.pdf_files import Text, pdf_of
+from tests.service.documents.test_epub import book
 from tests.service.documents.test_excel import string, workbook
 from tests.service.documents.test_powerpoint import presentation, shape, slide
 from tests.service.documents.test_subrip import FILM
@@ -118,6 +119,7 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
     ("name", "data", "media_type"),
     [
         ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
+        ("a.xhtml", b'<html xmlns="http://www.w3.org/1999/xhtml"><p>the dog<br/></p></html>', "text/html"),
         ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
         ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
         ("a.pot", b'msgid "the dog"\nmsgstr ""\n', "text/x-gettext-translation"),
@@ -133,6 +135,7 @@ async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(c
         ("a.resx", b'<root><data name="a"><value>the dog</value></data></root>', "text/microsoft-resx"),
         ("strings.xml", b'<resources><string name="a">the dog</string></resources>', "application/xml"),
         pytest.param("a.pdf", pdf_of([Text("the dog")]), "text/html", marks=pytest.mark.process),
+        pytest.param("a.epub", book(), "application/epub+zip", marks=pytest.mark.process),
         pytest.param(
             "a.docx",
             by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
@@ -157,7 +160,7 @@ async def test_each_kind_of_document_is_translated(client: Client, name: str, da
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
-    assert fetched.headers["content-disposition"].endswith(".html") == (media_type == "text/html")
+    assert fetched.headers["content-disposition"].endswith("html") == (media_type == "text/html")
 
 
 async def test_columns_and_what_is_missing_are_chosen(client: Client) -> None:

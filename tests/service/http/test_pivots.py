@@ -94,6 +94,10 @@ async def test_alternatives_and_length_are_those_of_the_second(client: Client) -
             "format": "html",
         },
         {
+            "text": "<p title='{name}'>The <b title='A dog'>cat</b>.</p><ul><li title='Attend'></li></ul>",
+            "format": "html",
+        },
+        {
             "text": "<B><p>The <b>dog</b> of {name}.</p><code>x()</code><p>A <i>cat</i> &amp; <x>Attend</x></p></B>",
             "format": "xml",
             "tags": {"keep": ["code", "x"]},
@@ -107,10 +111,18 @@ async def test_tags_kept_spans_and_terms_survive_both(client: Client, body: dict
     answer = await asked(client, source="fr", target="de", glossary=kept, keep=["Attend"], **body)
     direct = await asked(client, source="fr", target="en", glossary=kept, keep=["Attend"], **body)
     text, whole = answer["translations"][0]["text"], direct["translations"][0]["text"]
-    pieces = ("Köter", "{name}", "https://example.org", "Attend", "😀", "<p>", "</p>", "<B>", "</B>", "<li>", "</li>",
+    pieces = ("Köter", "{name}", "https://example.org", "Attend", "😀", "<p", "</p>", "<B>", "</B>", "<li", "</li>",
               "<code>x()</code>", "# ", "`cat`", "- ")  # fmt: skip
-    for piece in (*pieces, "<b>", "</b>", "<i>", "</i>", "**", "_"):
+    for piece in (*pieces, "<b", "</b>", "<i>", "</i>", "**", "_"):
         assert text.count(piece) == body["text"].replace("dog", "Köter").count(piece) == whole.count(piece), piece
+
+
+async def test_html_is_marked_as_in_the_language_of_the_whole_translation(client: Client) -> None:
+    html = "<p lang=fr><b lang=en>the</b> chien<p xml:lang=fr>le chat"
+    whole = await asked(client, source="fr", target="de", text=html, format="html")
+    direct = await asked(client, source="fr", target="en", text=html, format="html")
+    assert re.findall("lang=..", whole["translations"][0]["text"]) == ["lang=de", "lang=en", "lang=de"]
+    assert re.findall("lang=..", direct["translations"][0]["text"]) == ["lang=en"] * 3
 
 
 async def test_sources_that_nobody_names_may_go_through_a_pivot(client: Client) -> None:

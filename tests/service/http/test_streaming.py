@@ -38,6 +38,7 @@ TEXTS: list[dict[str, Any]] = [
     {"text": "{n, plural, one {# dog runs. a cat.} other {# dogs run.}}"},
     {"text": "a dog\\nthe cat.\\nthe red dog don\\'t run. a cat &File"},
     {"text": "<p>the <b>dog. a cat</b> runs.</p><ul><li>a <i>cat</i><li>a dog &amp; x</ul>", "format": "html"},
+    {"text": "<img alt='a dog'><p>the <a title='the cat'>dog</a>.</p><p title='a dog'>", "format": "html"},
     {
         "text": "<doc><p>the <B>dog. a cat</B> runs.</p><p>a <x/> cat</p>\n</doc>",
         "format": "xml",

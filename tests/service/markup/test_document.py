@@ -166,7 +166,7 @@ def test_the_words_of_one_element_are_a_wall_for_its_neighbours() -> None:
         ("&amp;amp; &amp; &eacute;", "& é", "&amp;amp; &amp; é"),
         ("a < b & c", "x < y & z", "x &lt; y &amp; z"),
         ("a&nbsp;b", "x\xa0y", "x\xa0y"),
-        ('<a title="&quot;&eacute;">a</a>', '"x"', '<a title="&quot;&eacute;">"x"</a>'),
+        ('<a name="&quot;&eacute;">a</a>', '"x"', '<a name="&quot;&eacute;">"x"</a>'),
     ],
 )
 def test_entities_are_read_once_and_written_once(html: str, text: str, expected: str) -> None:

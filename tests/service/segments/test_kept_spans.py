@@ -34,6 +34,7 @@ from tests.service.stand_ins import kept
         ("In src/main.py, a/b and/or he/she", ["src/main.py"]),
         ("Plan B:\\nWe go by C:\\New\\a.txt", ["\\n", "C:\\New\\a.txt"]),
         ("Open src\\test\\new.py, docs\\readme.txt or .\\a\\b.dll", ["src\\test\\new.py", "docs\\readme.txt", ".\\a\\b.dll"]),
+        ("Title: ch001.xhtml and book.epub", ["ch001.xhtml", "book.epub"]),
         ("Not found:\\nfile.txt is gone\\n\\nSee\\nmain.py", ["\\n", "file.txt", "\\n\\n", "\\n", "main.py"]),
         ("Hi:\\n\\n@tom,\\twww.x.org\\n--help, b:\\n\\nMAX_SIZE", ["\\n\\n", "@tom", "\\t", "www.x.org", "\\n", "--help", "\\n\\n", "MAX_SIZE"]),
         ("Read report.pdf and archive.tar.gz. The .env file", ["report.pdf", "archive.tar.gz", ".env"]),
