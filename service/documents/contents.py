@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from service.schemas.requests import Format
 from service.text.language_marks import MarkedLanguages
+from service.text.languages import subtag
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,14 @@ class ReadOptions:
     def languages(self) -> MarkedLanguages | None:
         """The languages for marks of languages in the file; None if one of them is not known yet."""
         return MarkedLanguages(self.source, self.target) if self.source and self.target else None
+
+    def is_source(self, mark: str) -> bool:
+        """Return whether a mark names the source language, in any region."""
+        return self.source is not None and subtag(mark) == subtag(self.source)
+
+    def translated_mark(self, mark: str) -> str:
+        """Return a mark of a language for the translation. A mark of another language stays as it is."""
+        return self.languages.translated(mark) if self.languages else mark
 
 
 DEFAULT_OPTIONS = ReadOptions()

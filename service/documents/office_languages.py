@@ -3,7 +3,6 @@
 from functools import lru_cache
 
 from service.documents.contents import ReadOptions
-from service.documents.language_marks import is_source, translated_mark
 from service.documents.office_nodes import Element, attribute, attribute_name, local_name
 from service.text.languages import canonical, script
 
@@ -25,7 +24,7 @@ def foreign_mark(properties: Element, options: ReadOptions) -> str:
         return ""
     said = next((one for one in properties if local_name(one) == "lang"), None)
     mark = properties.get("lang", "") if said is None else attribute(said, kind_of_letters(options.source))
-    return "" if canonical(mark) is None or is_source(mark, options) else mark
+    return "" if canonical(mark) is None or options.is_source(mark) else mark
 
 
 def mark_languages(root: Element, options: ReadOptions) -> bool:
@@ -36,7 +35,7 @@ def mark_languages(root: Element, options: ReadOptions) -> bool:
     for element in root.iter(*(f"{{*}}{name}" for name in (*WORD, *DRAWING))):
         marks = dict(element.attrib)
         if local_name(element) in DRAWING:
-            changed = {"lang": translated_mark(marks["lang"], options)} if "lang" in marks else {}
+            changed = {"lang": options.translated_mark(marks["lang"])} if "lang" in marks else {}
         else:
             changed = _marks_of_word(element, options)
         if any(marks.get(name) != mark for name, mark in changed.items()):
@@ -44,7 +43,7 @@ def mark_languages(root: Element, options: ReadOptions) -> bool:
             is_changed = True
     for element in root.iter(LANGUAGE):
         mark = element.text or ""
-        element.text = translated_mark(mark, options)
+        element.text = options.translated_mark(mark)
         is_changed = is_changed or element.text != mark
     return is_changed
 
@@ -54,13 +53,13 @@ def _marks_of_word(element: Element, options: ReadOptions) -> dict[str, str]:
     assert options.source is not None
     assert options.target is not None
     if "val" in element.attrib:  # a chart has one mark for all letters, without a namespace
-        return {"val": translated_mark(element.get("val"), options)}
+        return {"val": options.translated_mark(element.get("val"))}
     own, kind = attribute(element, kind_of_letters(options.source)), kind_of_letters(options.target)
     own = own or attribute(element, "val")
-    if not is_source(own, options):
+    if not options.is_source(own):
         return {}
-    marks = {name: translated_mark(mark, options) for name, mark in element.items()}
-    return marks | {attribute_name(element, kind): translated_mark(own, options)}
+    marks = {name: options.translated_mark(mark) for name, mark in element.items()}
+    return marks | {attribute_name(element, kind): options.translated_mark(own)}
 
 
 @lru_cache(maxsize=100)

@@ -1,7 +1,6 @@
 """The marks of languages in OpenDocument, one for letters of each kind: Western, East Asian and complex ones."""
 
 from service.documents.contents import ReadOptions
-from service.documents.language_marks import is_source, translated_mark
 from service.documents.office_languages import LANGUAGE, kind_of_letters
 from service.documents.office_nodes import Element
 from service.text.languages import canonical
@@ -23,7 +22,7 @@ NAMES = {
 def foreign_mark(properties: Element, options: ReadOptions) -> str:
     """Return the language that properties of text name; "" if they name none, or the language of the source."""
     mark = "" if options.source is None else _mark(properties, kind_of_letters(options.source))
-    return "" if canonical(mark) in (None, NO_LANGUAGE) or is_source(mark, options) else mark
+    return "" if canonical(mark) in (None, NO_LANGUAGE) or options.is_source(mark) else mark
 
 
 def mark_languages(root: Element, options: ReadOptions) -> bool:
@@ -32,15 +31,15 @@ def mark_languages(root: Element, options: ReadOptions) -> bool:
         return False
     is_changed = False
     for properties in root.iter(f"{STYLE}text-properties"):
-        marks = {kind: mark for kind in NAMES if is_source(mark := _mark(properties, kind), options)}
+        marks = {kind: mark for kind in NAMES if options.is_source(mark := _mark(properties, kind))}
         if kind_of_letters(options.source) in marks:
             marks.setdefault(kind_of_letters(options.target), marks[kind_of_letters(options.source)])
         for kind, mark in marks.items():
-            _set_mark(properties, kind, translated_mark(mark, options))
+            _set_mark(properties, kind, options.translated_mark(mark))
             is_changed = True
     for element in root.iter(LANGUAGE):
-        if is_source(element.text or "", options):
-            element.text = translated_mark(element.text, options)
+        if options.is_source(element.text or ""):
+            element.text = options.translated_mark(element.text)
             is_changed = True
     return is_changed
 

@@ -11,7 +11,6 @@ from html import escape, unescape
 
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
-from service.documents.language_marks import translated_mark
 from service.documents.subtitles import LINE, Line, Times, contents_of, seconds
 from service.documents.wrapping import visible_text
 
@@ -53,7 +52,7 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
             parts.append(markup.line(len(times) - 1, line, end, is_last))
             continue
         elif language := LANGUAGE.fullmatch(line) if block == HEADER else None:
-            line = language[1] + translated_mark(language[2], options)
+            line = language[1] + options.translated_mark(language[2])
         else:
             block = block or line
         parts.append(line + end)
