@@ -111,9 +111,7 @@ def test_metrics_add_up_over_the_servers(service: Service) -> None:
             usages.append(client.get("/v2/usage").json()["character_count"])
     assert usages == [*range(usages[0], usages[0] + 8 * 7, 7)], "whichever server counts"
     metrics = service.get("/metrics").text.splitlines()
-    assert 'attend_slots{task="translation"} 128.0' in metrics, (
-        "two workers with two searches, each in the background too"
-    )
+    assert 'attend_slots{task="translation"} 128.0' in metrics, "two searches, also in the background, in each worker"
     assert metrics.count(f'attend_build_info{{version="{__version__}"}} 1.0') == 1
     assert metrics.count('attend_rejected_total{reason="starting",task="embedding"} 0.0') == 1
     assert metrics.count('attend_requests_total{dialect="native",route="/",status="200"} 0.0') == 1
