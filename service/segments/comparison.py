@@ -100,7 +100,7 @@ class _Matching:
         return self._takes_parts(one) and self._has_sign(one) and self._has_unit(one) and self._has_minus(one)
 
     def _takes_parts(self, one: VerifiedSpan) -> bool:
-        alike = [other for other in self._found if len(other.chunks) == len(one.chunks) > 1]
+        alike = [other for other in self._found if len(other.chunks) == len(one.chunks) > 1 and other.kind != "numeral"]
         for other in alike:  # the same digits between other signs
             own = [i for i in self._free if self._parts[i][0] is other]
             if len(own) == len(other.parts) and self._are_same(one, other):

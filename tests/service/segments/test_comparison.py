@@ -74,6 +74,7 @@ WRONG = [
     ("33 dogs, all of them at home, wait until 06:33:39", "33 Hunde warten alle zu Hause bis 06:333:39", "en-de"),
     ("itemCountは", "ItemCount", "ja-en"),
     ("99 33 22", "99 333 22", "en-ru"),
+    ("$99.9 million", "99.9万ドル", "en-ja"),
     ("66 99 59", "59 66 99", "ja-en"),
     ("66 5687 00", "66 5687 000", "en-de"),
     ("944-002", "944-02", "en-ja"),
