@@ -95,7 +95,8 @@ class VerifiedSpan:
     @property
     def padded(self) -> list[str]:
         """Its numbers that begin with a zero, as in room 007, but not that of a day or an hour."""
-        are_parts, shortest = len(self.parts) == len(self.chunks), 3 if len(self.parts) == 1 else 2
+        are_parts = len(self.parts) == len(self.chunks)
+        shortest = 2 if len(self.parts) > 1 or self.is_joined else 3
         return [chunk for chunk in self.chunks if len(chunk) >= shortest and chunk[0] == "0"] if are_parts else []
 
 

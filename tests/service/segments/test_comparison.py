@@ -78,6 +78,7 @@ WRONG = [
     ("66 99 59", "59 66 99", "ja-en"),
     ("66 5687 00", "66 5687 000", "en-de"),
     ("944-002", "944-02", "en-ja"),
+    ("60-00", "60-000", "en-ru"),
     ("room 007", "Zimmer 7", "en-de"),
     ("66 km before lunch", "66 km vor dem Mittagessen 6", "en-de"),
     ("on October 20, 1918", "1918年18月20日", "en-ja"),
