@@ -76,10 +76,11 @@ def _carried(text: str, one: VerifiedSpan, source: NumberForms, target: NumberFo
 
 def _write_compact(one: VerifiedSpan, source: NumberForms, target: NumberForms) -> str | None:
     """Return an amount of millions and the like in the target language; None if it is no such amount."""
-    if one.times is None:
+    parts = source.parts_of(one.text)
+    if one.times is None or parts is None:
         return None
-    _, decimals = source.parts_of(one.text) or ("", "")
-    return target.write_compact_amount(Decimal(max(one.parts[-1], key=Decimal)), one.sign, len(decimals))
+    groups, decimals = parts
+    return target.write_compact_amount(Decimal(f"{''.join(groups)}.{decimals}") * one.times, one.sign)
 
 
 def _write_time(one: VerifiedSpan, target: NumberForms) -> str:

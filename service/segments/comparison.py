@@ -15,7 +15,6 @@ _BESIDE = re.compile(r"[^\w,;]{0,3}")
 """The text between two numbers of which one was made of the other."""
 MIN_DIGITS = 3
 """Number of digits, without zeros at the ends, from which a number is hardly a word of the source."""
-MIN_FRAGMENT = 2
 HALF_DAY = 12
 MAX_DISTANCE = 30
 """Maximum number of characters between the parts of a date or a time."""
@@ -73,6 +72,7 @@ class _Matching:
         self._found = [*verified_spans(target, target_forms)]
         self._parts = [(one, values) for one in self._found for values in one.parts if one.kind != "name"]
         self._free = [*range(len(self._parts))]
+        self._chunks = {chunk for one in self._found for chunk in one.chunks}
         self._words = frozenset(_WORDS.findall(target.casefold()))
         self._latin_words = frozenset(_LATIN_WORDS.findall(target.casefold()))
         self._has_day_period = source_forms.has_day_period(source) or target_forms.has_day_period(target)
@@ -81,7 +81,7 @@ class _Matching:
         ranked = sorted(self._wanted, key=lambda one: (one.may_be_word, -len(one.text)))
         missing = [one for one in ranked if not self._takes(one)]
         lost = [one for one in missing if not one.may_be_word]
-        left = [self._parts[i] for i in self._free if not self._is_explained(self._parts[i][0])]
+        left = [self._parts[i] for i in self._free if not self._is_explained(*self._parts[i])]
         invented = [part for part in left if lost or self._is_invented(*part)]
         doubled = [*self._doubled()]
         left_shown, invented_shown = ([min(values) for _, values in parts] + doubled for parts in (left, invented))
@@ -95,10 +95,12 @@ class _Matching:
             return _count(one.text, self._target) >= _count(one.text, self._source)
         if one.kind == "code" and _DASH.sub("-", one.text) not in _DASH.sub("-", self._target):
             return False
+        if one.kind == "number" and not self._chunks.issuperset(one.padded):
+            return False
         return self._takes_parts(one) and self._has_sign(one) and self._has_unit(one) and self._has_minus(one)
 
     def _takes_parts(self, one: VerifiedSpan) -> bool:
-        alike = [other for other in self._found if len(other.chunks) == len(one.chunks) > 1]
+        alike = [other for other in self._found if len(other.chunks) == len(one.chunks) > 1 and other.kind != "numeral"]
         for other in alike:  # the same digits between other signs
             own = [i for i in self._free if self._parts[i][0] is other]
             if len(own) == len(other.parts) and self._are_same(one, other):
@@ -113,7 +115,10 @@ class _Matching:
         for first in self._places(one, 0, one.parts[0]):
             near, taken = self._parts[first][0].span.start, [first]
             for number, values in enumerate(one.parts[1:], 1):
-                places = (i for i in self._places(one, number, values) if i not in taken)
+                found = (i for i in self._places(one, number, values) if i not in taken)
+                places = (
+                    i for i in found if i > taken[-1] or one.kind != "number"
+                )  # groups of digits keep their order
                 place = next((i for i in places if abs(self._parts[i][0].span.start - near) <= MAX_DISTANCE), None)
                 if place is not None:
                     taken.append(place)
@@ -164,17 +169,18 @@ class _Matching:
         is_inside = self._forms.is_unspaced and any(one in self._target for one in beginnings if not one.isascii())
         return is_inside or any(word.startswith(long) for word in self._words)
 
-    @staticmethod
-    def _is_explained(one: VerifiedSpan) -> bool:
+    def _is_explained(self, one: VerifiedSpan, values: Values) -> bool:
         """Return whether a number may be a word in the source: that of a month, and kanji."""
-        return one.is_word or (one.kind == "date" and "月" in one.text)
+        month = int(min(values)) if one.kind == "date" and "月" in one.text else 0
+        names = tuple(self._source_forms.months[month - 1]) if 1 <= month <= len(self._source_forms.months) else ()
+        return one.is_word or any(word.startswith(names) for word in _WORDS.findall(self._source.casefold()))
 
     def _is_invented(self, one: VerifiedSpan, values: Values) -> bool:
         """Return whether a number is long, or made of another one: equal to one of the source, a part of one, beside
         another number, or a part of one that is taken."""
         digits = min(values).replace(".", "")
         sources = ["".join(wanted.chunks) for wanted in self._wanted]
-        is_part = len(digits) >= MIN_FRAGMENT and any(digits in own for own in sources)
+        is_part = any(digits in own for own in sources)
         is_same = any(values & own for wanted in self._wanted for own in wanted.parts)
         is_rest = len(one.parts) > sum(self._parts[i][0] is one for i in self._free)
         return is_rest or is_same or is_part or len(digits.strip("0")) >= MIN_DIGITS or self._touches_number(one)

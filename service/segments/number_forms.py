@@ -21,6 +21,8 @@ _DAY_PERIOD = re.compile(rf"\d[{SPACES}]?(?:[AP]M\b|[ap]\.[{SPACES}]?m\.)")
 _ENGLISH_DAY_PERIOD = re.compile(rf"\d[{SPACES}]?[APap]\.?[{SPACES}]?[Mm]\b")
 MAX_SYMBOL = 3
 """Number of letters of an abbreviation or a sign of a unit."""
+MAX_DECIMALS = 9
+"""Number of decimals with which all numbers of people are exact, in millions or the like."""
 _METRIC = re.compile(
     r"(?:-|kilo|hecto|deci|centi|milli|micro|mega|giga|tera)(?:meter|gram|liter|tonne|watt|hertz|byte|bit|volt|ampere|joule)"
     r"(?:-per-\w+)?$|percent$|celsius$"
@@ -129,14 +131,14 @@ class NumberForms:
         """Return a number with a sign of money where the language puts it."""
         return self._place("¤", self.locale.currency_formats["standard"].pattern if self.locale else "¤#", number, sign)
 
-    def write_compact_amount(self, number: Decimal, sign: str, n_decimals: int) -> str | None:
+    def write_compact_amount(self, number: Decimal, sign: str) -> str | None:
         """Return millions and the like of a currency in the short form; None if CLDR does not know them."""
         from babel.numbers import format_compact_currency, get_currency_symbol
 
         code = currency_of(sign)
         if self.locale is None or code is None:
             return None
-        written = format_compact_currency(number, code, locale=self.locale, fraction_digits=n_decimals)
+        written = format_compact_currency(number, code, locale=self.locale, fraction_digits=MAX_DECIMALS)
         return str(written.replace(get_currency_symbol(code, self.locale), sign))
 
     def write_with_unit(self, number: str, name: str) -> str | None:

@@ -274,6 +274,7 @@ class _Restoration:
         if after == " " and touches_after:
             end += 1
         written = " " * is_letter(before) + self._written[i]
+        end = end if touches_after else end_of_digits(self._translated, end)
         glued = 0 if touches_after else _letters_at(self._translated, end)
         if glued > MAX_ENDING:
             first = self._translated[end]
@@ -410,6 +411,11 @@ MAX_ENDING = 2
 
 MIN_ATTENTION = 0.2
 """Attention below this does not show where a word belongs."""
+
+
+def end_of_digits(text: str, position: int) -> int:
+    """Return the end of the digits at a position: behind a slot they are noise."""
+    return position + sum(1 for _ in takewhile(str.isdecimal, text[position : position + 40]))
 
 
 def _letters_at(text: str, position: int) -> int:

@@ -56,11 +56,11 @@ def unwritable(text: str, can_write: CanWrite) -> Iterator[tuple[Span, Role]]:
             yield _with_number(text, Span(*match.span()))
 
 
-def hidden(text: str, can_write: CanWrite) -> Iterator[tuple[Span, str]]:
-    """Yield the hidden characters that a vocabulary cannot write, with what the model reads instead: nothing."""
+def hidden(text: str, has: CanWrite) -> Iterator[tuple[Span, str]]:
+    """Yield the hidden characters that a vocabulary does not have, with what the model reads instead: nothing."""
     if text.isascii():
         return
-    strange = {character for character in set(text) if is_hidden(character) and not can_write(character)}
+    strange = {character for character in set(text) if is_hidden(character) and not has(character)}
     if strange:
         yield from ((Span(i, i + 1), "") for i, character in enumerate(text) if character in strange)
 

@@ -32,7 +32,8 @@ _TOKEN = re.compile(
     | (?P<date>(?<!\d)(?:\d{{2,4}}年)?\d{{1,2}}月(?:\d{{1,2}}日)?
         | (?<![\d./-])\d{{1,4}}(?P<mark>[./-])\d{{1,2}}(?P=mark)\d{{2,4}}(?![\d/-]|\.\d))
     | (?P<numeral>(?:\d[\d,]{{0,20}}(?:\.\d{{1,9}})?)?[{KANJI}](?:[\d,]{{0,20}}[{KANJI}])*)
-    | (?P<number>\d+(?:[.,{APOSTROPHES}\u066b\u066c]\d+|[{SPACES}]\d{{3}}(?!\d))*)""",
+    | (?P<number>\d+(?:[.,{APOSTROPHES}\u066b\u066c]\d+
+        |[{SPACES}](?:\d{{3}}(?!\d)|\d{{2}}(?:\d\d)?(?!\d|[.,:/{DASHES}-]\d)))*)""",
     re.VERBOSE,
 )
 _FULL_WIDTH = {0xFF01 + i: 0x21 + i for i in range(94)} | {0xFFE1: "£", 0xFFE5: "¥"}
@@ -90,6 +91,13 @@ class VerifiedSpan:
     def chunks(self) -> list[str]:
         """The digits between its separators."""
         return re.findall(r"\d+", self.text)
+
+    @property
+    def padded(self) -> list[str]:
+        """Its numbers that begin with a zero, as in room 007, but not that of a day or an hour."""
+        are_parts = len(self.parts) == len(self.chunks)
+        shortest = 2 if len(self.parts) > 1 or self.is_joined else 3
+        return [chunk for chunk in self.chunks if len(chunk) >= shortest and chunk[0] == "0"] if are_parts else []
 
 
 def is_amount(text: str) -> bool:

@@ -183,7 +183,7 @@ class Embedder:
     def _sentences(self, text: str, source: str | None, options: _Options) -> list[_Stretch]:
         """Return the sentences of a text for a translator. It reads several spaces as one, and no hidden characters."""
         blanks = [(Span(*match.span()), " ") for match in BLANKS.finditer(text)]
-        unseen = hidden(text, self.tokenizer.can_write)
+        unseen = hidden(text, self.tokenizer.has)
         text, edits = replace_spans(text, sorted([*blanks, *unseen], key=lambda item: item[0].pair))
         language, prefix = self._source(source)
         limit, nothing = self.manifest.limits.max_source_tokens, [*prefix, self.manifest.special_tokens.eos]

@@ -195,6 +195,9 @@ class Leg:
             await self._translate(new)
             are_better = await self._beside_each(rereadings, verification.choose)
             paragraphs = [one.paragraph for one, is_better in zip(rereadings, are_better, strict=True) if is_better]
+        if self._request.alternatives:
+            every = [paragraph for manuscript in manuscripts for paragraph in manuscript.paragraphs]
+            await self._beside_each(every, verification.drop_wrong_alternatives)
 
     async def _attend(self, passes: list[Sequence[AttentionPass]]) -> None:
         if passes:

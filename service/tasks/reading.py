@@ -232,7 +232,7 @@ class Reader:
         kept = kept_spans(
             text, passage.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried]
         )
-        read_as = [*read_as_other(text), *hidden(text, self.tokenizer.can_write)]
+        read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has)]
         if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
             return Paragraph(passage, protected, self._sentences(protected, passage))

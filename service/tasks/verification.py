@@ -15,10 +15,12 @@ from service.segments.carried_spans import carried_spans
 from service.segments.comparison import NOTHING, Comparison, compare
 from service.segments.kept_spans import KeptSpan
 from service.segments.placeholders import Placeholder
+from service.segments.restoration import end_of_digits
 from service.segments.verified_spans import HINT, VerifiedSpan
 from service.tasks.alignment import after_prefix
 from service.tasks.attention import AttentionPass
 from service.tasks.reading import Paragraph, Reader, Sentence
+from service.text.scripts import without_hidden
 from service.text.spans import Edits, Span, replace_spans
 
 
@@ -117,6 +119,16 @@ class Verification:
         paragraph.checks = checks
         return is_better
 
+    def drop_wrong_alternatives(self, paragraph: Paragraph) -> None:
+        """Drop the hypotheses of each sentence that lost or invented more than the best one."""
+        for sentence in paragraph.sentences:
+            best, *others = sentence.sequence.output.best()
+            n_wrong = self._compare(paragraph, sentence).n_wrong
+            right = [
+                one for one in others if self._compare(paragraph, replace(sentence, rewound=one)).n_wrong <= n_wrong
+            ]
+            sentence.sequence.output.finished = [best, *right]
+
     def _compared(self, paragraph: Paragraph) -> list[Comparison]:
         return [self._compare(paragraph, sentence) for sentence in paragraph.sentences]
 
@@ -154,7 +166,8 @@ class Verification:
         for kept in carried_spans(text, one.compared, *self._languages):
             span = self._in_passage(paragraph, one.sentence, kept.span)
             is_same = kept.written == kept.span.of(text)  # then a dash that was read as a hyphen is written as it was
-            yield replace(kept, span=span, written=span.of(paragraph.passage.text) if is_same else kept.written)
+            shown = without_hidden(span.of(paragraph.passage.text))
+            yield replace(kept, span=span, written=shown if is_same else kept.written)
 
     def _lost_of(self, paragraph: Paragraph, one: Checked) -> Iterator[tuple[VerifiedSpan | None, str]]:
         """Yield what a translation lost, with the piece of the source; its sentence if it only invented something."""
@@ -183,7 +196,9 @@ class Verification:
         """
         protected, span = paragraph.protected, sentence.span
         inside = [protected.placeholders[number] for number in protected.numbers_in(span)]
-        changes = [(one.place, _shown(paragraph, one, one.span.of(protected.original))) for one in inside]
+        changes = [
+            (one.place, _shown(paragraph, one, without_hidden(one.span.of(protected.original)))) for one in inside
+        ]
         text, edits = replace_spans(protected.text[: span.end], changes)
         return text[span.start :], edits
 
@@ -203,7 +218,8 @@ class Verification:
             placeholder = paragraph.protected.placeholders[number]
             shown = _shown(paragraph, placeholder, placeholder.written)
             if number in places:
-                changes.append((tokens[places[number]].span, shown))
+                slot = tokens[places[number]].span
+                changes.append((Span(slot.start, end_of_digits(text, slot.end)), shown))
             else:
                 missing += f" {shown}"
         return replace_spans(text, sorted(changes, key=lambda change: change[0].pair))[0] + missing

@@ -105,7 +105,11 @@ _WITHOUT_HIDDEN = Replace(Regex(r"\p{Default_Ignorable_Code_Point}"), "")
 @lru_cache(maxsize=10_000)
 def is_hidden(character: str) -> bool:
     """Return whether a character has no sign of its own, such as a joiner (Unicode's Default_Ignorable_Code_Point)."""
-    return not _WITHOUT_HIDDEN.normalize_str(character)
+    return not without_hidden(character)
+
+
+def without_hidden(text: str) -> str:
+    return str(_WITHOUT_HIDDEN.normalize_str(text))
 
 
 def is_unspaced(characters: str) -> bool:

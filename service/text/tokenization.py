@@ -143,6 +143,10 @@ class Tokenizer:
             for character in signs + read
         )
 
+    def has(self, character: str) -> bool:
+        """Return whether more than bytes of the vocabulary can write a character as it is."""
+        return character in self._characters
+
     def encode_spans(
         self, text: str, spans: list[Span], limit: int, prefix: Sequence[int] = ()
     ) -> list[tuple[Span, list[int]]]:

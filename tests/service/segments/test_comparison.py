@@ -37,6 +37,11 @@ RIGHT = [
     ("Nothing to find.", "7 Dinge.", "en-de"),
     ("It is -30.", "Es ist −30.", "en-de"),
     ("pages 3-30", "Seiten 3 bis 30", "en-de"),
+    ("Call 66 99 59.", "Appelez le 66.99.59.", "en-fr"),
+    ("In 2010 25 people came.", "2010 kamen 25 Menschen.", "en-de"),
+    ("on 05 May", "le 5 mai", "en-fr"),
+    ("room 007", "Zimmer 007", "en-de"),
+    ("on October 20, 1918", "1918年10月20日", "en-ja"),
 ]
 WRONG = [
     ("The bill is $344.75.", "Die Rechnung beträgt 3444.75 $.", "en-de"),
@@ -68,6 +73,15 @@ WRONG = [
     ("K56", "キ56", "en-ja"),
     ("33 dogs, all of them at home, wait until 06:33:39", "33 Hunde warten alle zu Hause bis 06:333:39", "en-de"),
     ("itemCountは", "ItemCount", "ja-en"),
+    ("99 33 22", "99 333 22", "en-ru"),
+    ("$99.9 million", "99.9万ドル", "en-ja"),
+    ("66 99 59", "59 66 99", "ja-en"),
+    ("66 5687 00", "66 5687 000", "en-de"),
+    ("944-002", "944-02", "en-ja"),
+    ("60-00", "60-000", "en-ru"),
+    ("room 007", "Zimmer 7", "en-de"),
+    ("66 km before lunch", "66 km vor dem Mittagessen 6", "en-de"),
+    ("on October 20, 1918", "1918年18月20日", "en-ja"),
 ]
 LANGUAGES = st.sampled_from(["en", "de", "fr", "ru", "ja"])
 

@@ -71,6 +71,8 @@ def test_nothing_is_elided_before_what_begins_with_no_vowel(text: str, translati
         ("{n}'s file", "de", "Alices Datei", "{n}s Datei"),
         ("{n} files", "de", "Alice-Dateien", "{n}-Dateien"),
         ("{n} files", "ja", "Aliceファイル", "{n}ファイル"),
+        ("Price: {n}", "de", "Alice0", "{n}"),
+        ("{n} files", "de", "Alice00 Dateien", "{n} Dateien"),
     ],
 )
 def test_no_word_and_no_ending_is_glued_to_a_placeholder(

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -26,9 +27,9 @@ def reader() -> Reader:
     return Reader(TOKENIZER, slots, 100, Direction("en", "de"), partial(Search, 99), True)
 
 
-def finish(sentence: Sentence, target: str) -> None:
+def finish(sentence: Sentence, target: str, log_prob: float = -1.0) -> None:
     token_ids = TOKENIZER.encode([target])[0]
-    sentence.sequence.output.finished.append(Hypothesis(token_ids, -1.0, "eos"))
+    sentence.sequence.output.finished.append(Hypothesis(token_ids, log_prob, "eos"))
 
 
 def translated(manuscript: Manuscript, *targets: str) -> Manuscript:
@@ -61,7 +62,10 @@ def test_only_the_sentence_that_lost_something_is_translated_again(reader: Reade
     assert carried.written == "344,75\xa0$"
 
 
-@pytest.mark.parametrize(("second", "is_mended"), [("Die Rechnung ist {}.", True), ("Die {} 9 75 3.", False)])
+@pytest.mark.parametrize(
+    ("second", "is_mended"),
+    [("Die Rechnung ist {}.", True), ("Die Rechnung ist {}0.", True), ("Die {} 9 75 3.", False)],
+)
 def test_the_better_translation_is_chosen(reader: Reader, second: str, is_mended: bool) -> None:
     manuscript = translated(reader.manuscript(plain.parse("The bill is $344.75.")), "Es sind 3444,75 $.")
     verification, [rereading] = verified(reader, manuscript)
@@ -73,6 +77,27 @@ def test_the_better_translation_is_chosen(reader: Reader, second: str, is_mended
     assert [check.model_dump() for check in rereading.paragraph.checks] == [
         {"kind": "number", "source": "$344.75", "mended": is_mended}
     ]
+
+
+@pytest.mark.parametrize("hidden", [*"\u00ad\u200b\u200d\u2060\ufeff"])
+def test_a_number_is_read_without_the_characters_that_nobody_sees(reader: Reader, hidden: str) -> None:
+    manuscript = reader.manuscript(plain.parse(f"Her number is 7{hidden} 744, of 19{hidden}3,544."))
+    verification, [rereading] = verified(reader, translated(manuscript, "Ihre Nummer ist 744, von 193.54."))
+    assert [kept.written for kept in rereading.again.carried] == ["7 744", "193.544"]
+    [sentence] = rereading.again.sentences
+    finish(sentence, "Ihre Nummer ist {}, von {}.".format(*(slot.word for _, slot in sentence.slots)))
+    assert verification.choose(rereading)
+
+
+def test_alternatives_have_the_numbers_that_the_translation_has(reader: Reader) -> None:
+    reader = replace(reader, new_search=partial(Search, 99, n_best=3))
+    manuscript = reader.manuscript(plain.parse("The bill is $344.75."))
+    targets = "Die Rechnung beträgt 344,75 $.", "Die Rechnung ist 34,75 $.", "Die Rechnung ist 344,75 $."
+    for rank, target in enumerate(targets):
+        finish(manuscript.sentences[0], target, -1.0 - rank)
+    Verification(reader, ARTIFACT.manifest).drop_wrong_alternatives(manuscript.paragraphs[0])
+    best = manuscript.sentences[0].sequence.output.best()
+    assert TOKENIZER.decode([one.token_ids for one in best]) == [targets[0], targets[2]]
 
 
 @pytest.mark.parametrize(("target", "is_lost"), [("Wir haben drei Hunde.", False), ("Wir haben Hunde.", True)])
