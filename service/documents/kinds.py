@@ -5,33 +5,26 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
-from service.documents import (
+from service.documents import markdown, plain
+from service.documents.archive import is_zip
+from service.documents.contents import Contents, ReadOptions
+from service.documents.localization import (
     android_strings,
     apple_strings,
-    epub,
-    excel,
-    html,
     json_messages,
-    markdown,
-    open_document,
-    pdf,
-    plain,
     po,
-    powerpoint,
     properties,
     resx,
     string_catalog,
-    subrip,
-    substation,
-    table,
-    webvtt,
-    word,
     xliff,
     yaml_messages,
 )
-from service.documents.archive import is_zip
-from service.documents.contents import Contents, ReadOptions
+from service.documents.office import excel, open_document, powerpoint, word
 from service.documents.packages import type_of_package
+from service.documents.pdf import pdf
+from service.documents.subtitles import subrip, substation, webvtt
+from service.documents.tables import table
+from service.documents.web import epub, html
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import io
 import zipfile
 from collections.abc import Mapping
 
-from service.documents.open_document import MEDIA_TYPES
+from service.documents.office.open_document import MEDIA_TYPES
 
 NAMES = {
     "office": "office", "style": "style", "text": "text", "table": "table", "form": "form", "draw": "drawing",

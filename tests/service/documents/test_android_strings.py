@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
-from service.documents import android_strings
 from service.documents.contents import ReadOptions
+from service.documents.localization import android_strings
 from tests.service.documents.translating import translated
 
 STRINGS = r"""<?xml version="1.0" encoding="utf-8"?>

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
-from service.documents import apple_strings
+from service.documents.localization import apple_strings
 from tests.service.documents.translating import translated
 
 MESSAGES = r"""/* a comment; "a" = "b"; */

@@ -5,8 +5,8 @@ import pytest
 from lxml import etree
 
 from service.documents.contents import ReadOptions
-from service.documents.drawing import office_texts
-from service.documents.office_languages import mark_languages
+from service.documents.office.drawing import office_texts
+from service.documents.office.languages import mark_languages
 from tests.service.documents.translating import in_capitals
 
 ENGLISH = ReadOptions(source="en", target="de")

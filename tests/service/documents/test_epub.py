@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument, TooLarge
-from service.documents import epub
 from service.documents.contents import ReadOptions
 from service.documents.kinds import kind_of
+from service.documents.web import epub
 from service.markup.xml import is_well_formed
 from tests.service.documents.translating import translated
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument, TooLarge
 from service.documents.contents import ReadOptions
-from service.documents.excel import PACKAGE_TYPES, read_file
 from service.documents.kinds import kind_of
+from service.documents.office.excel import PACKAGE_TYPES, read_file
 from tests.service.documents.office_files import A, R, S, office
 from tests.service.documents.translating import in_capitals, translated
 from tests.service.documents.word_files import files_in, related

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 
 from service.base.errors import InvalidDocument
-from service.documents import html
+from service.documents.web import html
 from service.markup.html import parse
 from service.markup.passages import Passage
 from tests.service.documents.translating import in_capitals, translated

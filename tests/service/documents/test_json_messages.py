@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
-from service.documents import json_messages
 from service.documents.contents import ReadOptions
+from service.documents.localization import json_messages
 from tests.service.documents.translating import translated
 
 MESSAGES = r"""{

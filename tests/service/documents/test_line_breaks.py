@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.documents.line_breaks import BREAK, join_lines, part_lines
+from service.documents.office.line_breaks import BREAK, join_lines, part_lines
 from service.documents.wrapping import visible_text
 
 WITHIN = [

@@ -10,7 +10,7 @@ from lxml import etree
 from service.base.errors import InvalidDocument, RequestError
 from service.documents.contents import ReadOptions
 from service.documents.kinds import kind_of
-from service.documents.open_document import MEDIA_TYPES, read_file
+from service.documents.office.open_document import MEDIA_TYPES, read_file
 from service.documents.wrapping import visible_text
 from tests.service.documents.open_document_files import DECLARATION, XMLNS, content, entry, open_document, style
 from tests.service.documents.translating import in_capitals, translated

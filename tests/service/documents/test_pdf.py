@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument, TooLarge
-from service.documents import pdf
 from service.documents.contents import ReadOptions
-from service.documents.pdf_words import read_pages
+from service.documents.pdf import pdf
+from service.documents.pdf.words import read_pages
 from tests.service.documents.pdf_files import Text, paragraph, pdf_from, pdf_of, with_objects
 from tests.service.documents.translating import translated
 

@@ -1,6 +1,6 @@
 import pytest
 
-from service.documents.plurals import plural_texts
+from service.documents.localization.plurals import plural_texts
 
 
 def sources_of(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
-from service.documents.po import read_file
+from service.documents.localization.po import read_file
 from tests.service.documents.translating import translated
 
 FRENCH = ReadOptions(source="en", target="fr")

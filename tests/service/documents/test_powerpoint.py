@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
 from service.documents.kinds import kind_of
-from service.documents.powerpoint import PACKAGE_TYPES, read_file
+from service.documents.office.powerpoint import PACKAGE_TYPES, read_file
 from tests.service.documents.office_files import A, C, P, R, office
 from tests.service.documents.translating import translated
 from tests.service.documents.word_files import files_in, related

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
-from service.documents import properties
+from service.documents.localization import properties
 from tests.service.documents.translating import translated
 
 MESSAGES = r"""# a comment: no text

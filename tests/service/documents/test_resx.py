@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument, TooLarge
-from service.documents import resx
 from service.documents.archive import MAX_TAGS
+from service.documents.localization import resx
 from tests.service.documents.translating import translated
 
 RESOURCES = """<?xml version="1.0" encoding="utf-8"?>

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from service.base.errors import InvalidDocument
-from service.documents import string_catalog
 from service.documents.contents import ReadOptions
+from service.documents.localization import string_catalog
 from tests.service.documents.translating import translated
 
 

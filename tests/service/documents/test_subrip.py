@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
-from service.documents import subrip
+from service.documents.subtitles import subrip
 from tests.service.documents.translating import translated
 
 FILM = """1

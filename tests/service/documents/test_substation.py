@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
-from service.documents import substation
+from service.documents.subtitles import substation
 from tests.service.documents.translating import translated
 
 HEAD = """[Script Info]

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument, TooLarge
-from service.documents import table_cells
 from service.documents.contents import ReadOptions
-from service.documents.table import read_csv, read_tsv
+from service.documents.tables import table_cells
+from service.documents.tables.table import read_csv, read_tsv
 from tests.service.documents.translating import in_capitals, translated
 
 FRENCH = ReadOptions(source="en", target="fr")

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
-from service.documents import webvtt
 from service.documents.contents import ReadOptions
+from service.documents.subtitles import webvtt
 from tests.service.documents.translating import translated
 
 FILM = """WEBVTT - A film

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from service.base.errors import InvalidDocument, TooLarge
-from service.documents import word
 from service.documents.contents import ReadOptions
 from service.documents.kinds import kind_of
+from service.documents.office import word
 from service.documents.wrapping import visible_text
 from service.markup.html import parse
 from tests.service.documents.translating import in_capitals, translated

@@ -9,7 +9,7 @@ from lxml import etree
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
-from service.documents.xliff import read_file
+from service.documents.localization.xliff import read_file
 from tests.service.documents.translating import translated
 
 FRENCH = ReadOptions(source="en", target="fr")

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
-from service.documents import yaml_messages
 from service.documents.contents import ReadOptions
-from service.documents.splicing import is_translatable
+from service.documents.localization import yaml_messages
+from service.documents.localization.splicing import is_translatable
 from tests.service.documents.translating import translated
 
 RAILS = r"""# the dogs: "of the app"

@@ -11,8 +11,8 @@ import pytest
 
 from service.base.errors import InvalidDocument, TooLarge, UnsupportedFileType
 from service.documents import __main__ as reader
-from service.documents import word
 from service.documents.messages import LENGTHS
+from service.documents.office import word
 from service.jobs import reading
 from service.jobs.reading import MAX_SMALL_BYTES, DocumentReader, DocumentTexts
 from tests.service.documents.pdf_files import Text, pdf_of

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.documents import html as html_files
 from service.documents.contents import ReadOptions
+from service.documents.web import html as html_files
 from service.markup.html import parse
 from service.schemas.requests import TagRules
 from service.text.language_marks import MarkedLanguages

@@ -1,0 +1,1 @@
+"""The messages of programs, in the formats of localization."""

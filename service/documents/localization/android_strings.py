@@ -1,0 +1,131 @@
+"""Strings of Android programs (strings.xml): tags within a string go where their words go, placeholders stay.
+
+https://developer.android.com/guide/topics/resources/string-resource has the escapes.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from service.base.errors import InvalidDocument
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.encodings import decode
+from service.documents.localization import xml_text
+from service.documents.localization.plurals import CATEGORIES
+from service.documents.localization.splicing import (
+    PluralForm,
+    Splice,
+    Value,
+    fixed,
+    spliced_contents,
+    spliced_plural,
+    spliced_value,
+)
+from service.documents.localization.xml_text import Element, for_cdata, runs
+from service.text.languages import subtag
+from service.text.spans import Span
+
+_TAG = re.compile(r"(<!--(?:(?!<!--|-->).)*+-->|<(?:\"[^\"<]*+\"|'[^'<]*+'|[^\"'<>])*+>)", re.DOTALL)
+_PLACEHOLDER = re.compile(
+    r"<(?P<name>[\w.-]+:g)\b[^<>]*+(?:(?<=/)>|>(?:(?!</?[\w.-]+:g\b).)*+</(?P=name)\s*>)", re.DOTALL
+)
+"""What translators must not change, in XLIFF's element <xliff:g>."""
+_STAND_IN = re.compile(r'<xliff-g id="(\d+)"/>')
+_QUOTE = r"['\"]|&apos;|&quot;|&\#3[49];"
+_ESCAPE = re.compile(rf"(?P<code>(?:\\u[0-9a-fA-F]{{4}})+)|\\(?P<sign>{_QUOTE}|[@?#])|\\.|(?P<dropped>\"|&quot;)")
+"""Escapes, and quotes that Android drops."""
+_QUOTED = re.compile(_QUOTE)
+_IN_QUOTES = re.compile(r'(\s*")((?:[^"\\]|\\.)*+)("\s*)', re.DOTALL)
+
+
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+    """Read strings of an Android program.
+
+    Raises:
+        InvalidDocument: the file is not such a file, or is damaged.
+        TooLarge: the file has too many tags.
+    """
+    text, encoding = decode(data)
+    root = xml_text.parse(text)
+    if root.name != "resources":
+        raise InvalidDocument(f"The root of the file is <{root.name}>; strings of Android have <resources>")
+    return spliced_contents(data, text, encoding, _splices(text, root, options), "html")
+
+
+def _splices(text: str, root: Element, options: ReadOptions) -> Iterator[Splice]:
+    language = root.attributes.get("tools:locale")
+    if language and options.source and options.target and subtag(language) == subtag(options.source):
+        yield fixed(root.attribute_spans["tools:locale"], options.target)
+    for resource in root.children:
+        items = [item for item in resource.children if item.name == "item"]
+        if resource.attributes.get("translatable") == "false":
+            continue
+        if resource.name == "string":
+            yield from _string_splices(text, resource)
+        elif resource.name == "string-array":
+            for item in items:
+                yield from _string_splices(text, item)
+        elif resource.name == "plurals":
+            forms = [form for item in items for form in _forms(text, item)]
+            if len(forms) == len(items) and forms:
+                yield from spliced_plural(text, forms, options)
+            else:
+                for item in items:
+                    yield from _string_splices(text, item)
+
+
+def _forms(text: str, item: Element) -> Iterator[PluralForm]:
+    quantity, values = item.attributes.get("quantity"), [value for value in _values(text, item) if value.has_text]
+    if quantity in CATEGORIES and len(values) == 1:
+        yield PluralForm(quantity, item.span, item.attribute_spans["quantity"], values[0])
+
+
+def _string_splices(text: str, element: Element) -> Iterator[Splice]:
+    for value in _values(text, element):
+        yield from spliced_value(text, value)
+
+
+def _values(text: str, element: Element) -> Iterator[Value]:
+    """Yield what an element says, as HTML. Nearly always this is one value."""
+    for span, is_cdata in runs(text, element.inside):
+        if (quoted := _IN_QUOTES.fullmatch(span.of(text))) is not None:
+            span = Span(*quoted.span(2)).moved(span.start)
+        markup = _Markup(is_cdata)
+        yield Value(span, markup.read(span.of(text)), markup.write)
+
+
+@dataclass
+class _Markup:
+    """The markup of a string.
+
+    Args:
+        is_cdata: whether it is HTML in a CDATA section.
+        placeholders: its elements <xliff:g>.
+    """
+
+    is_cdata: bool
+    placeholders: list[str] = field(default_factory=list)
+
+    def read(self, raw: str) -> str:
+        """Return a string as HTML: without Android's escapes, and with empty elements in place of placeholders."""
+        html = _PLACEHOLDER.sub(self._stand_in, raw)
+        return "".join(part if i % 2 else _ESCAPE.sub(_unescaped, part) for i, part in enumerate(_TAG.split(html)))
+
+    def write(self, html: str) -> str:
+        parts = _TAG.split(html)
+        escaped = "".join(part if i % 2 else _QUOTED.sub(r"\\\g<0>", part) for i, part in enumerate(parts))
+        raw = _STAND_IN.sub(lambda match: self.placeholders[int(match[1])], escaped)
+        raw = re.sub(r"^(?=\s*[@?])(\s*)", r"\1\\", raw)
+        return for_cdata(raw) if self.is_cdata else raw
+
+    def _stand_in(self, match: re.Match[str]) -> str:
+        self.placeholders.append(match[0])
+        return f'<xliff-g id="{len(self.placeholders) - 1}"/>'
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if match["code"]:
+        characters = json.loads(f'"{match["code"]}"')
+        return "".join(c if c.isprintable() and c != " " else f"\\u{ord(c):04x}" for c in characters)
+    return "" if match["dropped"] else match["sign"] or match[0]

@@ -1,0 +1,77 @@
+"""Messages of Apple's programs (.strings): keys, comments and the style of quotes stay."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from service.base.errors import InvalidDocument
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.encodings import decode
+from service.documents.localization.splicing import Splice, Value, spliced_contents, spliced_value
+from service.text.spans import Span
+
+_BLANK = r"(?:\s|//[^\r\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+_WORD = r"[A-Za-z0-9_$/:.-]+"
+"""A string that needs no quotes."""
+_STRING = rf'"(?:[^"\\]|\\.)*+"|(?!//|/\*){_WORD}'
+_ENTRY = re.compile(rf"{_BLANK}(?P<key>{_STRING}){_BLANK}(?:=(?:{_BLANK})(?P<value>{_STRING}){_BLANK})?;", re.DOTALL)
+_BLANKS = re.compile(_BLANK)
+_ESCAPE = re.compile(r"\\(?:[Uu]([0-9a-fA-F]{4})|([0-7]{1,3})|(.))", re.DOTALL)
+_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPED = {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+    """Read messages of a program for macOS or iOS.
+
+    Raises:
+        InvalidDocument: the file is not text, is a property list, or has another mistake.
+    """
+    if data.startswith((b"bplist", b"<?xml")):
+        raise InvalidDocument("The file is a property list; convert it to text, as it is in the program's sources")
+    text, encoding = decode(data)
+    return spliced_contents(data, text, encoding, _splices(text), "text")
+
+
+def _splices(text: str) -> Iterator[Splice]:
+    position = 0
+    while match := _ENTRY.match(text, position):
+        position = match.end()
+        if match["value"]:
+            span = Span(*match.span("value"))
+            yield from spliced_value(text, Value(span, _text(match["value"]), partial(_encode, before=match["value"])))
+        else:  # a key that is its own value
+            end = match.end("key")
+            yield from spliced_value(text, Value(Span(end, end), _text(match["key"]), lambda new: f" = {_quoted(new)}"))
+    blank = _BLANKS.match(text, position)
+    position = blank.end() if blank else position
+    if position < len(text):
+        n_line = text.count("\n", 0, position) + 1
+        raise InvalidDocument(f'Line {n_line} is not like "key" = "value";')
+
+
+def _text(raw: str) -> str:
+    if not raw.startswith('"'):
+        return raw
+    text = _ESCAPE.sub(_character, raw[1:-1])
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if "\\U" in raw else text
+
+
+def _character(match: re.Match[str]) -> str:
+    if match[3] is not None:
+        return _LETTERS.get(match[3], match[3])
+    return chr(int(match[1], 16) if match[1] else int(match[2], 8))
+
+
+def _encode(text: str, before: str) -> str:
+    """Return a text as a value. Line ends are escaped unless the value before had them as they are."""
+    quoted = _quoted(text)
+    return quoted.replace(r"\n", "\n") if "\n" in before else quoted if before[0] == '"' else _unquoted(text, quoted)
+
+
+def _unquoted(text: str, quoted: str) -> str:
+    return text if re.fullmatch(_WORD, text) else quoted
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPED.get(character, character) for character in text) + '"'

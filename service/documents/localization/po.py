@@ -1,0 +1,115 @@
+"""PO files of gettext (.po, .pot): each message is a text; its translation is written behind it, flagged as fuzzy.
+
+Everything else stays unchanged, except what the header says of the language, of its plural forms and of the encoding.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.encodings import decode, named_encoding
+from service.documents.localization.plural_forms import PluralForms
+from service.documents.localization.po_header import (
+    EMPTY,
+    NEW,
+    UTF_8,
+    is_in_language,
+    plural_forms,
+    translated_fields,
+    with_fields,
+)
+from service.documents.localization.po_syntax import Entry, entries_of, quoted
+from service.documents.localization.printf_order import in_order
+from service.segments.kept_spans import kept_spans
+from service.text.spans import Span, replace_spans
+
+CHARSET = re.compile(rb"\"Content-Type:[^\"\\]*?charset=(?!CHARSET\\n)([\w.:-]+)", re.IGNORECASE)
+STRINGS = re.compile(r"^(?:msg\w+(?:\[\d+\])?[ \t]*)?\"[^\r\n]*", re.MULTILINE)
+LINE_END = re.compile(r"\r\n?|\n")
+WIDTH = 80
+"""The width of lines, in files whose lines are not longer."""
+FUZZY = "fuzzy"
+NUMBERED = {"c-format", "objc-format", "php-format"}
+"""Flags of messages whose conversions may have numbers."""
+
+Edit = tuple[Span, str]
+"""A span of the file, and what is written in its place."""
+
+
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+    """Read a PO file. Raises InvalidDocument: the file is none, or not text in the encoding that it declares."""
+    charset = CHARSET.search(data)
+    declared = named_encoding(charset[1].decode()) if charset else None
+    text, encoding = decode(data, declared and replace(declared, errors="strict"))
+    entries = [*entries_of(text, encoding)]
+    header = next((entry for entry in entries if entry.is_header), None)
+    fields = header.strings.get("msgstr", "") if header else ""
+    messages = [entry for entry in entries if entry.strings["msgid"].strip()]
+    if options.only_missing and is_in_language(fields, options.target):
+        messages = [one for one in messages if not all(one.translated) or FUZZY in one.flag_names(text)]
+    texts = [message for entry in messages for message in entry.messages]
+
+    def write(translations: Sequence[str]) -> bytes:
+        if [*translations] == texts:
+            return data
+        remaining = iter(translations)
+        translated = [[next(remaining) for _ in entry.messages] for entry in messages]
+        forms = plural_forms(fields, options.target or "")
+        new_fields = translated_fields(fields, options.target or "", forms)
+        edits = [*_edits(text, zip(messages, translated, strict=True), forms)]
+        try:
+            return encoding.encode(_edited(text, edits, header, new_fields))
+        except UnicodeEncodeError:  # the encoding lacks letters of the target language
+            return replace(encoding, name="utf-8").encode(_edited(text, edits, header, new_fields | UTF_8))
+
+    return Contents(texts, "text", write)
+
+
+def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: PluralForms) -> Iterator[Edit]:
+    """Yield what changes in translated entries, in order."""
+    line_end = _line_end(text)
+    width = WIDTH if all(len(line) <= WIDTH for line in STRINGS.findall(text)) else len(text)
+    for entry, translations in translated:
+        flags = entry.flag_names(text)
+        if NUMBERED.intersection(flags):
+            translations = [*map(in_order, entry.messages, translations)]
+        strings = _strings(entry, translations, forms)
+        if [*strings.values()] == entry.translated:
+            continue
+        if FUZZY not in flags:
+            at = entry.start if entry.previous is None else entry.previous
+            after = None if entry.flags is None else Span(entry.flags.start, entry.flags.start + len("#,"))
+            yield (after, f"#, {FUZZY},") if after else (Span(at, at), f"#, {FUZZY}{line_end}")
+        written = (quoted(keyword, string, width, line_end) for keyword, string in strings.items())
+        yield entry.translations, line_end.join(written)
+
+
+def _strings(entry: Entry, translations: Sequence[str], forms: PluralForms) -> dict[str, str]:
+    """Return the string of each keyword. A plural form is made of the message or of its plural."""
+    if len(translations) == 1:
+        return {"msgstr": translations[0]}
+    singular = forms.singular if forms.is_for_one_alone or _have_same_placeholders(*entry.messages) else None
+    return {f"msgstr[{i}]": translations[0 if i == singular else 1] for i in range(forms.n_forms)}
+
+
+def _have_same_placeholders(message: str, plural: str) -> bool:
+    """Return whether a message has what its plural has, unlike "One file" and "%d files"."""
+    kept, kept_of_plural = (sorted(one.span.of(text) for one in kept_spans(text)) for text in (message, plural))
+    return kept == kept_of_plural
+
+
+def _edited(text: str, edits: Iterable[Edit], header: Entry | None, fields: dict[str, str]) -> str:
+    """Return the file with these edits, and with these fields in its header."""
+    line_end = _line_end(text)
+    if header is None:
+        head = with_fields(EMPTY.format(line_end), NEW | fields, line_end) + 2 * line_end
+        return head + replace_spans(text, edits)[0]
+    head = with_fields(header.translations.of(text), fields, line_end)
+    all_edits = sorted([*edits, (header.translations, head)], key=lambda edit: edit[0].pair)
+    return replace_spans(text, all_edits)[0]
+
+
+def _line_end(text: str) -> str:
+    found = LINE_END.search(text)
+    return found.group() if found else "\n"

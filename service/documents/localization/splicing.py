@@ -1,0 +1,158 @@
+"""Replace the texts of a file by position: every other character of the file stays where and what it is."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, pairwise, repeat
+
+from service.documents.contents import Contents, ReadOptions
+from service.documents.encodings import Encoding
+from service.documents.localization.plurals import plural_texts
+from service.schemas.requests import Format
+from service.text.spans import Span, replace_spans
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which an escape can write and a text must not have."""
+MAX_INDENTATION = 500
+"""Characters before a form in which its line must begin: a file may be one line."""
+_IDENTIFIER = re.compile(
+    r"[A-Za-z]\w*(?:(?:\.|::)\w+)+|[A-Za-z][a-z\d]*(?:[A-Z][a-z\d]+)+|[a-z]{2,3}[-_][A-Z]{2}"
+    r"|\d{4}-\d\d-\d\dT[\d:.,+-]*Z?",
+    re.ASCII,
+)
+"""A value that only the program reads: app.title, mainMenu, en-US, 2027-01-31T10:00:00Z."""
+
+
+@dataclass(frozen=True)
+class Splice:
+    """A span of a file, and what a translated file has there.
+
+    Args:
+        texts: the texts to translate, maybe none.
+        write: returns the new text of the span, for a translation of each text.
+    """
+
+    span: Span
+    texts: Sequence[str]
+    write: Callable[[Sequence[str]], str]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A text of a file.
+
+    Args:
+        span: where the file has the text, as it writes it.
+        text: the text itself.
+        encode: returns a text as the file writes it in the span.
+    """
+
+    span: Span
+    text: str
+    encode: Callable[[str], str]
+
+    @property
+    def has_text(self) -> bool:
+        return is_translatable(self.text)
+
+    def written(self, file_text: str, translation: str) -> str:
+        """Return what a translated file has in the span: the same as before if the translation is the text."""
+        return self.span.of(file_text) if translation == self.text else self.encode(translation)
+
+
+@dataclass(frozen=True)
+class PluralForm:
+    """A form of a plural.
+
+    Args:
+        span: the whole form.
+        name: the name of its category in it.
+    """
+
+    category: str
+    span: Span
+    name: Span
+    value: Value
+
+
+def is_translatable(text: str) -> bool:
+    return bool(text.strip()) and not _HALF_PAIR.search(text) and not _IDENTIFIER.fullmatch(text.strip())
+
+
+def fixed(span: Span, replacement: str) -> Splice:
+    """Return a splice without texts."""
+    return Splice(span, (), lambda _: replacement)
+
+
+def spliced_value(text: str, value: Value) -> list[Splice]:
+    """Return the splice of a value of a file; [] if there is nothing to translate.
+
+    Args:
+        text: the text of the file.
+    """
+    if not value.has_text:
+        return []
+    return [Splice(value.span, (value.text,), lambda translations: value.written(text, translations[0]))]
+
+
+def spliced_plural(
+    text: str, forms: Sequence[PluralForm], options: ReadOptions, separator: str = "", is_ordinal: bool = False
+) -> list[Splice]:
+    """Return the splice of the forms of a plural, which become the forms of the target language.
+
+    Args:
+        text: the text of the file.
+        forms: forms that follow each other in the file.
+        separator: what must be between two forms, beside white space.
+    """
+    by_category = {form.category: form for form in forms}
+    if len(by_category) < len(forms) or not all(form.value.has_text for form in forms):
+        return [splice for form in forms for splice in spliced_value(text, form.value)]
+    by_form = {category: form.value.text for category, form in by_category.items()}
+    wanted = plural_texts(by_form, options.source, options.target, is_ordinal)
+    if wanted.keys() == by_category.keys():
+        wanted = {category: wanted[category] for category in by_category}
+    gaps = [text[one.span.end : after.span.start] for one, after in pairwise(forms)]
+    further = separator + line_break_before(text, forms[0].span.start)
+
+    def write(translations: Sequence[str]) -> str:
+        remaining = iter(translations)
+        written = []
+        for category, one in wanted.items():
+            form = by_category[one.category]
+            translation = one.translated([*islice(remaining, len(one.texts))])
+            new = ((form.name, category), (form.value.span, form.value.written(text, translation)))
+            moved = [(span.moved(-form.span.start), replacement) for span, replacement in new]
+            written.append(replace_spans(form.span.of(text), moved)[0])
+        return written[0] + "".join(gap + one for gap, one in zip(chain(gaps, repeat(further)), written[1:]))  # noqa: B905
+
+    texts = [text for one in wanted.values() for text in one.texts]
+    return [Splice(Span(forms[0].span.start, forms[-1].span.end), texts, write)]
+
+
+def line_break_before(text: str, start: int) -> str:
+    """Return the line end and the white space before a span; a space if its line begins with something else."""
+    line = text.rfind("\n", max(0, start - MAX_INDENTATION), start)
+    before = text[line - (text[line - 1 : line] == "\r") : start]
+    return before if line >= 0 and before.isspace() else " "
+
+
+def spliced_contents(data: bytes, text: str, encoding: Encoding, splices: Iterable[Splice], kind: Format) -> Contents:
+    """Return the contents of a file that is translated by splices.
+
+    Args:
+        data: the file.
+        text: the text of the file.
+        splices: in any order; no two overlap.
+    """
+    ordered = sorted(splices, key=lambda splice: splice.span.pair)
+    texts = [one for splice in ordered for one in splice.texts]
+
+    def write(translations: Sequence[str]) -> bytes:
+        if [*translations] == texts:
+            return data
+        remaining = iter(translations)
+        new = ((splice.span, splice.write([*islice(remaining, len(splice.texts))])) for splice in ordered)
+        return encoding.encode(replace_spans(text, new)[0])
+
+    return Contents(texts, kind, write)

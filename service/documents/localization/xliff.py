@@ -1,0 +1,157 @@
+"""XLIFF 1.2 and 2 (.xlf, .xliff): each source, or each segment of it, is a text; its translation becomes its target.
+
+Inline codes go where their words went. Notes, earlier proposals and everything else stay unchanged.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import unescape
+
+from service.base.errors import InvalidDocument
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.localization.xliff_content import XliffContent
+from service.documents.localization.xml_elements import XmlElement, read_xml, with_attributes
+from service.text.languages import are_same, canonical
+from service.text.spans import Span, replace_spans
+
+UNITS = {"trans-unit", "segment"}
+"""The elements around source and target, of version 1 and version 2."""
+SOURCE_LANGUAGE, TARGET_LANGUAGE = ("source-language", "srcLang"), ("target-language", "trgLang")
+UNTRANSLATED = {"new", "needs-translation", "initial"}
+"""States of a target that holds no translation, such as a copy of the source."""
+APPROVED = {"final", "signed-off", "reviewed"}
+"""States of a target that a person has approved."""
+
+Edit = tuple[Span, str]
+"""A span of the file, and what is written in its place."""
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A source and its target.
+
+    Attributes:
+        holder: the trans-unit or segment.
+        written: the element whose content becomes that of the target: the source, or the source in segments.
+        contents: what is translated, and its place in the file.
+    """
+
+    holder: XmlElement
+    target: XmlElement | None
+    written: XmlElement
+    contents: list[tuple[Span, XliffContent]]
+
+
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+    """Read an XLIFF file.
+
+    Raises:
+        InvalidDocument: the file is damaged, or no XLIFF.
+        TooLarge: the file has too many tags.
+    """
+    text, encoding, root = read_xml(data)
+    if root.name != "xliff":
+        raise InvalidDocument(f"The file is no XLIFF: its first element is {root.tag[:40]}")
+    found = [*_units(text, root, options)]
+    texts = [content.html for unit in found for _, content in unit.contents]
+    languages = [element.attributes.get(name) for element in [root, *root.children] for name in SOURCE_LANGUAGE]
+
+    def write(translations: Sequence[str]) -> bytes:
+        if [*translations] == texts:
+            return data
+        remaining = iter(translations)
+        target = canonical(options.target or "") or options.target or ""
+        edits = [*_language_edits(text, root, target)]
+        for unit in found:
+            edits += _unit_edits(text, unit, [next(remaining) for _ in unit.contents], target)
+        return encoding.encode(replace_spans(text, sorted(edits, key=lambda edit: edit[0].pair))[0])
+
+    return Contents(texts, "html", write, next(filter(None, languages), None))
+
+
+def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]:
+    """Yield the units that are translated."""
+    codes: dict[XmlElement | None, dict[str, str]] = {}
+    for holder in root.all():
+        source, target = holder.child("source"), holder.child("target")
+        if holder.name not in UNITS or source is None or holder.inherited("translate") == "no":
+            continue
+        if _stays(text, holder, target, options):
+            continue
+        segmented = holder.child("seg-source") or source
+        segments = [one for one in segmented.all() if one.attributes.get("mtype") == "seg"] or [segmented]
+        if holder.parent not in codes:
+            codes[holder.parent] = _original_codes(text, holder.parent)
+        keeps_space = source.inherited("xml:space") == "preserve"
+        read = [
+            (one.content, XliffContent(one.content.of(text), keeps_space, codes[holder.parent])) for one in segments
+        ]
+        contents = [(span, content) for span, content in read if content.has_words]
+        if contents or (target is None and source.content.of(text).strip()):  # codes alone are copied
+            yield _Unit(holder, target, segmented, contents)
+
+
+def _stays(text: str, holder: XmlElement, target: XmlElement | None, options: ReadOptions) -> bool:
+    """Return whether a unit keeps its target."""
+    language = next(filter(None, map(holder.inherited, TARGET_LANGUAGE)), None)
+    if target is None or (language and options.target and not are_same(language, options.target)):
+        return False
+    state = holder.attributes.get("state") or target.attributes.get("state")
+    if holder.attributes.get("approved") == "yes" or state in APPROVED:
+        return True
+    return options.only_missing and bool(target.content.of(text).strip()) and state not in UNTRANSLATED
+
+
+def _original_codes(text: str, unit: XmlElement | None) -> dict[str, str]:
+    """Return what the codes of a unit of version 2 stand for, by their id."""
+    data = unit.child("originalData") if unit is not None else None
+    return {one.attributes.get("id", ""): unescape(one.content.of(text)) for one in data.children} if data else {}
+
+
+def _unit_edits(text: str, unit: _Unit, translations: Sequence[str], language: str) -> Iterator[Edit]:
+    """Yield what changes in a unit."""
+    holder, target, written = unit.holder, unit.target, unit.written
+    start = written.content.start
+    new = [
+        (span.moved(-start), content.translated(translation))
+        for (span, content), translation in zip(unit.contents, translations, strict=True)
+    ]
+    content, _ = replace_spans(written.content.of(text), new)
+    is_first_version = holder.name == "trans-unit"
+    attributes: dict[str, str | None] = {}
+    if is_first_version:
+        attributes |= {"state": "needs-review-translation", "state-qualifier": None}
+    if target is not None and "xml:lang" in target.attributes:
+        attributes["xml:lang"] = language
+    tag = target.tag if target else written.tag.removesuffix(written.name) + "target"
+    start_tag = target.start_tag.of(text).replace("/>", ">") if target else f"<{tag}>"
+    element = f"{with_attributes(start_tag, attributes)}{content}</{tag}>"
+    if target is not None:
+        yield Span(target.start_tag.start, target.end), element
+    else:
+        yield Span(written.end, written.end), _indentation(text, written.start_tag.start) + element
+    if not is_first_version:
+        state = with_attributes(holder.start_tag.of(text), {"state": "translated", "subState": None})
+        yield holder.start_tag, state
+    elif holder.attributes.get("approved") == "yes":
+        yield holder.start_tag, with_attributes(holder.start_tag.of(text), {"approved": "no"})
+
+
+def _indentation(text: str, position: int) -> str:
+    """Return the line break and the white space before an element."""
+    start = position
+    while start > 0 and text[start - 1] in " \t":
+        start -= 1
+    if text[start - 1 : start] != "\n":
+        return ""
+    return text[start - (2 if text[start - 2 : start] == "\r\n" else 1) : position]
+
+
+def _language_edits(text: str, root: XmlElement, target: str) -> Iterator[Edit]:
+    """Yield the start tags that tell the language of the targets, where they tell another one."""
+    is_second_version = "srcLang" in root.attributes
+    name = TARGET_LANGUAGE[is_second_version]
+    for element in [root] if is_second_version else [one for one in root.children if one.name == "file"]:
+        before = element.attributes.get(name, "")
+        if not before or not are_same(before, target):
+            yield element.start_tag, with_attributes(element.start_tag.of(text), {name: target})

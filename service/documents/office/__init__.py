@@ -1,0 +1,1 @@
+"""Word, PowerPoint, Excel and OpenDocument."""

@@ -1,0 +1,82 @@
+"""DrawingML: the texts of shapes, slides, charts and diagrams in Office files, and what describes pictures."""
+
+from collections.abc import Iterator, Sequence
+from html import escape, unescape
+from itertools import islice
+
+from lxml import etree
+
+from service.documents.contents import ReadOptions
+from service.documents.office.inline_paragraph import INVALID_XML, TAG, InlineParagraph
+from service.documents.office.nodes import DRAWING, Element, local_name
+from service.documents.office.runs import OfficeXml
+
+PARAGRAPHS = [f"{{{namespace}}}p" for namespace in DRAWING]
+CHARTS = (
+    "http://schemas.openxmlformats.org/drawingml/2006/chart",
+    "http://purl.oclc.org/ooxml/drawingml/chart",
+    "http://schemas.microsoft.com/office/drawing/2014/chartex",
+)
+CHART_VALUES = [f"{{{namespace}}}{name}" for namespace in CHARTS for name in ("v", "pt")]
+AROUND_STRINGS = {"tx", "txData", "strCache", "strLit", "strDim", "multiLvlStrCache"}
+"""Names of elements in charts whose values are strings; the values of others are numbers."""
+MAX_LEVELS = 3
+"""The most levels between a value and such an element."""
+DESCRIBED = {
+    "docPr": ("title", "descr"),
+    "cNvPr": ("title", "descr"),
+    "shape": ("alt",),
+    "textpath": ("string",),
+    "tblCaption": ("val",),
+    "tblDescription": ("val",),
+    "listItem": ("displayText",),
+    **dict.fromkeys(("hyperlink", "hlinkClick"), ("tooltip",)),
+}
+"""Attributes that are texts: what is read aloud for pictures and tables, or shown for links, letters of old WordArt,
+choices of a form."""
+
+
+class PlainText:
+    """A text without markup: of an element, or of an attribute."""
+
+    def __init__(self, element: Element, attribute: str | None = None) -> None:
+        self._element, self._attribute = element, attribute
+        text = (element.text if attribute is None else element.get(attribute)) or ""
+        self.has_words = any(map(str.isalnum, text))
+        self.html = escape(text, quote=False)
+
+    def write(self, translation: str) -> None:
+        """Replace the text by a translation."""
+        text = INVALID_XML.sub("", unescape(TAG.sub("", translation)))
+        if self._attribute is None:
+            self._element.text = text
+        else:
+            self._element.set(self._attribute, text)
+
+
+OfficeText = InlineParagraph | PlainText
+
+
+def office_texts(root: Element, options: ReadOptions, paragraphs: Sequence[str] = ()) -> Iterator[OfficeText]:
+    """Yield the texts with words in a part of an Office file, in order.
+
+    Args:
+        paragraphs: names of elements that are paragraphs, besides those of DrawingML.
+    """
+    described = [f"{{*}}{name}" for name in DESCRIBED]
+    for element in root.iter(*paragraphs, *PARAGRAPHS, *CHART_VALUES, *described):
+        for text in _texts_of(element, options):
+            if text.has_words:
+                yield text
+
+
+def _texts_of(element: Element, options: ReadOptions) -> Iterator[OfficeText]:
+    name = local_name(element)
+    if name == "p":
+        yield InlineParagraph(element, OfficeXml(options), options)
+    elif name in DESCRIBED:
+        yield from (PlainText(element, key) for key in element.attrib if etree.QName(key).localname in DESCRIBED[name])
+    elif len(element) == 0:
+        around = {local_name(one) for one in islice(element.iterancestors(), MAX_LEVELS)}
+        if around & AROUND_STRINGS:
+            yield PlainText(element)

@@ -1,0 +1,69 @@
+"""PowerPoint files (.pptx): each paragraph with words is a text: in shapes, tables, charts, diagrams, speakers' notes
+and comments, in the order of the slides. So is the description of a picture.
+
+Of layouts and masters only shapes are read that slides show. A placeholder there has a prompt, which authors alone see.
+"""
+
+from collections.abc import Iterator
+
+from service.documents.archive import Archive, parse_xml
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.office.drawing import PlainText, office_texts
+from service.documents.office.nodes import Element
+from service.documents.office.parts import Part, core_properties, office_part, read_parts
+from service.documents.packages import GRAPHICS, MAIN, Package
+
+PACKAGE_TYPES = frozenset(
+    f"application/vnd.{kind}.main+xml"
+    for kind in (
+        "openxmlformats-officedocument.presentationml.presentation",
+        "openxmlformats-officedocument.presentationml.slideshow",
+        "openxmlformats-officedocument.presentationml.template",
+        "ms-powerpoint.presentation.macroenabled",
+        "ms-powerpoint.slideshow.macroenabled",
+        "ms-powerpoint.template.macroenabled",
+    )
+)
+"""Content types of the main part of a presentation, a slide show and a template, without macros or with them."""
+FOLLOWED = {
+    MAIN: ("slide",),
+    "slide": (*GRAPHICS, "notesSlide", "comments", "slideLayout"),
+    "slideLayout": (*GRAPHICS, "slideMaster"),
+    "slideMaster": GRAPHICS,
+    "chart": GRAPHICS,
+    "chartEx": GRAPHICS,
+}
+"""The links that lead to texts, by the kind of the part."""
+BEHIND = ("slideLayout", "slideMaster")
+"""Kinds of parts with what stands behind the texts of a slide."""
+SHAPES = "{*}cSld/{*}spTree/*"
+COMMENTS = (
+    "{http://schemas.openxmlformats.org/presentationml/2006/main}text",
+    "{http://purl.oclc.org/ooxml/presentationml/main}text",
+)
+"""Comments of PowerPoint before 2021. Later ones have paragraphs."""
+
+
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+    """Read a presentation.
+
+    Raises:
+        InvalidDocument: the file is damaged.
+        TooLarge: the unpacked file is too large.
+    """
+    return read_parts(data, options, _parts)
+
+
+def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
+    package = Package.of(archive)
+    for name, kind in package.reached(FOLLOWED).items():
+        root = parse_xml(package.files[name], name)
+        shown = root.iterfind(SHAPES) if kind in BEHIND else [root]
+        texts = [text for one in shown if not _is_placeholder(one) for text in office_texts(one, options)]
+        comments = [text for text in map(PlainText, root.iter(*COMMENTS)) if text.has_words]
+        yield office_part(name, root, [*texts, *comments], options)
+    yield from core_properties(package, options)
+
+
+def _is_placeholder(shape: Element) -> bool:
+    return shape.find("./*/{*}nvPr/{*}ph") is not None

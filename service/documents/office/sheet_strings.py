@@ -1,0 +1,160 @@
+"""The texts of an Excel file in their XML: strings of cells with runs, and headers with codes."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lxml import etree
+
+from service.documents.contents import DEFAULT_OPTIONS
+from service.documents.office.nodes import (
+    SPACE,
+    Element,
+    Node,
+    NonText,
+    RunChild,
+    Text,
+    attribute_name,
+    local_name,
+)
+from service.documents.office.runs import OfficeXml, copied_run
+
+BREAK = re.compile(r"((?:\r?\n|\t|_x000[9AD]_)+| {3,})")
+"""Line ends and tabs, also as Excel escapes them, and spaces between columns."""
+PLAIN = ("t", "v")
+"""Names of elements with a text: of a string or a run, or the value of a cell."""
+STRING_PARTS = ("t", "r")
+"""Names of the children of a string that are its text. Others are readings of Japanese, which stay."""
+CODE = re.compile(r'(&(?:"[^"]*"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d+|.))', re.DOTALL)
+"""A code in a header or footer: &P is the number of the page, && the character."""
+SECTIONS = ("&L", "&C", "&R")
+FIELDS = ("&P", "&N", "&D", "&T", "&F", "&A", "&Z", "&G")
+"""Codes that show a word: numbers of pages, date, time, names of file and sheet, or a picture."""
+
+RUNS = OfficeXml(DEFAULT_OPTIONS)
+
+
+class StringXml:
+    """Strings of cells and comments: a plain text, or runs with properties."""
+
+    def nodes(self, string: Element) -> list[Node]:
+        return [
+            node
+            for element in _texts(string)
+            for node in _nodes(element, element.getparent() if local_name(element.getparent()) == "r" else None)
+        ]
+
+    def style(self, run: Element | None) -> bytes:
+        return b"" if run is None else RUNS.style(run)
+
+    def exact_style(self, run: Element | None) -> bytes:
+        return b"" if run is None else RUNS.exact_style(run)
+
+    def raised(self, run: Element | None) -> str:
+        return "" if run is None else RUNS.raised(run)
+
+    def is_line_break(self, element: Element) -> bool:
+        return bool(element.text.count("\n") == 1)
+
+    def content_of(self, group: Element) -> Element:
+        return group
+
+    def empty(self, string: Element) -> None:
+        string.text = None
+        for child in [*string]:
+            if local_name(child) in STRING_PARTS:
+                string.remove(child)
+
+    def put(self, children: Sequence[RunChild], into: Element) -> None:
+        for child in children:
+            self.put_text(child.element.text, child.run, into)
+
+    def close(self, string: Element) -> None:
+        for child in [*string]:
+            if local_name(child) not in STRING_PARTS:
+                string.append(child)
+        for element in _texts(string):
+            if element.text != element.text.strip():
+                element.set(SPACE, "preserve")
+
+    def put_text(self, text: str, run: Element | None, into: Element) -> None:
+        if not text:
+            return
+        last = next(into.iterchildren(reversed=True), into)
+        if run is None and local_name(last) in PLAIN:
+            element = last
+        else:
+            parent = into if run is None else copied_run(run, into)
+            element = etree.SubElement(parent, attribute_name(into, "t"))
+        element.text = (element.text or "") + text
+
+
+class HeaderXml:
+    """Headers and footers: a text with codes."""
+
+    def nodes(self, header: Element) -> list[Node]:
+        found: list[Node] = []
+        for i, part in enumerate(CODE.split(header.text or "")):
+            element = etree.Element(header.tag)
+            element.text = part
+            child = RunChild(None, element)
+            if not part:
+                continue
+            if i % 2 == 0 or part == "&&":
+                found.append(Text(part.replace("&&", "&"), child))
+            else:
+                found.append(NonText("br" if part in SECTIONS else "x" if part in FIELDS else "wbr", [child]))
+        return found
+
+    def style(self, _: None) -> bytes:
+        return b""
+
+    def exact_style(self, _: None) -> bytes:
+        return b""
+
+    def raised(self, _: None) -> str:
+        return ""
+
+    def is_line_break(self, _: Element) -> bool:
+        return False
+
+    def content_of(self, group: Element) -> Element:
+        return group
+
+    def empty(self, header: Element) -> None:
+        header.text = ""
+
+    def put(self, children: Sequence[RunChild], into: Element) -> None:
+        for child in children:
+            into.text += child.element.text
+
+    def close(self, header: Element) -> None:
+        """Nothing stands behind the text."""
+
+    def put_text(self, text: str, _: None, into: Element) -> None:
+        is_number = into.text[-1:].isdigit() and text[:1].isdigit()  # behind the size of a font
+        into.text += " " * is_number + text.replace("&", "&&")
+
+
+def _nodes(element: Element, run: Element | None) -> Iterator[Text | NonText]:
+    for i, part in enumerate(BREAK.split(element.text or "")):
+        if i % 2:
+            spaces = etree.Element(element.tag)
+            spaces.text = part
+            yield NonText("br", [RunChild(run, spaces)])
+        elif part:
+            yield Text(part, RunChild(run, element))
+
+
+def string_text(string: Element) -> str:
+    """Return the characters of a string, without readings."""
+    return "".join(element.text or "" for element in _texts(string))
+
+
+def _texts(string: Element) -> Iterator[Element]:
+    if local_name(string) in PLAIN:
+        yield string
+    for run in string:
+        if local_name(run) == "t":
+            yield run
+        elif local_name(run) == "r":
+            yield from (element for element in run if local_name(element) == "t")

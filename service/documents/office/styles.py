@@ -1,0 +1,62 @@
+"""Styles of the runs in a paragraph of an Office file: what a reader sees of their properties."""
+
+import re
+
+from lxml import etree
+
+from service.documents.contents import ReadOptions
+from service.documents.office.languages import foreign_mark
+from service.documents.office.nodes import Element, attribute, local_name
+
+UNSEEN = {"lang", "noProof", "webHidden", "spacing", "w", "kern", "position", "snapToGrid"} | {
+    *("rPrChange", "ins", "del", "moveFrom", "moveTo")
+}
+"""Properties of a run that say nothing to a reader: its language, changes of it, and where exactly its letters stand.
+Programs that recognize printed pages change the latter from word to word."""
+UNSEEN_ATTRIBUTES = {"lang", "altLang", "noProof", "dirty", "err", "smtClean", "smtId", "bmk", "kern", "spc"}
+"""The same in DrawingML."""
+RAISED = {
+    "sup": re.compile(r"superscript|0*[1-9]\d*%?"),
+    "sub": re.compile(r"subscript|-0*[1-9]\d*%?"),
+}
+"""How Word and DrawingML say that a text is above or below the line."""
+
+
+def style_of(run: Element, options: ReadOptions) -> bytes:
+    """Return what a reader sees of a run's properties: elements in Word, attributes too in DrawingML."""
+    properties = properties_of(run)
+    if properties is None:
+        return b""
+    said = sorted(f"{name}={value} " for name, value in properties.items() if name not in UNSEEN_ATTRIBUTES)
+    elements = (_shown(one) for one in properties if local_name(one) not in UNSEEN)
+    return "".join([*said, foreign_mark(properties, options)]).encode() + b"".join(elements)
+
+
+def _shown(element: Element) -> bytes:
+    if local_name(element) != "rFonts":
+        xml: bytes = etree.tostring(element, with_tail=False)
+        return xml
+    # A hint says which of the fonts has the letters that Western and Japanese texts share.
+    return (
+        repr(sorted((name, font) for name, font in element.items() if not name.endswith("}hint"))).strip("[]").encode()
+    )
+
+
+def properties_of(run: Element) -> Element | None:
+    return next((child for child in run if local_name(child) == "rPr"), None)
+
+
+def vertical_tag(run: Element) -> str:
+    """Return the element of HTML for raised or lowered text: sup, sub, or ""."""
+    properties = properties_of(run)
+    if properties is None:
+        return ""
+    said = next((attribute(one, "val") for one in properties if local_name(one) == "vertAlign"), "")
+    said = said or properties.get("baseline", "")
+    return next((tag for tag, pattern in RAISED.items() if pattern.fullmatch(said)), "")
+
+
+def exact_style(run: Element) -> bytes:
+    """Return all properties of a run, also those that say nothing."""
+    properties = properties_of(run)
+    return b"" if properties is None else etree.tostring(properties, with_tail=False)

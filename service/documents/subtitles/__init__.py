@@ -1,0 +1,1 @@
+"""Subtitles: sentences over several lines and cues."""

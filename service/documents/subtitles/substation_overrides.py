@@ -1,0 +1,138 @@
+"""Overrides of style in SubStation's texts, such as {\\i1}: the words that they are for become an element of HTML."""
+
+import re
+from functools import partial
+from html import escape, unescape
+from itertools import accumulate, groupby
+
+from service.documents.subtitles.subtitles import Line
+
+BLOCK = re.compile(r"(\{[^{}]*\})")
+STYLE = re.compile(
+    r"\\(fn|fscx|fscy|fsp|fs|frx|fry|frz|fr|fax|fay|fe|[xy]?bord|[xy]?shad|blur|be|alpha|[1-4]a|[1-4]?c(?!lip)"
+    r"|[bius](?!clip)|r)((?:\([^()]*\)?|[^\\()}])*)"
+)
+"""An override that is for the words after it, and its value. All others are for the whole event."""
+OF_TIME = re.compile(r"\\[kK][fot]?\s{0,9}\d*|\\t\((?:[^()]|\([^()]*\))*\)?")
+"""Karaoke, and styles that change in time."""
+TOGGLES = frozenset("bius")
+STAND_IN = re.compile(r"(</?x\d+>)")
+
+State = dict[str, str]
+"""The value of each override that is in force, by name."""
+Change = tuple[tuple[str, str], ...]
+"""What differs from the state in which the text of an event begins; "" for an override that is not in force."""
+
+
+class Overrides:
+    """The overrides of a file. Each different change of style has an element of its own, <x0>: the translation of a
+    sentence over several events may take it to another event."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Change, int] = {}
+        self._changes: list[Change] = []
+        self.begin_event()
+
+    def begin_event(self) -> None:
+        """Forget the state: an event begins with the style that it names."""
+        self._state: State = {}
+        self._base: State | None = None
+
+    def line(self, cue: int, line_break: str, text: str, speaker: str) -> str | Line:
+        """Return a line of an event, with the line break before it. A line that shows no text stays as it is."""
+        parts = BLOCK.split(text)
+        blocks = parts[1::2]
+        states = [*accumulate(blocks, _next_state, initial=self._state)]
+        earlier, self._state = self._state, states[-1]
+        shown = [i for i, part in enumerate(parts[::2]) if _plain(part).strip()]
+        if not shown:
+            return line_break + text
+        first, last = shown[0], shown[-1]
+        base = self._base = states[first] if self._base is None else self._base
+        before_words, words = ("".join(parts[: 2 * first]), "".join(parts[2 * first : 2 * last + 1]))
+        spaced = words.replace(r"\h", "  ")  # as long as the words
+        start, end = (len(before_words) + n for n in (len(spaced) - len(spaced.lstrip()), len(spaced.rstrip())))
+        pieces = [(_change(base, states[i]), _plain(parts[2 * i])) for i in range(first, last + 1)]
+        html = "".join(
+            self._element(change, escape("".join(piece for _, piece in alike), quote=False))
+            for change, alike in groupby(pieces, key=lambda piece: piece[0])
+        )
+        moved = "".join(map(_of_event, blocks[first:last]))
+        before = line_break + text[:start] + moved
+        after = "".join(map(_of_event, blocks[last:]))
+        write = partial(self._written, before, text[end:], after, (base, states[first], states[last], states[-1]))
+        dropped = "".join(map(_of_event, blocks)) + _written_change(earlier, self._state)
+        return Line(cue, html.strip(), line_break + text, write, "", dropped, speaker, is_balanced=True)
+
+    def _element(self, change: Change, html: str) -> str:
+        if not change:
+            return html
+        if change not in self._numbers:
+            self._numbers[change] = len(self._changes)
+            self._changes.append(change)
+        return f"<x{self._numbers[change]}>{html}</x{self._numbers[change]}>"
+
+    def _written(
+        self, before: str, after: str, after_of_event: str, states: tuple[State, State, State, State], html: str
+    ) -> str:
+        """Return a line.
+
+        Args:
+            before: what comes before its words.
+            after: what comes after its words, if they end with the style that they had.
+            after_of_event: what that says about the whole event.
+            states: the state in which the event begins, and those where the words begin, where they end, and where the
+                line ends.
+        """
+        base, state, words_end, line_end = states
+        wanted = base
+        written = [before]
+        for i, part in enumerate(STAND_IN.split(html)):
+            if i % 2:
+                change = () if part.startswith("</") else self._changes[int(part.strip("<x>"))]
+                wanted = {name: value for name, value in {**base, **dict(change)}.items() if value}
+            elif part:
+                written += [_written_change(state, wanted), unescape(part).replace("\xa0", r"\h")]
+                state = wanted
+        written.append(after if state == words_end else after_of_event + _written_change(state, line_end))
+        return "".join(written)
+
+
+def _plain(text: str) -> str:
+    return text.replace(r"\h", "\xa0")
+
+
+def _next_state(state: State, block: str) -> State:
+    """Return the state after a block of overrides. A toggle that changes back is no longer in force."""
+    state = {**state}
+    for written, value in STYLE.findall(OF_TIME.sub("", block)):
+        name = "c" if written == "1c" else written
+        if name == "r":
+            state = {name: value} if value else {}
+        elif not value or (name in TOGGLES and state.get(name, value) != value):
+            state.pop(name, None)
+        else:
+            state[name] = value
+    return state
+
+
+def _change(base: State, state: State) -> Change:
+    return tuple((name, state.get(name, "")) for name in sorted({*base, *state}) if state.get(name) != base.get(name))
+
+
+def _written_change(state: State, wanted: State) -> str:
+    """Return the block of overrides that leads from one state to another."""
+    written = ""
+    if state.get("r") != wanted.get("r"):
+        written, state = rf"\r{wanted.get('r', '')}", {"r": wanted.get("r", "")}
+    for name, value in _change(state, wanted):
+        if name != "r":
+            back = "" if name not in TOGGLES else "1" if state.get(name) == "0" else "0"
+            written += rf"\{name}{value or back}"
+    return f"{{{written}}}" if written else ""
+
+
+def _of_event(block: str) -> str:
+    """Return what a block says about its whole event, and its comments."""
+    kept = STYLE.sub("", OF_TIME.sub("", block))
+    return kept if kept.strip("{} ") else ""

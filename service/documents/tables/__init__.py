@@ -1,0 +1,1 @@
+"""Tables of plain text: CSV and TSV."""

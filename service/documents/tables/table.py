@@ -1,0 +1,106 @@
+"""Tables in text files (.csv, .tsv): each cell with words is a text, of all columns or of those that are named.
+
+Separators, quotes, line ends and all other cells stay unchanged.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import takewhile
+
+from service.base.errors import TooLarge
+from service.documents.contents import Contents, ReadOptions
+from service.documents.encodings import decode
+from service.documents.tables.table_cells import MAX_CELLS, Cell, rows_of, written_cell
+from service.documents.tables.table_columns import Column, find_columns
+from service.text.spans import Span, replace_spans
+
+Edit = tuple[Span, str]
+"""A span of the file, and what is written in its place."""
+
+
+def read_file(data: bytes, options: ReadOptions, separator: str | None) -> Contents:
+    """Read a table.
+
+    Args:
+        separator: what stands between two cells; None: found by the content.
+
+    Raises:
+        InvalidDocument: the file is not text, or lacks a column that is asked for.
+        TooLarge: the table has too many cells, or would have with cells for the translations.
+    """
+    text, encoding = decode(data)
+    rows, separator = rows_of(text, separator)
+    width = max(map(len, rows), default=0)
+    columns, has_header = find_columns(rows, width, options)
+    last = max((column.target for column in columns if column.target != column.source), default=-1)
+    n_added = sum(max(0, last + 1 - len(row)) for row in rows)
+    if n_added > MAX_CELLS:
+        raise TooLarge(f"The translation would add {n_added} cells to the table; the limit is {MAX_CELLS}")
+    translated = [
+        [one for one in _within(columns, row) if i >= has_header and _is_translated(row, one, options.only_missing)]
+        for i, row in enumerate(rows)
+    ]
+    texts = [row[one.source].text for row, columns in zip(rows, translated, strict=True) for one in columns]
+
+    def write(translations: Sequence[str]) -> bytes:
+        if [*translations] == texts:
+            return data
+        remaining, edits = iter(translations), list[Edit]()
+        new = {column.target: column.name for column in columns if column.name}
+        sign = separator or ("," if new else "")
+        written = partial(_written, text, separator=sign)
+        for i, (row, translated_columns) in enumerate(zip(rows, translated, strict=True)):
+            values = _new_cells(new, row, is_header=i < has_header)
+            if new and not separator:  # the only cell may have commas
+                values[0] = written(row[0].text, row[0], row[0])
+            for column in translated_columns:
+                source = row[column.source]
+                like = row[column.target] if column.target < len(row) else source
+                values[column.target] = written(next(remaining), source, like)
+            edits += _row_edits(row, values, sign)
+        return encoding.encode(replace_spans(text, edits)[0])
+
+    return Contents(texts, "text", write)
+
+
+read_csv = partial(read_file, separator=None)
+read_tsv = partial(read_file, separator="\t")
+
+
+def _within(columns: Sequence[Column], row: Sequence[Cell]) -> Iterator[Column]:
+    """Yield the columns that a row has."""
+    return takewhile(lambda column: column.source < len(row), columns)
+
+
+def _is_translated(row: Sequence[Cell], column: Column, only_missing: bool) -> bool:
+    text = row[column.source].text
+    if not text.strip() or text.startswith("="):  # a formula
+        return False
+    if column.source == column.target:
+        return any(map(str.isalpha, text))
+    is_filled = column.target < len(row) and row[column.target].text.strip() != ""
+    return not (only_missing and is_filled)
+
+
+def _new_cells(new: dict[int, str], row: Sequence[Cell], is_header: bool) -> dict[int, str]:
+    """Return the cells of new columns, by number, without translations. An empty line gets none."""
+    if len(row) == 1 and not row[0].text:
+        return {}
+    return {number: name if is_header else "" for number, name in new.items()}
+
+
+def _written(text: str, translation: str, source: Cell, like: Cell, separator: str) -> str:
+    return written_cell(translation, source.text, text[like.start : like.end], separator)
+
+
+def _row_edits(row: Sequence[Cell], values: dict[int, str], separator: str) -> Iterator[Edit]:
+    """Yield what changes in a row. Cells behind its end are appended."""
+    n_cells, appended = len(row), ""
+    for number in sorted(values):
+        if number < len(row):
+            yield Span(row[number].start, row[number].end), values[number]
+        else:
+            appended += separator * (number + 1 - n_cells) + values[number]
+            n_cells = number + 1
+    if appended:
+        yield Span(row[-1].end, row[-1].end), appended

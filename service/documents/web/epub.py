@@ -1,0 +1,93 @@
+"""Books (.epub) of EPUB 2 and 3: pages, tables of contents, title and description. All else stays byte for byte.
+
+The package document names the pages, and their order.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from urllib.parse import unquote
+
+from lxml import etree
+
+from service.base.errors import InvalidDocument
+from service.documents.archive import Archive, pack, parse_xml, unpack
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.web.epub_metadata import read_metadata
+from service.documents.web.html import read_page
+from service.documents.web.pieces import FileInPieces
+
+PACKAGE_TYPES = frozenset({"application/epub+zip"})
+CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+FONT_OBFUSCATION = {"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"}
+"""The algorithms of encryption that hide fonts only."""
+PAGES = ("application/xhtml+xml", "text/html")
+NCX = "application/x-dtbncx+xml"
+DOCTYPE = re.compile(rb"<!DOCTYPE[^<>\[]*>")
+"""A document type without declarations of its own."""
+ReadPart = Callable[[bytes, ReadOptions], FileInPieces]
+
+
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+    """Read a book.
+
+    Raises:
+        InvalidDocument: the file is damaged, or its pages are encrypted.
+        TooLarge: the unpacked file is too large.
+    """
+    parts = _read_parts(unpack(data, options.max_bytes), options)
+    texts = [text for part in parts.values() for text in part.texts]
+
+    def write(translations: Sequence[str]) -> bytes:
+        if [*translations] == texts:
+            return data
+        remaining = iter(translations)
+        replaced = {name: part.write([*islice(remaining, len(part.texts))]) for name, part in parts.items()}
+        return pack(unpack(data, options.max_bytes), replaced)
+
+    return Contents(texts, "html", write)
+
+
+def _read_parts(archive: Archive, options: ReadOptions) -> dict[str, FileInPieces]:
+    """Return the files with texts by their names, in the order in which they are read."""
+    files = {info.filename: content for info, content in archive}
+    if CONTAINER not in files:
+        raise InvalidDocument(f"The file is a damaged book: it has no {CONTAINER}")
+    _refuse_encrypted(files)
+    found: dict[str, ReadPart] = {}
+    for name in _packages(files):
+        found.setdefault(name, read_metadata)
+        for part, read in _parts_of_package(parse_xml(DOCTYPE.sub(b"", files[name], 1), name), posixpath.dirname(name)):
+            found.setdefault(part, read)
+    return {name: read(files[name], options) for name, read in found.items() if name in files}
+
+
+def _refuse_encrypted(files: Mapping[str, bytes]) -> None:
+    if ENCRYPTION in files:
+        for method in parse_xml(files[ENCRYPTION], ENCRYPTION).iter("{*}EncryptionMethod"):
+            if method.get("Algorithm") not in FONT_OBFUSCATION:
+                raise InvalidDocument("The book is encrypted: only a book without copy protection can be translated")
+
+
+def _packages(files: Mapping[str, bytes]) -> list[str]:
+    """Return the names of the package documents. A book with several has one for each rendition."""
+    names = [one.get("full-path", "") for one in parse_xml(files[CONTAINER], CONTAINER).iter("{*}rootfile")]
+    names = [name if name in files else unquote(name) for name in names]
+    if not files.keys() & {*names}:
+        raise InvalidDocument(f"The file is a damaged book: {CONTAINER} names no file in it")
+    return [name for name in names if name in files]
+
+
+def _parts_of_package(package: etree._Element, folder: str) -> Iterator[tuple[str, ReadPart]]:
+    """Yield the names of the parts with texts: pages in the order of the book, other pages, the table of contents."""
+    items = {item.get("id"): item for item in package.iter("{*}item")}
+    spine = [items[one.get("idref")] for one in package.iter("{*}itemref") if one.get("idref") in items]
+    in_order = sorted([*spine, *items.values()], key=lambda item: item.get("media-type") == NCX)
+    for item in in_order:
+        kind, path = item.get("media-type", ""), unquote(item.get("href", "").partition("#")[0])
+        name = posixpath.normpath(posixpath.join(folder, path))
+        if kind in PAGES:
+            yield name, read_page
+        elif kind == NCX:
+            yield name, read_metadata

@@ -1,0 +1,74 @@
+"""HTML files: the text between two block-level tags is a text to translate; everything else stays unchanged."""
+
+import re
+from collections.abc import Iterable, Iterator
+from html import escape, unescape
+
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.encodings import Encoding, decode, named_encoding
+from service.documents.web.pieces import FileInPieces, Text
+from service.markup.html import parse
+from service.markup.passages import Passage, fill, split_at_anchors
+from service.segments.placeholders import protect
+from service.segments.restoration import Restored, keep_original
+from service.text.spans import NO_EDITS
+
+CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+IN_PROLOG = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
+"""The declaration of an encoding in XHTML, for a file without <meta>."""
+PRESCAN = 1024
+"""Number of bytes in which HTML must declare its encoding."""
+
+
+def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+    """Read an HTML file. Raises InvalidDocument: the file is not text in its encoding, or its encoding is not known."""
+    page = read_page(data, options)
+    texts = page.texts
+    return Contents(texts, "html", lambda translations: data if [*translations] == texts else page.write(translations))
+
+
+def read_page(data: bytes, options: ReadOptions) -> FileInPieces:
+    """Read a page of HTML or XHTML. Raises InvalidDocument as `read_file`."""
+    html, encoding = decode(data, declared_encoding(data))
+    return FileInPieces([*_pieces(parse(html, languages=options.languages).parts)], encoding)
+
+
+def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | Text]:
+    """Yield the parts of a page. The attributes of a block-level tag are texts; a passage is one with its own tags."""
+    values: dict[str, Passage] = {}
+    for part in parts:
+        if isinstance(part, Passage) and part.anchor:
+            values[part.anchor] = part
+            continue
+        if isinstance(part, Passage):
+            yield Text(fill(_render_source(part), {anchor: _render_source(one) for anchor, one in values.items()}))
+        else:
+            yield from (_value(values[one]) if one in values else one for one in split_at_anchors(part, values))
+        values = {}
+
+
+def _value(passage: Passage) -> Text:
+    text = escape(passage.text, quote=False)
+
+    def write(translation: str) -> str:
+        if translation == text:
+            return _render_source(passage)
+        return passage.render(Restored(unescape(translation), NO_EDITS, (), list))
+
+    return Text(text, write)
+
+
+def _render_source(passage: Passage) -> str:
+    return passage.render(keep_original(protect(passage.text)))
+
+
+def declared_encoding(data: bytes) -> Encoding | None:
+    """Return the encoding that a page declares, with its label read as browsers do (WHATWG's Encoding Standard).
+
+    Raises:
+        InvalidDocument: the standard does not know the label.
+    """
+    match = CHARSET.search(data[:PRESCAN]) or IN_PROLOG.match(data[:PRESCAN])
+    if match is None:
+        return None
+    return named_encoding(match[1].decode())
