@@ -125,10 +125,13 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
         InvalidDocument: the file is damaged.
     """
     ending = PurePath(file_name).suffix.lower()
+    kind = KINDS_BY_ENDING.get(ending)
     if is_zip(data):
         declared = type_of_package(data)
         if declared in KINDS_BY_PACKAGE_TYPE:
             return KINDS_BY_PACKAGE_TYPE[declared]
+        if declared is None and kind is not None and kind.package_types:
+            return kind
         what = f"a zip of the type {declared}" if declared else "a zip that does not say what it is"
         raise UnsupportedFileType(f"The file is {what}; {_known()}")
     begun = next((kind for kind in KINDS if kind.begins and data.startswith(kind.begins)), None)
@@ -137,7 +140,6 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
     what = next((what for begins, what in UNSUPPORTED.items() if data.startswith(begins)), "")
     if what:
         raise UnsupportedFileType(f"The file is {what}; {_known()}")
-    kind = KINDS_BY_ENDING.get(ending)
     if kind is None:
         named = f"The file's name ends in {ending}" if ending else "The file's name has no ending"
         raise UnsupportedFileType(f"{named}; {_known()}")

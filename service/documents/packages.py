@@ -28,6 +28,10 @@ ROOT = ""
 """The source of the relationships of the package itself."""
 
 
+USUAL_MAINS = ("word/document.xml", "ppt/presentation.xml", "xl/workbook.xml")
+"""Names of main parts that programs use. They count in a zip without any links."""
+
+
 @dataclass(frozen=True)
 class Relationship:
     """A link from one part to another.
@@ -60,7 +64,8 @@ class Package:
     @cached_property
     def main(self) -> str | None:
         """The name of the main part, if the package has one."""
-        return next((one.target for one in self.relationships(ROOT) if one.kind == MAIN), None)
+        usual = (name for name in USUAL_MAINS if not self._file("_rels/.rels") and name in self.files)
+        return next((one.target for one in self.relationships(ROOT) if one.kind == MAIN), next(usual, None))
 
     def relationships(self, part: str) -> list[Relationship]:
         """Return the links from a part to other parts of the package, in order. Raises InvalidDocument."""

@@ -4,8 +4,9 @@ import pytest
 
 from docs.generate import ROOT
 from service.base.errors import InvalidDocument, RequestError, UnsupportedFileType
+from service.documents.contents import DEFAULT_OPTIONS
 from service.documents.kinds import KINDS, KINDS_BY_ENDING, kind_of
-from tests.service.documents.word_files import by_hand, zipped
+from tests.service.documents.word_files import by_hand, files_in, paragraph, run, zipped
 
 SERVED = f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"
 
@@ -38,10 +39,17 @@ def test_a_pdf_is_one_whatever_its_name() -> None:
     assert kind_of("a.txt", b"%PDF-1.4").name == kind_of("", b"%PDF-2.0").name == "pdf"
 
 
+def test_a_zip_that_says_nothing_is_what_its_name_says() -> None:
+    data = zipped({"word/document.xml": files_in(by_hand(paragraph(run("the dog"))))["word/document.xml"]})
+    kind = kind_of("a.docx", data)
+    assert kind.name == "docx"
+    assert kind.read_file(data, DEFAULT_OPTIONS).texts == ["the dog"]
+
+
 @pytest.mark.parametrize(
     ("name", "data", "error", "part"),
     [
-        ("a.odt", zipped({"content.xml": ""}), UnsupportedFileType, f"does not say what it is; {SERVED}"),
+        ("a.zip", zipped({"content.xml": ""}), UnsupportedFileType, f"does not say what it is; {SERVED}"),
         ("a.docx", zipped({"mimetype": "image/openraster"}), UnsupportedFileType, f"type image/openraster; {SERVED}"),
         ("a.docx", b"{\\rtf1", UnsupportedFileType, f"RTF; {SERVED}"),
         ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1", UnsupportedFileType, "older Office, or encrypted"),
