@@ -32,10 +32,6 @@ KEEP_ALIVE_S = 75
 """Seconds that an idle connection stays open. Clients and proxies usually keep one for a minute. The server keeps it
 longer, because a request that comes while the server closes its connection gets no answer."""
 
-SWITCH_S = 0.0005
-"""Time after which a thread that reads a part of a document gives Python's lock back to the event loop. By Python's own
-5 ms a request that needs it several times beside documents would take twice as long."""
-
 LOOK_S = 0.05
 """Pause between two checks whether all requests are answered, so that the server may stop."""
 
@@ -71,7 +67,6 @@ def run(
     Raises:
         StartRefused: a model cannot be loaded.
     """
-    sys.setswitchinterval(SWITCH_S)
     limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
     connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
