@@ -186,6 +186,8 @@ class Leg:
         for _ in range(MAX_READINGS):
             verification = Verification(self._reader, self._translator.manifest)
             await self._beside_each(paragraphs, verification.check)
+            if not verification.doubtful:
+                break
             await self._attend(verification.attention_passes())
             found = await self._beside_each(verification.doubtful, verification.read_again)
             rereadings = [one for one in found if one is not None]
