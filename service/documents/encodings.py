@@ -13,6 +13,8 @@ import webencodings
 from service.base.errors import InvalidDocument
 
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+MARKS = re.compile(b"(" + b"|".join(map(re.escape, BYTE_ORDER_MARKS)) + rb")\1*")
+"""A byte order mark, which programs that join files repeat."""
 CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 """Control characters that never occur in text; a form feed and an escape are allowed."""
 C1 = range(0x80, 0xA0)
@@ -43,8 +45,9 @@ def decode(data: bytes, default: Encoding | None = None) -> tuple[str, Encoding]
     Raises:
         InvalidDocument: the file is not text in this encoding.
     """
-    mark = next(filter(data.startswith, BYTE_ORDER_MARKS), b"")
-    encoding = Encoding(BYTE_ORDER_MARKS[mark], mark) if mark else default or Encoding()
+    found = MARKS.match(data)
+    mark = found[0] if found else b""
+    encoding = Encoding(BYTE_ORDER_MARKS[mark[: found.end(1)]], mark) if found else default or Encoding()
     try:
         text = data[len(mark) :].decode(encoding.name, encoding.errors)
     except UnicodeDecodeError as error:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
-from service.documents.encodings import decode
-from service.documents.localization import xml_text
 from service.documents.localization.plurals import CATEGORIES
 from service.documents.localization.splicing import (
     PluralForm,
@@ -22,8 +20,7 @@ from service.documents.localization.splicing import (
     spliced_plural,
     spliced_value,
 )
-from service.documents.localization.xml_text import Element, for_cdata, runs
-from service.text.languages import subtag
+from service.documents.localization.xml_elements import XmlElement, for_cdata, read_xml, runs
 from service.text.spans import Span
 
 _TAG = re.compile(r"(<!--(?:(?!<!--|-->).)*+-->|<(?:\"[^\"<]*+\"|'[^'<]*+'|[^\"'<>])*+>)", re.DOTALL)
@@ -46,27 +43,26 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         InvalidDocument: the file is not such a file, or is damaged.
         TooLarge: the file has too many tags.
     """
-    text, encoding = decode(data)
-    root = xml_text.parse(text)
-    if root.name != "resources":
-        raise InvalidDocument(f"The root of the file is <{root.name}>; strings of Android have <resources>")
+    text, encoding, root = read_xml(data)
+    if root.tag != "resources":
+        raise InvalidDocument(f"The root of the file is <{root.tag}>; strings of Android have <resources>")
     return spliced_contents(data, text, encoding, _splices(text, root, options), "html")
 
 
-def _splices(text: str, root: Element, options: ReadOptions) -> Iterator[Splice]:
+def _splices(text: str, root: XmlElement, options: ReadOptions) -> Iterator[Splice]:
     language = root.attributes.get("tools:locale")
-    if language and options.source and options.target and subtag(language) == subtag(options.source):
-        yield fixed(root.attribute_spans["tools:locale"], options.target)
+    if language and options.is_source(language) and options.target:
+        yield fixed(root.attribute_span(text, "tools:locale"), options.target)
     for resource in root.children:
-        items = [item for item in resource.children if item.name == "item"]
+        items = [item for item in resource.children if item.tag == "item"]
         if resource.attributes.get("translatable") == "false":
             continue
-        if resource.name == "string":
+        if resource.tag == "string":
             yield from _string_splices(text, resource)
-        elif resource.name == "string-array":
+        elif resource.tag == "string-array":
             for item in items:
                 yield from _string_splices(text, item)
-        elif resource.name == "plurals":
+        elif resource.tag == "plurals":
             forms = [form for item in items for form in _forms(text, item)]
             if len(forms) == len(items) and forms:
                 yield from spliced_plural(text, forms, options)
@@ -75,20 +71,20 @@ def _splices(text: str, root: Element, options: ReadOptions) -> Iterator[Splice]
                     yield from _string_splices(text, item)
 
 
-def _forms(text: str, item: Element) -> Iterator[PluralForm]:
+def _forms(text: str, item: XmlElement) -> Iterator[PluralForm]:
     quantity, values = item.attributes.get("quantity"), [value for value in _values(text, item) if value.has_text]
     if quantity in CATEGORIES and len(values) == 1:
-        yield PluralForm(quantity, item.span, item.attribute_spans["quantity"], values[0])
+        yield PluralForm(quantity, item.span, item.attribute_span(text, "quantity"), values[0])
 
 
-def _string_splices(text: str, element: Element) -> Iterator[Splice]:
+def _string_splices(text: str, element: XmlElement) -> Iterator[Splice]:
     for value in _values(text, element):
         yield from spliced_value(text, value)
 
 
-def _values(text: str, element: Element) -> Iterator[Value]:
+def _values(text: str, element: XmlElement) -> Iterator[Value]:
     """Yield what an element says, as HTML. Nearly always this is one value."""
-    for span, is_cdata in runs(text, element.inside):
+    for span, is_cdata in runs(text, element.content):
         if (quoted := _IN_QUOTES.fullmatch(span.of(text))) is not None:
             span = Span(*quoted.span(2)).moved(span.start)
         markup = _Markup(is_cdata)

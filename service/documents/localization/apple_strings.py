@@ -18,7 +18,8 @@ _ENTRY = re.compile(rf"{_BLANK}(?P<key>{_STRING}){_BLANK}(?:=(?:{_BLANK})(?P<val
 _BLANKS = re.compile(_BLANK)
 _ESCAPE = re.compile(r"\\(?:[Uu]([0-9a-fA-F]{4})|([0-7]{1,3})|(.))", re.DOTALL)
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_ESCAPED = {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_ESCAPED = {code: f"\\U{code:04x}" for code in range(32)}
+_ESCAPED |= {92: r"\\", 34: r"\"", 10: r"\n", 13: r"\r", 9: r"\t"}
 
 
 def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
@@ -74,4 +75,4 @@ def _unquoted(text: str, quoted: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return '"' + "".join(_ESCAPED.get(character, character) for character in text) + '"'
+    return f'"{text.translate(_ESCAPED)}"'

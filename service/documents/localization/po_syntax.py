@@ -8,8 +8,9 @@ from service.base.errors import InvalidDocument
 from service.documents.encodings import Encoding
 from service.text.spans import Span
 
+STRING = r"\"(?:[^\"\\\r\n]|\\[^\r\n])*+\""
 TOKEN = re.compile(
-    r"(?P<space>\s+)|(?P<comment>#[^\r\n]*)|(?P<string>\"(?:[^\"\\\r\n]|\\[^\r\n])*+\")"
+    rf"(?P<space>\s+)|(?P<comment>#[^\r\n]*)|(?P<string>{STRING}(?:\s*{STRING})*+)"
     r"|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d{1,3}\])?)"
 )
 ESCAPE = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9a-fA-F]{1,2}))+)|\\(.)")
@@ -80,7 +81,8 @@ def entries_of(text: str, encoding: Encoding) -> Iterator[Entry]:
             if is_translation and not entry.translations.end:
                 entry.translations = span
         elif kind == "string" and name:
-            entry.strings[name] += _unescape(text[span.start + 1 : span.end - 1], encoding)
+            lines = re.findall(STRING, found.group())
+            entry.strings[name] += "".join(_unescape(line[1:-1], encoding) for line in lines)
             if name.startswith("msgstr"):
                 entry.translations = Span(entry.translations.start, span.end)
         elif kind == "string":

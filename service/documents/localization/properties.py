@@ -22,7 +22,8 @@ _LINE = re.compile(
 _CONTINUATION = re.compile(r"\\(?:\r\n|[\r\n])[ \t\f]*")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.?))", re.DOTALL)
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_ESCAPED = {"\t": r"\t", "\n": r"\n", "\r": r"\r", "\f": r"\f", "\\": r"\\"}
+_ESCAPED = {chr(code): f"\\u{code:04X}" for code in range(32)}
+_ESCAPED |= {"\t": r"\t", "\n": r"\n", "\r": r"\r", "\f": r"\f", "\\": r"\\"}
 _ARGUMENT = re.compile(r"\{\s*\d+\s*[,}]")
 _QUOTED = re.compile(r"'[^']*[{}][^']*'")
 """Braces that MessageFormat does not read."""

@@ -1,16 +1,16 @@
 """Resources of .NET (.resx): strings alone; comments and references to files stay."""
 
 from collections.abc import Iterator
-from functools import partial
-from html import escape, unescape
+from html import unescape
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
-from service.documents.encodings import decode
-from service.documents.localization import xml_text
 from service.documents.localization.splicing import Splice, Value, spliced_contents, spliced_value
-from service.documents.localization.xml_text import Element, for_cdata, runs
+from service.documents.localization.xml_elements import XmlElement, escape_text, for_cdata, read_xml, runs
 from service.text.spans import Span
+
+STRING = "System.String"
+"""The type of strings, which nearly all files leave out."""
 
 
 def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
@@ -20,27 +20,27 @@ def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         InvalidDocument: the file is not such a file, or is damaged.
         TooLarge: the file has too many tags.
     """
-    text, encoding = decode(data)
-    root = xml_text.parse(text)
-    if root.name != "root":
-        raise InvalidDocument(f"The root of the file is <{root.name}>; resources of .NET have <root>")
+    text, encoding, root = read_xml(data)
+    if root.tag != "root":
+        raise InvalidDocument(f"The root of the file is <{root.tag}>; resources of .NET have <root>")
     return spliced_contents(data, text, encoding, _splices(text, root), "text")
 
 
-def _splices(text: str, root: Element) -> Iterator[Splice]:
+def _splices(text: str, root: XmlElement) -> Iterator[Splice]:
     for entry in root.children:
         for element in entry.children if _is_string(entry) else ():
-            if element.name == "value":
-                for span, is_cdata in runs(text, element.inside):
+            if element.tag == "value":
+                for span, is_cdata in runs(text, element.content):
                     yield from spliced_value(text, _value(text, span, is_cdata))
 
 
-def _is_string(entry: Element) -> bool:
+def _is_string(entry: XmlElement) -> bool:
     """Return whether an entry is a string, and none that a form designer writes for itself."""
-    is_typed = "type" in entry.attributes or "mimetype" in entry.attributes
-    return entry.name == "data" and not is_typed and not entry.attributes.get("name", "").startswith(">>")
+    kind = entry.attributes.get("type", STRING).partition(",")[0].strip()
+    is_text = kind == STRING and "mimetype" not in entry.attributes
+    return entry.tag == "data" and is_text and not entry.attributes.get("name", "").startswith(">>")
 
 
 def _value(text: str, span: Span, is_cdata: bool) -> Value:
     raw = span.of(text)
-    return Value(span, raw, for_cdata) if is_cdata else Value(span, unescape(raw), partial(escape, quote=False))
+    return Value(span, raw, for_cdata) if is_cdata else Value(span, unescape(raw), escape_text)

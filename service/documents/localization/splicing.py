@@ -13,6 +13,8 @@ from service.text.spans import Span, replace_spans
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which an escape can write and a text must not have."""
+INDENTATION = re.compile(r"(?:\r\n?|\n)[^\S\r\n]*+\Z")
+"""A line end, and the white space after it."""
 MAX_INDENTATION = 500
 """Characters before a form in which its line must begin: a file may be one line."""
 _IDENTIFIER = re.compile(
@@ -132,9 +134,8 @@ def spliced_plural(
 
 def line_break_before(text: str, start: int) -> str:
     """Return the line end and the white space before a span; a space if its line begins with something else."""
-    line = text.rfind("\n", max(0, start - MAX_INDENTATION), start)
-    before = text[line - (text[line - 1 : line] == "\r") : start]
-    return before if line >= 0 and before.isspace() else " "
+    found = INDENTATION.search(text, max(0, start - MAX_INDENTATION), start)
+    return found[0] if found else " "
 
 
 def spliced_contents(data: bytes, text: str, encoding: Encoding, splices: Iterable[Splice], kind: Format) -> Contents:

@@ -135,7 +135,7 @@ def _place(text: str, parent: Member, name: str) -> tuple[Span, Callable[[dict[s
     else:
         span = Span(text.index("{", parent.name_span.end), parent.span.end)
         begin, end = f"{{{line}", f"{line[:-2]}}}"
-    colon = " : " if '" :' in text else ": "
+    colon = " : " if text.startswith(" :", parent.name_span.end) else ": "
 
     def write(value: dict[str, Any]) -> str:
         lines = json.dumps(value, ensure_ascii=False, indent=2, separators=(",", colon))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 
-from service.documents.localization.xml_elements import INVALID, attributes_of, escape_text
+from service.documents.localization.xml_elements import attributes_of, escape_text, for_cdata
 from service.markup.html import VOID
 from service.markup.pieces import PieceKind, ends_of_elements
 from service.markup.xml import MARKUP
@@ -66,7 +66,7 @@ class XliffContent:
             number = NUMBER.search(part) if i % 2 else None
             if i % 2 == 0:
                 text = unescape(part)
-                written.append(INVALID.sub("", text) if self._is_data else escape_text(text))
+                written.append(text if self._is_data else escape_text(text))
             elif number is not None:
                 piece = self._pieces[int(number[1])]
                 written.append(piece.written)
@@ -75,7 +75,7 @@ class XliffContent:
             elif part.startswith("</") and ends:
                 written.append(ends.pop())
         content = "".join(written)
-        return f"<![CDATA[{content.replace(']]>', ']]]]><![CDATA[>')}]]>" if self._is_data else content
+        return f"<![CDATA[{for_cdata(content)}]]>" if self._is_data else content
 
     def _html(self) -> Iterator[str]:
         self._ends = ends_of_elements((piece.kind, piece.key) for piece in self._pieces)

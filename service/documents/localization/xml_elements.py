@@ -36,6 +36,10 @@ class XmlElement:
     children: list["XmlElement"] = field(default_factory=list)
 
     @property
+    def span(self) -> Span:
+        return Span(self.start_tag.start, self.end)
+
+    @property
     def name(self) -> str:
         """The name without its prefix."""
         return self.tag.rpartition(":")[2]
@@ -51,6 +55,11 @@ class XmlElement:
         while element is not None and name not in element.attributes:
             element = element.parent
         return "" if element is None else element.attributes[name]
+
+    def attribute_span(self, text: str, name: str) -> Span:
+        """Return where the text of the file has the value of an attribute of this element."""
+        found = next(one for one in ATTRIBUTE.finditer(text, *self.start_tag.pair) if one[1] == name)
+        return Span(*found.span(2 if found[2] is not None else 3))
 
     def all(self) -> Iterator["XmlElement"]:
         """Yield this element and all elements in it, in order."""
@@ -98,6 +107,22 @@ def with_attributes(tag: str, values: Mapping[str, str | None]) -> str:
 def escape_text(text: str) -> str:
     """Return a text as XML, without the characters that XML cannot hold."""
     return escape(INVALID.sub("", text), quote=False)
+
+
+def runs(text: str, content: Span) -> Iterator[tuple[Span, bool]]:
+    """Yield the parts of an element's content in order, and whether each is what a CDATA section has."""
+    start = content.start
+    for section in MARKUP.finditer(text, *content.pair):
+        if section["data"] is not None:
+            yield Span(start, section.start()), False
+            yield Span(*section.span("inside")), True
+            start = section.end()
+    yield Span(start, content.end), False
+
+
+def for_cdata(text: str) -> str:
+    """Return a text as CDATA sections have it, without the first start and the last end."""
+    return INVALID.sub("", text).replace("]]>", "]]]]><![CDATA[>")
 
 
 def _root(text: str) -> XmlElement:

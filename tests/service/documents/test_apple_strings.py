@@ -32,6 +32,7 @@ def test_values_are_translated_and_everything_else_stays() -> None:
         ("a = b;", "c.d", "a = c.d;"),
         ('"a";', "c", '"a" = "c";'),
         ('"a" = "b";', 'a"\\\tb', r'"a" = "a\"\\\tb";'),
+        ('"a" = "b";', "a\0\x1b", r'"a" = "a\U0000\U001b";'),
     ],
 )
 def test_a_translation_is_quoted_where_it_must_be(before: str, text: str, after: str) -> None:

@@ -16,6 +16,13 @@ def test_a_file_is_written_as_it_was_read(text: str, mark: bytes) -> None:
     assert encoding.encode(read) == data
 
 
+@pytest.mark.parametrize("mark", BYTE_ORDER_MARKS)
+def test_a_byte_order_mark_is_no_text_where_it_is_repeated(mark: bytes) -> None:
+    data = 3 * mark + "en: a dog".encode(BYTE_ORDER_MARKS[mark])
+    text, encoding = decode(data)
+    assert (text, encoding.encode(text)) == ("en: a dog", data)
+
+
 @pytest.mark.parametrize(
     ("data", "part"),
     [

@@ -1,6 +1,7 @@
 import io
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,13 @@ def test_a_file_that_is_not_a_po_file_is_refused(data: bytes) -> None:
 def test_a_large_file_is_read_and_written_in_time(part: str) -> None:
     data = 'msgid ""\nmsgstr ""\n' + part * (300_000 // len(part)) + '\nmsgid "a"\nmsgstr ""\n'
     assert b'msgstr "A"' in translated(read_file(data.encode(), FRENCH))
+
+
+def test_a_message_of_very_many_lines_is_read_in_time() -> None:
+    began = time.monotonic()
+    lines = '"The dog runs to the house, and the cat sleeps in the garden behind it.\\n"\n' * 60_000
+    assert len(read_file(f'msgid ""\n{lines}msgstr ""\n'.encode(), FRENCH).texts) == 1
+    assert time.monotonic() - began < 2
 
 
 @pytest.mark.skipif(shutil.which("msgfmt") is None, reason="msgfmt is not installed")

@@ -39,6 +39,7 @@ def test_values_are_translated_and_everything_else_stays() -> None:
         ("ü=b".encode("latin-1"), "é犬", "ü=é\\u72AC".encode("latin-1")),
         (b"a=b", " b\n", rb"a=\ b\n"),
         (b"a=b", "l'x", b"a=l'x"),
+        (b"a=b", "c\0\x1b", rb"a=c\u0000\u001B"),
         (b"a={0} b", "l'{0}", b"a=l''{0}"),
         (b"a=b '{0}'", "'{0}' l'x", b"a='{0}' l'x"),
     ],

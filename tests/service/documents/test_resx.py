@@ -17,6 +17,7 @@ RESOURCES = """<?xml version="1.0" encoding="utf-8"?>
     <comment>a greeting</comment>
   </data>
   <data name='b &gt; c'><value><![CDATA[<b>bold</b> & so]]></value></data>
+  <data name="typed" type="System.String, mscorlib"><value>typed text</value></data>
   <data name="icon" type="System.Resources.ResXFileRef"><value>an icon.png</value></data>
   <data name="image" mimetype="application/x-base64"><value>an image</value></data>
   <data name="&gt;&gt;label.Name"><value>label one</value></data>
@@ -27,8 +28,20 @@ RESOURCES = """<?xml version="1.0" encoding="utf-8"?>
 
 def test_strings_are_translated_and_everything_else_stays() -> None:
     new = translated(resx.read_file(RESOURCES.encode())).decode()
-    expected = RESOURCES.replace("Hello &amp; {0}\n again", "HELLO &amp; {0}\n AGAIN")
+    expected = RESOURCES.replace("typed text", "TYPED TEXT").replace(
+        "Hello &amp; {0}\n again", "HELLO &amp; {0}\n AGAIN"
+    )
     assert new == expected.replace("<b>bold</b> & so", "<B>BOLD</B> & SO")
+
+
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "windows-1252", "shift_jis", "utf-16"])
+def test_a_file_keeps_the_encoding_that_it_declares(encoding: str) -> None:
+    text = '<?xml version="1.0" encoding="{}"?><root><data name="a"><value>a {} dog</value></data></root>'
+    data = text.format(encoding, "犬" if encoding == "shift_jis" else "é").encode(encoding)
+    contents = resx.read_file(data)
+    assert contents.write([contents.texts[0].replace("dog", "犬\x01")]).decode(encoding) == data.decode(
+        encoding
+    ).replace("dog", "犬" if encoding in ("shift_jis", "utf-16") else "&#29356;")
 
 
 @given(st.text(st.sampled_from("a <>&\"'é]\n"), min_size=1), st.booleans())

@@ -1,4 +1,5 @@
 import json
+import time
 from typing import Any
 
 import pytest
@@ -81,6 +82,14 @@ def test_without_a_translation_a_file_comes_out_byte_for_byte() -> None:
     for target in ("fr", "ru", "zh-Hans", "en"):
         contents = string_catalog.read_file(catalog(), to(target))
         assert contents.write(contents.texts) == catalog()
+
+
+def test_a_large_catalog_is_read_and_written_in_time() -> None:
+    began = time.monotonic()
+    localizations = {"localizations": {"de": unit("ein Hund")}}
+    data = catalog(None, {f"dog {i}": localizations for i in range(8_000)}).replace(b" : ", b": ")
+    assert data.count(b"localizations") == translated(string_catalog.read_file(data, to("fr"))).count(b'"fr": {')
+    assert time.monotonic() - began < 4
 
 
 def test_a_language_is_found_in_any_form() -> None:

@@ -90,9 +90,10 @@ def test_a_translation_is_quoted_where_it_must_be(before: str, text: str, after:
     assert yaml_messages.read_file(before.encode(), to("de")).write([text]).decode() == after
 
 
-def test_forms_of_a_plural_are_those_of_the_target() -> None:
-    data = b'en:\n  dogs:\n    # counted\n    one: One dog\n    other: "%{count} dogs"\n  x: y\n'
-    new = translated(yaml_messages.read_file(data, to("ru"))).decode()
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_forms_of_a_plural_are_those_of_the_target(line_end: str) -> None:
+    data = 'en:\n  dogs:\n    # counted\n    one: One dog\n    other: "%{count} dogs"\n  x: y\n'.replace("\n", line_end)
+    new = translated(yaml_messages.read_file(data.encode(), to("ru"))).decode().replace(line_end, "\n")
     categories = ("one", "few", "many", "other")
     forms = "".join(f'    {category}: "%{{count}} DOGS"\n' for category in categories)
     assert new == f"ru:\n  dogs:\n    # counted\n{forms}  x: Y\n"
