@@ -39,6 +39,7 @@ class FileKind:
             this kind is no zip.
         written_as: the ending of the translated file, where it is of another kind.
         begins: the first bytes of a file of this kind; b"" if it has no certain ones.
+        options: those of `ReadOptions` that this kind obeys, of those that only some kinds obey.
     """
 
     endings: tuple[str, ...]
@@ -47,12 +48,14 @@ class FileKind:
     package_types: frozenset[str] = frozenset()
     written_as: str | None = None
     begins: bytes = b""
+    options: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
         return self.endings[0].removeprefix(".")
 
 
+MISSING, COLUMNS = frozenset({"only_missing"}), frozenset({"columns"})
 KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.read_file),
     FileKind((".html", ".htm", ".xhtml"), "text/html", html.read_file),
@@ -63,13 +66,13 @@ KINDS = (
     FileKind((".vtt",), "text/vtt", webvtt.read_file),
     FileKind((".ass", ".ssa"), "text/x-ssa", substation.read_file),
     FileKind((".sbv",), "text/plain", subrip.read_youtube_file),
-    FileKind((".csv",), "text/csv", table.read_csv),
-    FileKind((".tsv",), "text/tab-separated-values", table.read_tsv),
-    FileKind((".po", ".pot"), "text/x-gettext-translation", po.read_file, written_as=".po"),
-    FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.read_file),
+    FileKind((".csv",), "text/csv", table.read_csv, options=MISSING | COLUMNS),
+    FileKind((".tsv",), "text/tab-separated-values", table.read_tsv, options=MISSING | COLUMNS),
+    FileKind((".po", ".pot"), "text/x-gettext-translation", po.read_file, written_as=".po", options=MISSING),
+    FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.read_file, options=MISSING),
     FileKind((".json",), "application/json", json_messages.read_file),
     FileKind((".arb",), "application/json", json_messages.read_arb_file),
-    FileKind((".xcstrings",), "application/json", string_catalog.read_file),
+    FileKind((".xcstrings",), "application/json", string_catalog.read_file, options=MISSING),
     FileKind((".yaml", ".yml"), "application/yaml", yaml_messages.read_file),
     FileKind((".properties",), "text/x-java-properties", properties.read_file),
     FileKind((".strings",), "text/plain", apple_strings.read_file),

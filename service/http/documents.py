@@ -133,6 +133,8 @@ async def _read_form(_: type[Any], request: Request) -> DocumentForm:
 def _value(name: str, value: Any) -> Any:
     if name in STRINGS or name not in DocumentForm.model_fields or not isinstance(value, str):
         return value
+    if name == "file":
+        raise InvalidFields([((name,), "must be a file, with its name, not text")])
     try:
         return json.loads(value)
     except (ValueError, RecursionError):

@@ -11,7 +11,7 @@ from tests.browser.conftest import Visit
 
 pytest.importorskip("playwright", reason="playwright is not installed (pip install playwright)")
 
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 MARKDOWN = b"# Two dogs\n\nTwo dogs **play** in the snow.\n\n```\ncode\n```\n"
 
@@ -19,6 +19,13 @@ MARKDOWN = b"# Two dogs\n\nTwo dogs **play** in the snow.\n\n```\ncode\n```\n"
 def choose(page: Page, name: str, content: bytes) -> None:
     part(page, "examples").get_by_role("button").first.wait_for()
     part(page, "file").set_input_files({"name": name, "mimeType": "application/octet-stream", "buffer": content})
+
+
+def fetch(page: Page, link: Locator) -> bytes:
+    link.wait_for()
+    with page.expect_download() as fetched:
+        link.click()
+    return Path(fetched.value.path()).read_bytes()
 
 
 def test_a_file_is_translated_and_fetched(visit: Visit, server: httpx.Client, tmp_path: Path) -> None:
@@ -43,6 +50,26 @@ def test_a_file_is_translated_and_fetched(visit: Visit, server: httpx.Client, tm
         page.get_by_role("button", name="Forget the file").click()
     assert forgotten.value.url.startswith(f"{server.base_url}/translate/document/")
     expect(part(page, "document")).to_be_hidden()
+
+
+def test_columns_and_what_is_missing_are_chosen(visit: Visit) -> None:
+    page = visit(state("translate", source="en"))
+    missing, columns = page.get_by_label("Keep the translations"), page.get_by_label("Columns")
+    link = part(page, "said").get_by_role("link", name="a.fr.CSV")
+    choose(page, "a.CSV", b"en,fr,de\nA man sings.,x,\n")
+    link.wait_for()
+    with page.expect_response("**/translate/document"):
+        missing.check()
+    assert fetch(page, link) == b"en,fr,de\nA man sings.,x,\n"
+    with page.expect_response("**/translate/document"):
+        columns.fill("en=de")
+        columns.blur()
+    assert fetch(page, link).startswith(b"en,fr,de\nA man sings.,x,Un homme")
+    choose(page, "a.po", b'msgid "A man"\nmsgstr ""\n')
+    expect(missing).not_to_be_checked()
+    expect(columns).to_be_hidden()
+    choose(page, "a.txt", b"A man sings.")
+    expect(missing).to_be_hidden()
 
 
 def test_a_dropped_file_is_translated(visit: Visit) -> None:

@@ -111,6 +111,8 @@ def _refuse_other_format(form: DeepLDocument, name: str) -> None:
     """Raises InvalidFields: the output format is not that of the translated file."""
     ending = PurePath(name).suffix.lower()
     kind = KINDS_BY_ENDING.get(ending)
-    written = (kind.written_as if kind and kind.written_as else ending).removeprefix(".")
-    if form.output_format and form.output_format.lower() != written:
-        raise InvalidFields([(("output_format",), f"must be {written}, like the translated file")])
+    written = kind.written_as if kind and kind.written_as else ending
+    wanted = f".{form.output_format.lower()}" if form.output_format else written
+    if wanted != written and (kind is None or KINDS_BY_ENDING.get(wanted) is not KINDS_BY_ENDING.get(written)):
+        message = f"must be {written.removeprefix('.')}, like the translated file"
+        raise InvalidFields([(("output_format",), message)])

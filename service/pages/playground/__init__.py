@@ -12,7 +12,10 @@ FOLDER = Path(__file__).parent
 
 def playground_routes() -> APIRouter:
     """Return the routes of the page and its files."""
-    values = ("$LISTED_KINDS", LISTED_KINDS), ("$ENDINGS", ",".join(KINDS_BY_ENDING))
+    values = [("$LISTED_KINDS", LISTED_KINDS), ("$ENDINGS", ",".join(KINDS_BY_ENDING))]
+    for option in ("only_missing", "columns"):
+        endings = [ending for ending, kind in KINDS_BY_ENDING.items() if option in kind.options]
+        values.append((f"$WITH_{option.upper()}", ",".join(endings)))
     paths = [path for path in FOLDER.iterdir() if path.suffix in MEDIA_TYPES and path.name != "index.html"]
     files = {path.name: StaticFile(path) for path in paths}
     return page_routes("/", StaticFile(FOLDER / "index.html", values), "/playground", files)

@@ -11,6 +11,8 @@ export class DocumentTask {
   #options;
   #controller = new AbortController();
   #address = "";
+  /** @type {File | undefined} */
+  #file;
 
   /**
    * @param {Record<string, any>} parts
@@ -19,13 +21,14 @@ export class DocumentTask {
   constructor(parts, options) {
     this.#parts = parts;
     this.#options = options;
-    const { pick, file, stop, dropzone } = parts;
+    const { pick, file, stop, dropzone, missing, columns } = parts;
     pick.addEventListener("click", () => file.click());
     file.addEventListener("change", () => {
       const [chosen] = file.files;
       file.value = "";
-      if (chosen) this.#translate(chosen);
+      if (chosen) this.#choose(chosen);
     });
+    for (const option of [missing, columns]) option.addEventListener("change", () => this.#translate(this.#file));
     stop.addEventListener("click", () => this.#end());
     dropzone.addEventListener("dragover", (event) => {
       if (event.dataTransfer.types.includes("Files")) event.preventDefault();
@@ -34,8 +37,25 @@ export class DocumentTask {
       const [dropped] = event.dataTransfer.files;
       if (!dropped) return;
       event.preventDefault();
-      this.#translate(dropped);
+      this.#choose(dropped);
     });
+  }
+
+  /** Shows the options of this kind of file, and translates it. @param {File} file */
+  #choose(file) {
+    this.#file = file;
+    this.#parts.missing.checked = false;
+    this.#parts.columns.value = "";
+    for (const field of [this.#parts["missing-field"], this.#parts["columns-field"]]) {
+      field.hidden = !field.dataset.endings.split(",").some((ending) => file.name.toLowerCase().endsWith(ending));
+    }
+    this.#translate(file);
+  }
+
+  /** Returns the options that only some kinds of files have, as far as they are chosen. */
+  #own() {
+    const columns = this.#parts.columns.value.split(",").map((name) => name.trim()).filter((name) => name !== "");
+    return { ...(this.#parts.missing.checked && { only_missing: true }), ...(columns.length > 0 && { columns }) };
   }
 
   /** @param {File} file */
@@ -48,7 +68,7 @@ export class DocumentTask {
     progress.removeAttribute("value");
     this.#say(`${file.name}: sending`);
     try {
-      let card = await upload(file, this.#options(), signal);
+      let card = await upload(file, { ...this.#options(), ...this.#own() }, signal);
       this.#address = `translate/document/${card.id}?key=${encodeURIComponent(card.key)}`;
       for (let wait = FIRST_LOOK_MS; card.status !== "done"; wait = Math.min(2 * wait, LOOKS_MS)) {
         if (card.status === "error") throw new Problem(422, card.error, [], 1);

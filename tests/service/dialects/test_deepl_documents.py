@@ -29,6 +29,20 @@ def test_a_file_is_translated_as_its_texts_are(client: deepl.DeepLClient, tmp_pa
     assert (tmp_path / "Hunde.txt").read_text() == translated(client, ENGLISH)
 
 
+@pytest.mark.parametrize(
+    ("name", "translated_name", "text"),
+    [("a.yml", "b.yaml", "en: {a: the dog}"), ("a.pot", "b.po", 'msgid "the dog"\nmsgstr ""\n')],
+)
+def test_the_translated_file_may_have_any_ending_of_its_kind(
+    client: deepl.DeepLClient, tmp_path: Path, name: str, translated_name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    client.translate_document_from_filepath(
+        tmp_path / name, tmp_path / translated_name, source_lang="en", target_lang="de"
+    )
+    assert translated(client, "the dog") in (tmp_path / translated_name).read_text()
+
+
 def test_its_language_is_detected_and_may_be_that_of_the_target(client: deepl.DeepLClient) -> None:
     for text, target in ((FRENCH, "EN-GB"), (ENGLISH, "EN-US")):
         out = io.BytesIO()

@@ -285,7 +285,7 @@ async def test_a_file_may_be_larger_than_other_bodies(serve: Serve) -> None:
         ({"json": {"text": "a"}}, UnsupportedMediaType, "multipart/form-data, not application/json"),
         ({"data": {"target": "fr"}}, UnsupportedMediaType, "not application/x-www-form-urlencoded"),
         ({"files": {"other": ("a.txt", b"x")}}, InvalidFields, "`file`"),
-        ({"files": {"file": (None, "x")}}, InvalidFields, "`file`"),
+        ({"files": {"file": (None, "a.docx")}}, InvalidFields, "`file` must be a file, with its name, not text"),
         ({"content": b"x", "headers": {"content-type": "multipart/form-data"}}, BadRequest, "form"),
         ({"content": b"x", "headers": {"content-type": "multipart/form-data; boundary=b"}}, BadRequest, "form"),
     ],
