@@ -83,12 +83,13 @@ def _cell(separator: str) -> re.Pattern[str]:
 
 
 def _find_separator(sample: str) -> str:
-    """Return the character that most lines have equally often; "" if there is none."""
+    """Return the character that most lines have equally often, one of the first line if there is one; "" for none."""
     lines = [line for line in QUOTED.sub("", sample).splitlines() if line][:SAMPLE_LINES]
-    best, best_score = "", (len(lines) / 2, 0)
+    best, best_score = "", (False, len(lines) / 2, 0)
     for separator in SEPARATORS:
         counts = Counter(n for line in lines if (n := line.count(separator)))
         for n_separators, n_lines in counts.most_common(1):
-            if (n_lines, n_separators) > best_score:
-                best, best_score = separator, (n_lines, n_separators)
+            score = (separator in lines[0], n_lines, n_separators)
+            if n_lines >= len(lines) / 2 and score > best_score:
+                best, best_score = separator, score
     return best

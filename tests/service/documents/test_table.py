@@ -2,7 +2,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument, TooLarge
@@ -91,6 +91,7 @@ CELLS = st.text(st.characters(exclude_categories=["C"]) | st.sampled_from(',;"\n
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
 )
+@example([["", "\t"], ["", "", "\t"], ["", "", "\t"]], "|", "\n", "utf-8")
 def test_what_others_write_is_read_and_the_reverse(rows: list[list[str]], mark: str, end: str, encoding: str) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, delimiter=mark, lineterminator=end).writerows([["key", "en"], *rows])
