@@ -52,7 +52,15 @@ class Contents:
     """Each has a character at least, and no half of a surrogate pair."""
     format: Format
     """The format of every text, as in `TranslateRequest`."""
-    write: Callable[[Sequence[str]], bytes]
-    """Returns the file with one translation for each text. With the original texts it returns the original file."""
+    translated: Callable[[Sequence[str]], bytes]
+    """Returns the file with one translation for each text."""
+    original: bytes | None = None
+    """The file, which comes back if no text changes; None if `translated` returns it then."""
     source: str | None = None
     """The language of the texts, if the file tells; it counts if the request names none."""
+
+    def write(self, translations: Sequence[str]) -> bytes:
+        """Return the file with one translation for each text. With the original texts it is the original file."""
+        if self.original is not None and [*translations] == self.texts:
+            return self.original
+        return self.translated(translations)

@@ -39,7 +39,7 @@ class FileKind:
             this kind is no zip.
         written_as: the ending of the translated file, where it is of another kind.
         begins: the first bytes of a file of this kind; b"" if it has no certain ones.
-        options: those of `ReadOptions` that this kind obeys, of those that only some kinds obey.
+        options: names of the `DocumentOptions` that this kind obeys.
     """
 
     endings: tuple[str, ...]

@@ -41,7 +41,7 @@ _TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#0{0,4}(?:34|38|39|60|62)|#[xX]0{0,4}(?:2[267]|3[cCeE]));")
 """Signs of tags, written as in HTML."""
 _ABBREVIATION = re.compile(rf"(?<!{LETTER})(?:[A-Z]{{1,4}}&amp;)+[A-Z]{{1,4}}(?!{LETTER})")
-"""Such as R&amp;D."""
+"""An abbreviation with an escaped sign, such as R&amp;D."""
 
 _READ_AS_OTHER = re.compile(r"(?<=\w)(?:\\'|[‐‑‒–])(?=\w)")
 

@@ -75,7 +75,11 @@ def chain_edits(parts: Iterable[tuple[Edits, int, int]]) -> Edits:
     return Edits(tuple(old), tuple(new))
 
 
-def replace_spans(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Edits]:
+Replacement = tuple[Span, str]
+"""A span of a text, and what is written in its place."""
+
+
+def replace_spans(text: str, replacements: Iterable[Replacement]) -> tuple[str, Edits]:
     """Return a text with some spans replaced, and the edits. The spans are in order and do not overlap."""
     pieces, old, new, position, length = [], [], [], 0, 0
     for span, replacement in replacements:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
-from service.base.contract import Answer, EngineState, in_background, is_in_background
+from service.base.contract import Answer, EngineState, in_background
 from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, TooManyTexts, Unavailable
 from service.base.metrics import CANCELLED, TaskMetrics
 from service.engine.scheduler import Sequence
@@ -28,7 +28,7 @@ engine decodes two sentences together in less time than two engines one each."""
 
 
 CALM_S = 1.0
-"""Work in the background takes all workers when none was given other work for so long."""
+"""Seconds without other work after which work in the background takes all workers."""
 
 
 class Worker(Protocol):
@@ -116,6 +116,7 @@ class Pool(Generic[Output]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
+        self._background_name = in_background(name)
         self.clock = clock
         self._workers = workers
         self._metrics = metrics
@@ -151,7 +152,7 @@ class Pool(Generic[Output]):
             sequence.accepted = admission.accepted
             sequence.background = sequence.background or admission.background
         futures = []
-        name = in_background(self.name) if admission.background and self._has_background else self.name
+        name = self._background_name if admission.background and self._has_background else self.name
         try:
             for worker, part in self._parts(name, sequences):
                 futures.append(worker.submit(name, part, deadline))
@@ -195,13 +196,13 @@ class Pool(Generic[Output]):
 
     def states(self) -> list[EngineState]:
         """Return the engine's state in each worker that has it, also in the background."""
-        names = self.name, in_background(self.name)
+        names = self.name, self._background_name
         return [state for worker in self._workers for name in names if (state := worker.state(name)) is not None]
 
     @property
     def _has_background(self) -> bool:
         """On a device one engine runs everything."""
-        return any(worker.state(in_background(self.name)) is not None for worker in self._workers)
+        return any(worker.state(self._background_name) is not None for worker in self._workers)
 
     def _parts(self, name: str, sequences: list[Sequence[Output]]) -> list[tuple[Worker, list[Sequence[Output]]]]:
         """Split the sequences among workers."""
@@ -210,7 +211,7 @@ class Pool(Generic[Output]):
         workers = [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
         if not workers and sequences:
             raise Starting(f"Model {self.name} is starting")
-        if is_in_background(name):
+        if name == self._background_name:
             loads = [worker.load + worker.background_load for worker in workers]
             spares_last = max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
         else:

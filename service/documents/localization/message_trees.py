@@ -21,7 +21,7 @@ from service.text.spans import Span
 _FORM = re.compile(rf"(?:(.*)[_.])?({'|'.join(CATEGORIES)})", re.DOTALL)
 """The name of a plural form: `dog_one` of i18next, `one` of Rails."""
 _NUMBER = re.compile(r"%|\{")
-"""What a text has in place of a number."""
+"""The placeholder of a number in a text."""
 
 
 def message_splices(text: str, root: Node, options: ReadOptions) -> Iterator[Splice]:

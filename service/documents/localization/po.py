@@ -22,7 +22,7 @@ from service.documents.localization.po_header import (
 from service.documents.localization.po_syntax import Entry, entries_of, quoted
 from service.documents.localization.printf_order import in_order
 from service.segments.kept_spans import kept_spans
-from service.text.spans import Span, replace_spans
+from service.text.spans import Replacement, Span, replace_spans
 
 CHARSET = re.compile(rb"\"Content-Type:[^\"\\]*?charset=(?!CHARSET\\n)([\w.:-]+)", re.IGNORECASE)
 STRINGS = re.compile(r"^(?:msg\w+(?:\[\d+\])?[ \t]*)?\"[^\r\n]*", re.MULTILINE)
@@ -32,9 +32,6 @@ WIDTH = 80
 FUZZY = "fuzzy"
 NUMBERED = {"c-format", "objc-format", "php-format"}
 """Flags of messages whose conversions may have numbers."""
-
-Edit = tuple[Span, str]
-"""A span of the file, and what is written in its place."""
 
 
 def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
@@ -51,8 +48,6 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     texts = [message for entry in messages for message in entry.messages]
 
     def write(translations: Sequence[str]) -> bytes:
-        if [*translations] == texts:
-            return data
         remaining = iter(translations)
         translated = [[next(remaining) for _ in entry.messages] for entry in messages]
         forms = plural_forms(fields, options.target or "")
@@ -63,10 +58,10 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         except UnicodeEncodeError:  # the encoding lacks letters of the target language
             return replace(encoding, name="utf-8").encode(_edited(text, edits, header, new_fields | UTF_8))
 
-    return Contents(texts, "text", write)
+    return Contents(texts, "text", write, data)
 
 
-def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: PluralForms) -> Iterator[Edit]:
+def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: PluralForms) -> Iterator[Replacement]:
     """Yield what changes in translated entries, in order."""
     line_end = _line_end(text)
     width = WIDTH if all(len(line) <= WIDTH for line in STRINGS.findall(text)) else len(text)
@@ -99,7 +94,7 @@ def _have_same_placeholders(message: str, plural: str) -> bool:
     return kept == kept_of_plural
 
 
-def _edited(text: str, edits: Iterable[Edit], header: Entry | None, fields: dict[str, str]) -> str:
+def _edited(text: str, edits: Iterable[Replacement], header: Entry | None, fields: dict[str, str]) -> str:
     """Return the file with these edits, and with these fields in its header."""
     line_end = _line_end(text)
     if header is None:

@@ -150,10 +150,8 @@ def spliced_contents(data: bytes, text: str, encoding: Encoding, splices: Iterab
     texts = [one for splice in ordered for one in splice.texts]
 
     def write(translations: Sequence[str]) -> bytes:
-        if [*translations] == texts:
-            return data
         remaining = iter(translations)
         new = ((splice.span, splice.write([*islice(remaining, len(splice.texts))])) for splice in ordered)
         return encoding.encode(replace_spans(text, new)[0])
 
-    return Contents(texts, kind, write)
+    return Contents(texts, kind, write, data)

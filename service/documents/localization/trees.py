@@ -24,7 +24,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Members, in order.
+    """The members of an object of JSON or a mapping of YAML, in order.
 
     Args:
         separator: what must be between two members, beside white space.

@@ -12,7 +12,7 @@ from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.localization.xliff_content import XliffContent
 from service.documents.localization.xml_elements import XmlElement, read_xml, with_attributes
 from service.text.languages import are_same, canonical
-from service.text.spans import Span, replace_spans
+from service.text.spans import Replacement, Span, replace_spans
 
 UNITS = {"trans-unit", "segment"}
 """The elements around source and target, of version 1 and version 2."""
@@ -21,9 +21,6 @@ UNTRANSLATED = {"new", "needs-translation", "initial"}
 """States of a target that holds no translation, such as a copy of the source."""
 APPROVED = {"final", "signed-off", "reviewed"}
 """States of a target that a person has approved."""
-
-Edit = tuple[Span, str]
-"""A span of the file, and what is written in its place."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,6 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     languages = [element.attributes.get(name) for element in [root, *root.children] for name in SOURCE_LANGUAGE]
 
     def write(translations: Sequence[str]) -> bytes:
-        if [*translations] == texts:
-            return data
         remaining = iter(translations)
         target = canonical(options.target or "") or options.target or ""
         edits = [*_language_edits(text, root, target)]
@@ -66,7 +61,7 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
             edits += _unit_edits(text, unit, [next(remaining) for _ in unit.contents], target)
         return encoding.encode(replace_spans(text, sorted(edits, key=lambda edit: edit[0].pair))[0])
 
-    return Contents(texts, "html", write, next(filter(None, languages), None))
+    return Contents(texts, "html", write, data, next(filter(None, languages), None))
 
 
 def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]:
@@ -108,7 +103,7 @@ def _original_codes(text: str, unit: XmlElement | None) -> dict[str, str]:
     return {one.attributes.get("id", ""): unescape(one.content.of(text)) for one in data.children} if data else {}
 
 
-def _unit_edits(text: str, unit: _Unit, translations: Sequence[str], language: str) -> Iterator[Edit]:
+def _unit_edits(text: str, unit: _Unit, translations: Sequence[str], language: str) -> Iterator[Replacement]:
     """Yield what changes in a unit."""
     holder, target, written = unit.holder, unit.target, unit.written
     start = written.content.start
@@ -147,7 +142,7 @@ def _indentation(text: str, position: int) -> str:
     return text[start - (2 if text[start - 2 : start] == "\r\n" else 1) : position]
 
 
-def _language_edits(text: str, root: XmlElement, target: str) -> Iterator[Edit]:
+def _language_edits(text: str, root: XmlElement, target: str) -> Iterator[Replacement]:
     """Yield the start tags that tell the language of the targets, where they tell another one."""
     is_second_version = "srcLang" in root.attributes
     name = TARGET_LANGUAGE[is_second_version]

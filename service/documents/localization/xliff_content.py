@@ -36,9 +36,9 @@ class _Piece:
     kind: PieceKind
     written: str
     text: str = ""
-    """What a reader sees."""
+    """The text that a reader sees."""
     key: str = ""
-    """What a start and its end share."""
+    """The name that a start and its end share."""
     tag: str = MARK
     """The element of HTML, if it is no start or end, or has no other half."""
 

@@ -18,7 +18,7 @@ INVALID = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 @dataclass(eq=False)
 class XmlElement:
-    """An element.
+    """An element, and the places of its parts in the text of the file.
 
     Attributes:
         tag: its name, as it is written.

@@ -24,7 +24,7 @@ _BLOCK_HEADER = re.compile(r"[|>][^\n]*\n(?:[ \t\r]*\n)*")
 _ESCAPED = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 """Characters that only a string in double quotes may have, or that YAML reads as line ends."""
 _ESCAPED_FURTHER = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff]")
-"""Those of them that JSON does not escape."""
+"""Characters of `_ESCAPED` that JSON does not escape."""
 _RARE_LINE_END = re.compile(r"[\x85\u2028\u2029]|\r(?!\n)")
 """Line ends of YAML that other files do not have."""
 _RESOLVER = yaml.resolver.Resolver()

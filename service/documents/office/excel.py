@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from html import unescape
 
-from service.documents.archive import Archive, parse_xml, serialize_xml
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.archive import parse_xml, serialize_xml
+from service.documents.contents import ReadOptions
 from service.documents.office.drawing import PlainText, office_texts
 from service.documents.office.formulas import compared_texts, folded
 from service.documents.office.inline_paragraph import InlineParagraph
 from service.documents.office.languages import mark_languages
 from service.documents.office.nodes import Element, local_name
-from service.documents.office.parts import Part, PartText, core_properties, read_parts
+from service.documents.office.parts import Part, PartText, office_reader
 from service.documents.office.repeated_texts import Names, RepeatedTexts
 from service.documents.office.sheet_strings import HeaderXml, StringXml, string_text
 from service.documents.packages import GRAPHICS, MAIN, Package
@@ -70,18 +70,7 @@ IN_CELLS = re.compile(rb"""["']inlineStr["']|["']str["'][^<>]*>\s*<(?:[\w.-]+:)?
 SHEET_DATA = re.compile(rb"<((?:[\w.-]+:)?sheetData)>")
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a workbook.
-
-    Raises:
-        InvalidDocument: the file is damaged.
-        TooLarge: the unpacked file is too large.
-    """
-    return read_parts(data, options, _parts)
-
-
-def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
-    package = Package.of(archive)
+def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
     names = package.reached(FOLLOWED)
     formulas = (formula for name in names for formula in FORMULA.findall(package.files[name]))
     compared = compared_texts(unescape(formula.decode("utf-8", "replace")) for formula in formulas)
@@ -90,7 +79,9 @@ def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
     for part in parts:
         texts = [text for text in part.texts(options, repeated, compared) if text.has_words]
         yield Part(part.name, texts, part.serialize, partial(part.finish, options, repeated))
-    yield from core_properties(package, options)
+
+
+read_file = office_reader(_parts)
 
 
 @dataclass(frozen=True)

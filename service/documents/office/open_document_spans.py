@@ -109,7 +109,7 @@ class SpanXml:
                     etree.SubElement(span, f"{{{TEXT}}}s", {f"{{{TEXT}}}c": str(len(part) - 1)})
 
     def close(self, paragraph: Element) -> None:
-        """Nothing stands behind the text."""
+        """Do nothing: no element stands behind the text."""
 
 
 def _nodes(parent: Element, run: Run) -> Iterator[Node]:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Protocol
 
 from service.documents.archive import Archive, pack, parse_xml, serialize_xml, unpack
-from service.documents.contents import Contents, ReadOptions
+from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.office.drawing import PlainText
 from service.documents.office.languages import mark_languages
 from service.documents.office.nodes import Element
@@ -56,8 +56,6 @@ def read_parts(data: bytes, options: ReadOptions, parts_of: ReadParts) -> Conten
     texts = [text.html for part in parts_of(unpack(data, options.max_bytes), options) for text in part.texts]
 
     def write(translations: Sequence[str]) -> bytes:
-        if [*translations] == texts:
-            return data
         archive, remaining = unpack(data, options.max_bytes), iter(translations)
         parts = [*parts_of(archive, options)]
         changed = set()
@@ -69,7 +67,25 @@ def read_parts(data: bytes, options: ReadOptions, parts_of: ReadParts) -> Conten
         changed |= {part.name for part in parts if part.finish()}
         return pack(archive, {part.name: part.serialize() for part in parts if part.name in changed})
 
-    return Contents(texts, "html", write)
+    return Contents(texts, "html", write, data)
+
+
+def office_reader(parts_of: Callable[[Package, ReadOptions], Iterable[Part]]) -> Callable[..., Contents]:
+    """Return the function that reads Office files of a kind.
+
+    Args:
+        parts_of: returns the parts with texts, without the properties of the file.
+    """
+
+    def all_parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
+        package = Package.of(archive)
+        yield from parts_of(package, options)
+        yield from _core_properties(package, options)
+
+    def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
+        return read_parts(data, options, all_parts)
+
+    return read_file
 
 
 def office_part(name: str, root: Element, texts: Sequence[PartText], options: ReadOptions) -> Part:
@@ -77,7 +93,7 @@ def office_part(name: str, root: Element, texts: Sequence[PartText], options: Re
     return Part(name, texts, partial(serialize_xml, root), partial(mark_languages, root, options))
 
 
-def core_properties(package: Package, options: ReadOptions) -> Iterator[Part]:
+def _core_properties(package: Package, options: ReadOptions) -> Iterator[Part]:
     """Yield the part with the title and the subject of an Office file."""
     for one in package.relationships(ROOT):
         if one.kind == "core-properties" and one.target in package.files:

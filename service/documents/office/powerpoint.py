@@ -6,11 +6,11 @@ Of layouts and masters only shapes are read that slides show. A placeholder ther
 
 from collections.abc import Iterator
 
-from service.documents.archive import Archive, parse_xml
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.archive import parse_xml
+from service.documents.contents import ReadOptions
 from service.documents.office.drawing import PlainText, office_texts
 from service.documents.office.nodes import Element
-from service.documents.office.parts import Part, core_properties, office_part, read_parts
+from service.documents.office.parts import Part, office_part, office_reader
 from service.documents.packages import GRAPHICS, MAIN, Package
 
 PACKAGE_TYPES = frozenset(
@@ -44,25 +44,16 @@ COMMENTS = (
 """Comments of PowerPoint before 2021. Later ones have paragraphs."""
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a presentation.
-
-    Raises:
-        InvalidDocument: the file is damaged.
-        TooLarge: the unpacked file is too large.
-    """
-    return read_parts(data, options, _parts)
-
-
-def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
-    package = Package.of(archive)
+def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
     for name, kind in package.reached(FOLLOWED).items():
         root = parse_xml(package.files[name], name)
         shown = root.iterfind(SHAPES) if kind in BEHIND else [root]
         texts = [text for one in shown if not _is_placeholder(one) for text in office_texts(one, options)]
         comments = [text for text in map(PlainText, root.iter(*COMMENTS)) if text.has_words]
         yield office_part(name, root, [*texts, *comments], options)
-    yield from core_properties(package, options)
+
+
+read_file = office_reader(_parts)
 
 
 def _is_placeholder(shape: Element) -> bool:

@@ -128,7 +128,7 @@ class HeaderXml:
             into.text += child.element.text
 
     def close(self, header: Element) -> None:
-        """Nothing stands behind the text."""
+        """Do nothing: no element stands behind the text."""
 
     def put_text(self, text: str, _: None, into: Element) -> None:
         is_number = into.text[-1:].isdigit() and text[:1].isdigit()  # behind the size of a font

@@ -5,10 +5,10 @@ The parts of a document are found by their relationships. Parts in which nothing
 
 from collections.abc import Iterator
 
-from service.documents.archive import Archive, parse_xml
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.archive import parse_xml
+from service.documents.contents import ReadOptions
 from service.documents.office.drawing import office_texts
-from service.documents.office.parts import Part, core_properties, office_part, read_parts
+from service.documents.office.parts import Part, office_part, office_reader
 from service.documents.packages import GRAPHICS, MAIN, Package
 
 PACKAGE_TYPES = frozenset(
@@ -30,20 +30,11 @@ KINDS = ("header", "footer", "footnotes", "endnotes", "comments", *GRAPHICS, *WI
 FOLLOWED = dict.fromkeys((MAIN, *KINDS), KINDS)
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a Word document.
-
-    Raises:
-        InvalidDocument: the file is damaged.
-        TooLarge: the unpacked file is too large.
-    """
-    return read_parts(data, options, _parts)
-
-
-def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
-    package = Package.of(archive)
+def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
     for name, kind in package.reached(FOLLOWED).items():
         root = parse_xml(package.files[name], name)
         texts = [] if kind in WITH_LANGUAGES else [*office_texts(root, options, PARAGRAPHS)]
         yield office_part(name, root, texts, options)
-    yield from core_properties(package, options)
+
+
+read_file = office_reader(_parts)

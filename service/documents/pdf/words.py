@@ -52,9 +52,9 @@ class Rule:
 @dataclass(frozen=True)
 class Page:
     words: list[Word]
-    """In the order in which the file writes them."""
+    """The words, in the order in which the file writes them."""
     rules: list[Rule]
-    """From left to right."""
+    """The vertical lines, from left to right."""
 
 
 def read_pages(data: bytes, max_bytes: int) -> Iterator[Page]:

@@ -5,7 +5,7 @@ from functools import partial
 
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
-from service.documents.subtitles.subtitles import LINE, Line, Times, contents_of, escape_text, seconds, unescape_text
+from service.documents.subtitles.cues import LINE, Line, Times, contents_of, escape_text, seconds, unescape_text
 from service.documents.wrapping import visible_text
 
 _TIME = r"(\d{1,4}):(\d{1,2}):(\d{1,2})(?:[.,](\d{0,3}))?"

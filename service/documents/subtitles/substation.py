@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
+from service.documents.subtitles.cues import LINE, Line, Times, contents_of, seconds
 from service.documents.subtitles.substation_overrides import BLOCK, Overrides
-from service.documents.subtitles.subtitles import LINE, Line, Times, contents_of, seconds
 
 EVENT = re.compile(r"\s{0,9}(Format|Dialogue)\s{0,9}:\s{0,9}", re.IGNORECASE)
 TIME = re.compile(r"\s{0,9}(\d{1,4}):(\d{1,2}):(\d{1,2})(?:[.:](\d{1,3}))?\s{0,9}")

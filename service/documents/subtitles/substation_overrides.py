@@ -5,7 +5,7 @@ from functools import partial
 from html import escape, unescape
 from itertools import accumulate, groupby
 
-from service.documents.subtitles.subtitles import Line
+from service.documents.subtitles.cues import Line
 
 BLOCK = re.compile(r"(\{[^{}]*\})")
 STYLE = re.compile(

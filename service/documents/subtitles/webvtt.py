@@ -4,14 +4,13 @@ Times within a cue (karaoke) are dropped from a cue that is translated, since it
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape, unescape
 
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import decode
-from service.documents.subtitles.subtitles import LINE, Line, Times, contents_of, seconds
+from service.documents.subtitles.cues import LINE, Line, Times, contents_of, seconds
 from service.documents.wrapping import visible_text
 
 _TIME = r"(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
@@ -56,12 +55,7 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         else:
             block = block or line
         parts.append(line + end)
-    contents = contents_of(parts, times, encoding, "00:01.000 --> 00:02.500")
-
-    def write(translations: Sequence[str]) -> bytes:
-        return data if [*translations] == contents.texts else contents.write(translations)
-
-    return replace(contents, write=write)
+    return replace(contents_of(parts, times, encoding, "00:01.000 --> 00:02.500"), original=data)
 
 
 class _Markup:

@@ -12,10 +12,7 @@ from service.documents.contents import Contents, ReadOptions
 from service.documents.encodings import decode
 from service.documents.tables.table_cells import MAX_CELLS, Cell, rows_of, written_cell
 from service.documents.tables.table_columns import Column, find_columns
-from service.text.spans import Span, replace_spans
-
-Edit = tuple[Span, str]
-"""A span of the file, and what is written in its place."""
+from service.text.spans import Replacement, Span, replace_spans
 
 
 def read_file(data: bytes, options: ReadOptions, separator: str | None) -> Contents:
@@ -43,9 +40,7 @@ def read_file(data: bytes, options: ReadOptions, separator: str | None) -> Conte
     texts = [row[one.source].text for row, columns in zip(rows, translated, strict=True) for one in columns]
 
     def write(translations: Sequence[str]) -> bytes:
-        if [*translations] == texts:
-            return data
-        remaining, edits = iter(translations), list[Edit]()
+        remaining, edits = iter(translations), list[Replacement]()
         new = {column.target: column.name for column in columns if column.name}
         sign = separator or ("," if new else "")
         written = partial(_written, text, separator=sign)
@@ -60,7 +55,7 @@ def read_file(data: bytes, options: ReadOptions, separator: str | None) -> Conte
             edits += _row_edits(row, values, sign)
         return encoding.encode(replace_spans(text, edits)[0])
 
-    return Contents(texts, "text", write)
+    return Contents(texts, "text", write, data)
 
 
 read_csv = partial(read_file, separator=None)
@@ -93,7 +88,7 @@ def _written(text: str, translation: str, source: Cell, like: Cell, separator: s
     return written_cell(translation, source.text, text[like.start : like.end], separator)
 
 
-def _row_edits(row: Sequence[Cell], values: dict[int, str], separator: str) -> Iterator[Edit]:
+def _row_edits(row: Sequence[Cell], values: dict[int, str], separator: str) -> Iterator[Replacement]:
     """Yield what changes in a row. Cells behind its end are appended."""
     n_cells, appended = len(row), ""
     for number in sorted(values):

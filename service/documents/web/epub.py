@@ -40,13 +40,11 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     texts = [text for part in parts.values() for text in part.texts]
 
     def write(translations: Sequence[str]) -> bytes:
-        if [*translations] == texts:
-            return data
         remaining = iter(translations)
         replaced = {name: part.write([*islice(remaining, len(part.texts))]) for name, part in parts.items()}
         return pack(unpack(data, options.max_bytes), replaced)
 
-    return Contents(texts, "html", write)
+    return Contents(texts, "html", write, data)
 
 
 def _read_parts(archive: Archive, options: ReadOptions) -> dict[str, FileInPieces]:

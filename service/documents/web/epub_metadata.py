@@ -1,4 +1,4 @@
-"""What a book says about itself in XML: its title, its description, its language, and an older table of contents (NCX).
+"""The title, the description and the language of a book, and its table of contents in EPUB 2 (NCX).
 
 The XML is not parsed: names and values are found by their places, and everything else stays.
 """

@@ -23,8 +23,7 @@ PRESCAN = 1024
 def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     """Read an HTML file. Raises InvalidDocument: the file is not text in its encoding, or its encoding is not known."""
     page = read_page(data, options)
-    texts = page.texts
-    return Contents(texts, "html", lambda translations: data if [*translations] == texts else page.write(translations))
+    return Contents(page.texts, "html", page.write, data)
 
 
 def read_page(data: bytes, options: ReadOptions) -> FileInPieces:

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from service.documents.kinds import KINDS_BY_ENDING, LISTED_KINDS
 from service.pages.static_files import MEDIA_TYPES, StaticFile, page_routes
+from service.schemas.requests import DocumentOptions
 
 FOLDER = Path(__file__).parent
 
@@ -13,7 +14,7 @@ FOLDER = Path(__file__).parent
 def playground_routes() -> APIRouter:
     """Return the routes of the page and its files."""
     values = [("$LISTED_KINDS", LISTED_KINDS), ("$ENDINGS", ",".join(KINDS_BY_ENDING))]
-    for option in ("only_missing", "columns"):
+    for option in DocumentOptions.model_fields:
         endings = [ending for ending, kind in KINDS_BY_ENDING.items() if option in kind.options]
         values.append((f"$WITH_{option.upper()}", ",".join(endings)))
     paths = [path for path in FOLDER.iterdir() if path.suffix in MEDIA_TYPES and path.name != "index.html"]

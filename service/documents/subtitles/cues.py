@@ -1,4 +1,4 @@
-"""What the kinds of subtitles share: a sentence over several lines and cues is one text; its translation is cut in
+"""Sentences over several lines and cues, in every kind of subtitles: each is one text, and its translation is cut in
 proportion.
 """
 
