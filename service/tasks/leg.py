@@ -25,7 +25,7 @@ from service.tasks.context import Context
 from service.tasks.reading import MAX_INLINE, Manuscript, NewSearch, Reader, Sentence, read_document
 from service.tasks.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation import Translator
-from service.tasks.verification import Verification
+from service.tasks.verification import Verification, may_lose_numbers
 from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import NOTHING_BEFORE
@@ -182,7 +182,10 @@ class Leg:
     async def _verify(self, manuscripts: list[Manuscript]) -> None:
         """Translate paragraphs again that lost a number or a name, and choose the better translation, as long as that
         mends something."""
-        paragraphs = [paragraph for manuscript in manuscripts for paragraph in manuscript.paragraphs]
+        paragraphs = [one for manuscript in manuscripts for one in manuscript.paragraphs if may_lose_numbers(one)]
+        if not paragraphs:
+            return
+        every = paragraphs
         for _ in range(MAX_READINGS):
             verification = Verification(self._reader, self._translator.manifest)
             await self._beside_each(paragraphs, verification.check)
@@ -197,8 +200,9 @@ class Leg:
             await self._translate(new)
             are_better = await self._beside_each(rereadings, verification.choose)
             paragraphs = [one.paragraph for one, is_better in zip(rereadings, are_better, strict=True) if is_better]
+            if not paragraphs:
+                break
         if self._request.alternatives:
-            every = [paragraph for manuscript in manuscripts for paragraph in manuscript.paragraphs]
             await self._beside_each(every, verification.drop_wrong_alternatives)
 
     async def _attend(self, passes: list[Sequence[AttentionPass]]) -> None:

@@ -52,6 +52,11 @@ class Rereading:
     again: Paragraph
 
 
+def may_lose_numbers(paragraph: Paragraph) -> bool:
+    """Return whether a paragraph has a number or a name that its translation must have."""
+    return HINT.search(paragraph.protected.original) is not None
+
+
 class Verification:
     """One check of a request's translations.
 
@@ -183,9 +188,9 @@ class Verification:
         return paragraph.protected.edits.before(edits.before(span.moved(sentence.span.start)))
 
     def _compare(self, paragraph: Paragraph, sentence: Sentence) -> Comparison:
-        source, _ = self._source(paragraph, sentence)
-        if HINT.search(source) is None:
+        if not paragraph.carried and not HINT.search(paragraph.protected.text, *sentence.span.pair):
             return NOTHING
+        source, _ = self._source(paragraph, sentence)
         return compare(source, self._target(paragraph, sentence), *self._languages)
 
     def _source(self, paragraph: Paragraph, sentence: Sentence) -> tuple[str, Edits]:
