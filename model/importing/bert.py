@@ -12,6 +12,7 @@ from model.importing.encoder_decoder import tensor_of
 from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
 from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
+from model.importing.weights_files import tensor_names
 
 HEAD = "ForSequenceClassification"
 
@@ -24,9 +25,14 @@ HEADS: Mapping[str, tuple[str, str, Literal["tanh", "relu"]]] = {
 
 
 def recognizes(directory: Path) -> bool:
-    """Whether a directory has a sequence classifier with a supported encoder."""
+    """Whether a directory has a sequence classifier with a supported encoder, by its config.json or its tensors."""
     config = read_json_if_there(directory, CONFIG)
-    return config.get("model_type") in NAMINGS and any(name.endswith(HEAD) for name in architectures(config))
+    if (kind := config.get("model_type")) not in NAMINGS:
+        return False
+    if named := architectures(config):
+        return any(name.endswith(HEAD) for name in named)
+    head = HEADS[NAMINGS[kind].prefix.rstrip(".")][:2]
+    return {f"{part}.weight" for part in head} <= tensor_names(directory)
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
