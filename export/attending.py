@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from export.dense import scaled_input, scaled_query
+from export.distances import scores_by_distance
 from export.hard_attention import attend_to_one, attend_to_one_of_past
 from export.onnx_attention import attend, attend_to_past, look_up, merge_heads, product, split_heads
 from model.networks.attention import Attend, MultiHeadAttention, one_hot_of_highest
@@ -44,10 +45,11 @@ def encoder_attention(lengths: Tensor) -> Attend:
         q, k, v = attention.rotate(scaled_input(attention)(x)).chunk(3, dim=-1)
         if attention.hard:
             context = attend_to_one(q, k, v, lengths, attention.n_heads)
-        elif attention.rotation is not None:
+        elif attention.rotation is not None or attention.distances is not None:
             # Split into heads: otherwise ONNX Runtime takes the width of what was joined after rotation for 0.
-            q, k, v = (attention.split_heads(y) for y in (q, k, v))
-            context = attention.merge_heads(attend(q, k, v, lengths, attention.n_heads))
+            q, k, v = (split_heads(y, attention.n_heads) for y in (q, k, v))
+            added = scores_by_distance(attention, q, k)
+            context = merge_heads(attend(q, k, v, lengths, attention.n_heads, added))
         else:
             context = attend(q, k, v, lengths, attention.n_heads)
         output: Tensor = attention.output(context)
@@ -118,6 +120,9 @@ def visible_attention(
         else:
             q, (key, *value) = scaled_query(attention)(x), memory[attention]
         scores = product(split_heads(q, H), split_heads(key, H, transposed=True)).float()  # (B, H, T, S)
+        added = scores_by_distance(attention, split_heads(q, H), split_heads(key, H))
+        if added is not None:
+            scores = scores + added.float()
         scores = scores.masked_fill(~mask, float("-inf"))
         weights = one_hot_of_highest(scores).float() if attention.hard else scores.softmax(dim=-1)
         matrices.append(weights)

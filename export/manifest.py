@@ -14,6 +14,7 @@ from model.config import (
     ClassifierConfig,
     EmbedderConfig,
     Language,
+    Pooling,
     SpecialTokens,
     Stop,
     TokenPooling,
@@ -106,7 +107,7 @@ class Manifest(Section):
     """Labels in the order of the logits; empty if the model is no classifier."""
     label_activation: Literal["softmax", "sigmoid"] | None
     limits: Limits
-    pooling: Literal["mean", "max", "first"] | None
+    pooling: Pooling | None
     """How a classifier pools its tokens."""
     embedding: Embedding | None
     """Settings of an encoder of texts."""

@@ -15,7 +15,9 @@ OPSET = 24
 """First opset whose `Attention` counts the valid keys of each row and which has `TensorScatter`."""
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int) -> Tensor:
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int, added: Tensor | None = None
+) -> Tensor:
     """Fused dot-product attention in which row b sees its first n_keys[b] keys, without a mask.
 
     Args:
@@ -23,6 +25,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: i
             Queries are already scaled.
         n_keys: (B) int64, each from 1 to S.
         n_heads: H.
+        added: scores that are added to those of queries and keys, broadcastable to (B, H, T, S).
 
     Returns:
         The context, shaped like `query`.
@@ -34,7 +37,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: i
         attributes |= {"q_num_heads": n_heads, "kv_num_heads": n_heads}
     return torch.onnx.ops.symbolic(
         "Attention",
-        (query, key, value, None, None, None, n_keys),
+        (query, key, value, added, None, None, n_keys),
         attrs=attributes,
         dtype=query.dtype,
         shape=query.shape,
@@ -135,6 +138,18 @@ def look_up(table: Tensor, indices: Tensor) -> Tensor:
     """Return table (V, ...) at indices of any shape: (*indices, ...). One node, where PyTorch's indexing takes two."""
     shape = (*indices.shape, *table.shape[1:])
     return torch.onnx.ops.symbolic("Gather", (table, indices), dtype=table.dtype, shape=shape, version=OPSET)
+
+
+def look_up_numbers(x: Tensor, places: Tensor) -> Tensor:
+    """Return the numbers at places (T, S) of each matrix of x (B, H, T, n), read as one row: (B, H, T, S)."""
+    B, H, T, n = x.shape
+    flat = torch.onnx.ops.symbolic(
+        "Reshape", (x, torch.tensor([0, 0, -1])), dtype=x.dtype, shape=(B, H, T * n), version=OPSET
+    )
+    shape = (B, H, *places.shape)
+    return torch.onnx.ops.symbolic(
+        "Gather", (flat, places), attrs={"axis": 2}, dtype=x.dtype, shape=shape, version=OPSET
+    )
 
 
 def flatten_rows(x: Tensor) -> Tensor:

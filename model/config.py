@@ -25,6 +25,8 @@ Norm = Literal["post", "pre"]
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
 Cell = Literal["rnn", "gru", "lstm"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
+Pooling = Literal["max", "mean", "first", "mean_states"]
+Pooler = Literal["tanh", "relu", "gelu"]
 
 
 class SpecialTokens(Strict):
@@ -35,6 +37,33 @@ class SpecialTokens(Strict):
     bos: NonNegativeInt = BOS_ID
     """First token of a target: </s> or <pad> in some models."""
     eos: NonNegativeInt = EOS_ID
+
+
+class Disentangled(Strict):
+    """Self-attention whose scores also depend on products of tokens with distances (He et al. 2021, "DeBERTa")."""
+
+    buckets: NonNegativeInt
+    """Number of buckets for distances in one direction; 0 if each distance has a row of its own."""
+    max_distance: PositiveInt
+    """Distances from here on are the same."""
+    query_to_distance: bool = True
+    distance_to_key: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in a table of distances, for both directions."""
+        return 2 * (self.buckets or self.max_distance)
+
+
+class LocalAttention(Strict):
+    """Self-attention of some layers to neighbours only."""
+
+    layers: tuple[NonNegativeInt, ...]
+    """Numbers of these layers, from 0."""
+    reach: PositiveInt
+    """Largest distance of a token that is attended to."""
+    rotary_base: PositiveFloat = 10000.0
+    """`rotary_base` of these layers."""
 
 
 class LayerConfig(Strict):
@@ -52,6 +81,14 @@ class LayerConfig(Strict):
     """Added to the variance in every layer normalization."""
     positions: Positions = "sinusoidal"
     """`learned` is a table in the weights, also if it was computed."""
+    rotary_base: PositiveFloat = 10000.0
+    """The slowest pair of numbers turns by about 1 / rotary_base from one position to the next."""
+    disentangled: Disentangled | None = None
+    """Scores of an encoder's self-attention that depend on distances."""
+    local_attention: LocalAttention | None = None
+    """Layers of an encoder that attend to neighbours only."""
+    first_norm: bool = True
+    """Whether pre-norm layers begin with a normalization in the first one, too."""
     embedding_scale: PositiveFloat | None = None
     """Factor of token embeddings; None is sqrt(d_model)."""
     embedding_norm: bool = False
@@ -65,6 +102,16 @@ class LayerConfig(Strict):
     def _heads_divide_the_width(self) -> Self:
         self._check_heads("d_model", self.d_model)
         return self
+
+    def of_layer(self, i: int) -> Self:
+        """Return the settings of one encoder layer, counted from 0."""
+        local = self.local_attention if self.local_attention and i in self.local_attention.layers else None
+        own = {
+            "local_attention": local,
+            "rotary_base": local.rotary_base if local else self.rotary_base,
+            "first_norm": self.first_norm or i > 0,
+        }
+        return self.model_copy(update=own)
 
     def _check_heads(self, name: str, width: int) -> None:
         if width % self.n_heads != 0:
@@ -89,6 +136,8 @@ class TransformerConfig(LayerConfig):
     """An encoder-decoder Transformer."""
 
     task: Literal["translation"] = "translation"
+    disentangled: None = None
+    local_attention: None = None
     n_encoder_layers: PositiveInt
     n_decoder_layers: PositiveInt
     d_encoder: PositiveInt | None = None
@@ -159,6 +208,8 @@ class LanguageModelConfig(LayerConfig):
     """A decoder-only Transformer, which continues a text."""
 
     task: Literal["language_model"] = "language_model"
+    disentangled: None = None
+    local_attention: None = None
     n_decoder_layers: PositiveInt
 
 
@@ -173,15 +224,22 @@ class ClassifierConfig(LayerConfig):
     one_form: bool = False
     """Whether the tokenizer ignores differences of form: capitals, full-width letters, typographic marks. There are
     fewer word pieces then, each seen more often."""
-    pooling: Literal["max", "mean", "first"] = "max"
-    """Pooling over the logits of all tokens; `first` uses only the first token."""
-    pooler: Literal["tanh", "relu"] | None = None
-    """Activation of a dense layer before the output, if the first token decides."""
+    pooling: Pooling = "max"
+    """Pooling over the logits of all tokens; or one state decides: that of the first token, or the mean of all."""
+    pooler: Pooler | None = None
+    """Activation of a dense layer between that state and the output."""
+    pooler_norm: bool = False
+    """Whether what the pooler gives is normalized."""
+
+    @property
+    def pools_states(self) -> bool:
+        """Whether one state decides, so that no token has logits of its own."""
+        return self.pooling in ("first", "mean_states")
 
     @model_validator(mode="after")
-    def _pooler_reads_one_token(self) -> Self:
-        if self.pooler is not None and self.pooling != "first":
-            raise ValueError(f"`pooler` requires `pooling: first`, not {self.pooling}")
+    def _pooler_reads_one_state(self) -> Self:
+        if self.pooler is not None and not self.pools_states:
+            raise ValueError(f"`pooler` requires `pooling: first` or `mean_states`, not {self.pooling}")
         return self
 
 

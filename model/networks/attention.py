@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.networks.distances import DistanceScores
 from model.networks.positions import Rotation
 
 
@@ -23,6 +24,7 @@ def scaled_dot_product_attention(
     mask: Tensor | None = None,
     beta: float | None = None,
     hard: bool = False,
+    added: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Attend, and return the attention weights as well.
 
@@ -32,6 +34,7 @@ def scaled_dot_product_attention(
         mask: boolean, broadcastable to (B, H, T, S).
         beta: inverse temperature of the scores; None is 1/sqrt(D).
         hard: whether each query attends to one key only.
+        added: scores, broadcastable to (B, H, T, S), that are added to those of queries and keys.
 
     Returns:
         context (B, H, T, D) and weights (B, H, T, S); each row of the weights sums to 1.
@@ -39,6 +42,8 @@ def scaled_dot_product_attention(
     Source: lecture, "Queries, keys and values"; Vaswani et al. 2017, section 3.2.1.
     """
     scores = query @ key.transpose(-2, -1) * inverse_temperature(beta, query.shape[-1])  # (B, H, T, S)
+    if added is not None:
+        scores = scores + added
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     weights = (hard_weights(scores) if hard else scores.softmax(dim=-1, dtype=torch.float32)).to(value.dtype)
@@ -81,6 +86,7 @@ class MultiHeadAttention(nn.Module):
         beta: inverse temperature; None is 1/sqrt(head_dim).
         hard: whether each query attends to one key only.
         rotation: rotates queries and keys of self-attention by their positions.
+        distances: scores of self-attention by distance.
 
     Attributes:
         fused: whether `attend` uses PyTorch's fused kernel; without it, training on short sequences is faster on a CPU.
@@ -97,6 +103,7 @@ class MultiHeadAttention(nn.Module):
         beta: float | None = None,
         hard: bool = False,
         rotation: Rotation | None = None,
+        distances: DistanceScores | None = None,
     ) -> None:
         super().__init__()
         if d_model % n_heads != 0:
@@ -107,6 +114,7 @@ class MultiHeadAttention(nn.Module):
         self.beta = beta
         self.hard = hard
         self.rotation = rotation
+        self.distances = distances
         self.fused = True
         d_query, d_key, d_value = d_input or (d_model, d_model, d_model)
         self.stacked = d_query == d_key == d_value
@@ -127,8 +135,12 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Compute the same as `forward`, unfused, with the attention matrix: (B, T, E) and (B, H, T, S)."""
         q, k, v = self.project(query, key, value)
-        context, weights = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard)
+        context, weights = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard, self.added_scores(q, k))
         return self.output(self.merge_heads(context)), weights
+
+    def added_scores(self, q: Tensor, k: Tensor) -> Tensor | None:
+        """Return the scores by distance of q and k, each (B, H, S, D), broadcastable to (B, H, S, S)."""
+        return None if self.distances is None else self.distances(q, k, inverse_temperature(self.beta, self.head_dim))
 
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Project inputs as in `forward` to q (B, H, T, D), k and v, each (B, H, S, D)."""
@@ -176,10 +188,13 @@ class MultiHeadAttention(nn.Module):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend over projected heads, merge them and project to (B, T, E)."""
+        added = self.added_scores(q, k)
         if self.fused and not self.hard:
+            if added is not None:
+                mask = added if mask is None else added.masked_fill(~mask, float("-inf"))
             context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.beta)
         else:
-            context, _ = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard)
+            context, _ = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard, added)
         output: Tensor = self.output(self.merge_heads(context))
         return output
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from model.config import Activation, LayerConfig, Positions
 from model.networks.attention import Attend, MultiHeadAttention
+from model.networks.distances import DisentangledScores, DistanceScores, WindowScores
 from model.networks.positions import Rotation, rows_of, sinusoidal_encoding
 
 
@@ -39,11 +40,14 @@ class AddNorm(nn.Module):
 
     `post` is the lecture's and Vaswani's order, norm(x + f(x)); `pre` is x + f(norm(x)), which trains deep encoders
     without a long warm-up (Xiong et al. 2020).
+
+    Args:
+        normalize: whether there is a normalization at all.
     """
 
-    def __init__(self, layer: LayerConfig) -> None:
+    def __init__(self, layer: LayerConfig, normalize: bool = True) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(layer.d_model, layer.norm_eps)
+        self.norm = nn.LayerNorm(layer.d_model, layer.norm_eps) if normalize else nn.Identity()
         self.dropout = SequenceDropout(layer.dropout)
         self.pre = layer.norm == "pre"
 
@@ -156,10 +160,26 @@ def token_embedding(layer: LayerConfig) -> TokenEmbedding:
 
 def self_attention(layer: LayerConfig) -> MultiHeadAttention:
     """Build the self-attention of a configuration."""
-    rotation = Rotation(layer.max_positions, layer.d_model // layer.n_heads) if layer.positions == "rotary" else None
-    return MultiHeadAttention(
-        layer.d_model, layer.n_heads, beta=layer.beta, hard=layer.attention == "hard", rotation=rotation
+    rotation = (
+        Rotation(layer.max_positions, layer.d_model // layer.n_heads, layer.rotary_base)
+        if layer.positions == "rotary"
+        else None
     )
+    return MultiHeadAttention(
+        layer.d_model,
+        layer.n_heads,
+        beta=layer.beta,
+        hard=layer.attention == "hard",
+        rotation=rotation,
+        distances=scores_by_distance(layer),
+    )
+
+
+def scores_by_distance(layer: LayerConfig) -> DistanceScores | None:
+    """Build what self-attention adds to its scores by distance, if anything."""
+    if layer.disentangled:
+        return DisentangledScores(layer.max_positions, layer.d_model, layer.disentangled)
+    return WindowScores(layer.local_attention.reach) if layer.local_attention else None
 
 
 def cross_attention(layer: LayerConfig, d_memory: int) -> MultiHeadAttention:
@@ -178,7 +198,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attention = self_attention(layer)
         self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation)
-        self.add_norm_self = AddNorm(layer)
+        self.add_norm_self = AddNorm(layer, normalize=layer.first_norm)
         self.add_norm_feed_forward = AddNorm(layer)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:

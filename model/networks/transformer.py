@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, TransformerConfig
+from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, Pooler, TransformerConfig
 from model.networks.attention import Attend, Cache, Caches, cached_attention, cached_cross_attention, masked_attention
 from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
 from model.networks.masks import causal_mask, padding_mask
@@ -21,7 +21,7 @@ def final_norm(layer: LayerConfig) -> nn.Module:
     return nn.LayerNorm(layer.d_model, layer.norm_eps) if layer.norm == "pre" else nn.Identity()
 
 
-POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
+POOLERS: dict[Pooler, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu, "gelu": F.gelu}
 DENSE_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": lambda x: x, "tanh": torch.tanh}
 
 
@@ -30,7 +30,7 @@ class Encoder(nn.Module):
 
     def __init__(self, n_layers: int, layer: LayerConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(layer) for _ in range(n_layers))
+        self.layers = nn.ModuleList(EncoderLayer(layer.of_layer(i)) for i in range(n_layers))
         self.final_norm = final_norm(layer)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
@@ -143,8 +143,8 @@ class Transformer(nn.Module):
 class TransformerClassifier(nn.Module):
     """Encoder classifier: per-token logits from a linear layer, pooled over the sequence.
 
-    Max pooling is the lecture's; with mean pooling all tokens count the same. Or the first token decides alone, often
-    through one more dense layer (Devlin et al. 2019, "BERT", section 3).
+    Max pooling is the lecture's; with mean pooling all tokens count the same. Or one state decides, that of the first
+    token or the mean of all, often through one more dense layer (Devlin et al. 2019, "BERT", section 3).
     """
 
     def __init__(self, config: ClassifierConfig) -> None:
@@ -153,12 +153,13 @@ class TransformerClassifier(nn.Module):
         self.embedding = token_embedding(config)
         self.encoder = Encoder(config.n_encoder_layers, config)
         self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
+        self.pooler_norm = nn.LayerNorm(config.d_model, config.norm_eps) if config.pooler_norm else nn.Identity()
         self.output = nn.Linear(config.d_model, len(config.labels))
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Classify ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding.
 
-        If the first token decides, the logits of other tokens mean nothing.
+        If one state decides, the logits of tokens mean nothing.
         """
         return self.classify(self.encode(ids, lengths), lengths)
 
@@ -170,8 +171,8 @@ class TransformerClassifier(nn.Module):
 
     def classify(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Classify encoder output (B, S, E) for texts of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
-        if self.config.pooling == "first":
-            return self.classify_first(hidden), self.output(hidden)
+        if self.config.pools_states:
+            return self.classify_state(hidden, lengths), self.output(hidden)
         padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
         token_logits = self.output(hidden).masked_fill(padding, 0.0)
         if self.config.pooling == "max":
@@ -180,14 +181,22 @@ class TransformerClassifier(nn.Module):
             pooled = token_logits.sum(dim=1) / lengths.unsqueeze(1).to(token_logits.dtype)
         return pooled, token_logits
 
-    def classify_first(self, hidden: Tensor) -> Tensor:
-        """Classify encoder output (B, S, E) by its first token: logits (B, C)."""
-        # Two tokens are computed: ONNX Runtime multiplies a single row by another kernel, with other last bits.
-        first = hidden[:, :2]
+    def classify_state(self, hidden: Tensor, lengths: Tensor) -> Tensor:
+        """Classify encoder output (B, S, E) by one state of each text of lengths (B): logits (B, C)."""
+        # Two rows are computed: ONNX Runtime multiplies a single row by another kernel, with other last bits.
+        rows = hidden[:, :2] if self.config.pooling == "first" else self.mean_states(hidden, lengths)
         if self.pooler is not None and self.config.pooler is not None:
-            first = POOLERS[self.config.pooler](self.pooler(first))
-        logits: Tensor = self.output(first)[:, 0]
+            rows = self.pooler_norm(POOLERS[self.config.pooler](self.pooler(rows)))
+        logits: Tensor = self.output(rows)[:, 0]
         return logits
+
+    def mean_states(self, hidden: Tensor, lengths: Tensor) -> Tensor:
+        """Return the mean of the states (B, S, E) of each text of lengths (B), twice: (B, 2, E).
+
+        A product adds up the tokens in their order, so padding does not change its last bits, as it does those of a sum.
+        """
+        is_token = padding_mask(lengths, hidden.shape[1]).to(hidden.dtype)
+        return torch.stack([is_token, is_token], dim=1) @ hidden / lengths[:, None, None].to(hidden.dtype)
 
 
 class TransformerEncoder(nn.Module):
