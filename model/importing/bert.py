@@ -10,7 +10,7 @@ from model.config import ClassifierConfig, Config, Provenance
 from model.importing.bert_encoder import NAMINGS, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of
 from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 
 HEAD = "ForSequenceClassification"
@@ -61,7 +61,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
             provenance=Provenance(source=directory.name, family=encoder.naming.family, licence=licence_of(directory)),
         )
     except ValidationError as error:
-        raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
+        raise ModelImportError(f"{CONFIG}: {in_words(error)}") from error
     return ImportedModel(config, {**encoder.weights, **head}, tokenizer)
 
 

@@ -116,6 +116,14 @@ class AlignmentChoice(_Section):
     """Whether the row counts in which the target token is read, instead of the row in which it is written."""
 
 
+class ModelOrigin(_Section):
+    """Where an imported model came from."""
+
+    source: str
+    """Id of the hub, or a file name."""
+    revision: str | None = None
+
+
 class FileSum(_Section):
     sha256: str
     bytes: int
@@ -128,6 +136,12 @@ class Manifest(_Section):
     name: str = Field(min_length=1)
     task: Task
     precision: Literal["fp32", "int8", "fp16"]
+    parameters: Count | None = None
+    """Number of trained numbers; None in artifacts that were written before this was recorded."""
+    origin: ModelOrigin | None = None
+    """None if the model was trained with attend."""
+    licence: str | None = None
+    """Licence that the owner of an imported model names."""
     opset: int
     dimensions: Dimensions
     special_tokens: SpecialTokens
