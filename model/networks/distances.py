@@ -74,7 +74,9 @@ class DisentangledScores(nn.Module):
         rows = self.rows[places.unsqueeze(1) - places + len(self.rows) // 2]  # (S, S)
         scores = query.new_zeros(*query.shape[:2], S, S)
         if self.keys is not None:
-            scores = scores + (query @ self.heads(self.keys, query).transpose(-2, -1)).gather(-1, rows.expand_as(scores))
+            scores = scores + (query @ self.heads(self.keys, query).transpose(-2, -1)).gather(
+                -1, rows.expand_as(scores)
+            )
         if self.queries is not None:
             scores = scores + (self.heads(self.queries, key) @ key.transpose(-2, -1)).gather(-2, rows.expand_as(scores))
         return scores * scale

@@ -193,7 +193,7 @@ class TransformerClassifier(nn.Module):
     def mean_states(self, hidden: Tensor, lengths: Tensor) -> Tensor:
         """Return the mean of the states (B, S, E) of each text of lengths (B), twice: (B, 2, E).
 
-        A product adds up the tokens in their order, so padding does not change its last bits, as it does those of a sum.
+        A product adds up tokens in their order, so padding does not change its last bits, as it does those of a sum.
         """
         is_token = padding_mask(lengths, hidden.shape[1]).to(hidden.dtype)
         return torch.stack([is_token, is_token], dim=1) @ hidden / lengths[:, None, None].to(hidden.dtype)
