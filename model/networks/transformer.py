@@ -11,14 +11,30 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, TransformerConfig
-from model.networks.attention import Attend, Cache, Caches, cached_attention, cached_cross_attention, masked_attention
-from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
-from model.networks.masks import causal_mask, padding_mask
+from model.networks.attention import (
+    Attend,
+    Biases,
+    Cache,
+    Caches,
+    cached_attention,
+    cached_cross_attention,
+    masked_attention,
+)
+from model.networks.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    TokenEmbedding,
+    biases_of,
+    distance_biases,
+    normalization,
+    token_embedding,
+)
+from model.networks.masks import causal_mask, distances, padding_mask
 
 
 def final_norm(layer: LayerConfig) -> nn.Module:
     """Return the norm at the end of a stack: pre-norm stacks leave their sum unnormalized."""
-    return nn.LayerNorm(layer.d_model, layer.norm_eps) if layer.norm == "pre" else nn.Identity()
+    return normalization(layer) if layer.norm == "pre" else nn.Identity()
 
 
 POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
@@ -32,6 +48,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(layer) for _ in range(n_layers))
         self.final_norm = final_norm(layer)
+        self.distance_biases = distance_biases(layer, n_layers, both_ways=True)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
         """Attend from x (B, S, E) to itself: hidden representations (B, S, E)."""
@@ -44,6 +61,16 @@ class Encoder(nn.Module):
         """The layers in order, with their type."""
         return (cast(EncoderLayer, layer) for layer in self.layers)
 
+    def biases(self, size: int, device: torch.device | None = None) -> Biases:
+        """Return the biases (1, H, S, S) of the layers by distance, for sequences of S = size tokens."""
+        return biases_of(self.distance_biases, self.encoder_layers(), distances(size, device))
+
+    def encode(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Attend from x (B, S, E) to itself where mask (B, S) is true: hidden representations (B, S, E)."""
+        biases = self.biases(x.shape[1], x.device)
+        hidden: Tensor = self(x, masked_attention(mask[:, None, None, :], biases=biases))
+        return hidden
+
 
 class Decoder(nn.Module):
     """A stack of decoder layers over the encoder's memory of width d_memory."""
@@ -52,6 +79,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(layer, d_memory) for _ in range(n_layers))
         self.final_norm = final_norm(layer)
+        self.distance_biases = distance_biases(layer, n_layers, both_ways=False)
 
     def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
         """Attend from x (B, T, E) to itself and to the source: (B, T, E)."""
@@ -63,6 +91,10 @@ class Decoder(nn.Module):
     def decoder_layers(self) -> Iterator[DecoderLayer]:
         """The layers in order, with their type."""
         return (cast(DecoderLayer, layer) for layer in self.layers)
+
+    def biases(self, distances: Tensor) -> Biases:
+        """Return the biases of self-attention by distances (T, S) or (B, T, S): (B, H, T, S)."""
+        return biases_of(self.distance_biases, self.decoder_layers(), distances)
 
 
 class Transformer(nn.Module):
@@ -107,12 +139,12 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """Encode source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
-        memory: Tensor = self.encoder(self.source_embedding(source), masked_attention(source_mask[:, None, None, :]))
-        return memory
+        return self.encoder.encode(self.source_embedding(source), source_mask)
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         """Decode teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
-        to_target = masked_attention(causal_mask(target.shape[1], target.device))
+        T, device = target.shape[1], target.device
+        to_target = masked_attention(causal_mask(T, device), biases=self.decoder.biases(distances(T, device)))
         to_source = masked_attention(source_mask[:, None, None, :], memory)
         hidden: Tensor = self.decoder(self.embedding(target), to_target, to_source)
         return hidden
@@ -137,7 +169,10 @@ class Transformer(nn.Module):
         positions = positions.unsqueeze(1)
         x = self.embedding(ids.unsqueeze(1), positions)
         to_source = cached_cross_attention(caches, source_mask[:, None, None, :])
-        return self.logits(self.decoder(x, cached_attention(caches, positions), to_source)[:, 0])
+        first = next(self.decoder.decoder_layers()).self_attention
+        places = torch.arange(caches[first].key.shape[2], device=ids.device)
+        biases = self.decoder.biases(places - positions.unsqueeze(1))
+        return self.logits(self.decoder(x, cached_attention(caches, positions, biases), to_source)[:, 0])
 
 
 class TransformerClassifier(nn.Module):
@@ -164,9 +199,7 @@ class TransformerClassifier(nn.Module):
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Encode ids (B, S) of lengths (B): hidden representations (B, S, E)."""
-        mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), masked_attention(mask[:, None, None, :]))
-        return hidden
+        return self.encoder.encode(self.embedding(ids), padding_mask(lengths, ids.shape[1]))
 
     def classify(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Classify encoder output (B, S, E) for texts of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
@@ -208,9 +241,7 @@ class TransformerEncoder(nn.Module):
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Encode ids (B, S) of lengths (B): hidden representations (B, S, E)."""
-        mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), masked_attention(mask[:, None, None, :]))
-        return hidden
+        return self.encoder.encode(self.embedding(ids), padding_mask(lengths, ids.shape[1]))
 
     def project(self, pooled: Tensor) -> Tensor:
         """Run pooled states (B, D) through the dense layers."""
