@@ -8,15 +8,17 @@ from torch import Tensor
 
 from export.onnx_attention import look_up, look_up_numbers, product, split_heads
 from model.networks.attention import MultiHeadAttention, inverse_temperature
-from model.networks.distances import DisentangledScores
 from model.networks.masks import count
 
 
-def scores_by_distance(attention: MultiHeadAttention, q: Tensor, k: Tensor) -> Tensor | None:
-    """Return what is added to the scores of q and k, each (B, H, S, D), broadcastable to (B, H, S, S)."""
-    scores = attention.distances
-    if not isinstance(scores, DisentangledScores):
-        return attention.added_scores(q, k)
+def scores_by_distance(attention: MultiHeadAttention, q: Tensor, k: Tensor) -> Tensor:
+    """Return the scores of q and k, each (B, H, S, D), with distances: (B, H, S, S).
+
+    Args:
+        attention: self-attention with such scores.
+    """
+    scores = attention.disentangled
+    assert scores is not None, "the caller has asked"
     found, H, middle = [], attention.n_heads, len(scores.rows) // 2
     shift = shift_on_cuda if q.dtype == torch.float16 else shift_on_cpu
     places = count(k.shape[2])  # from 1 to S

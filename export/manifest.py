@@ -162,7 +162,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
             d_model=config.d_model,
             d_encoder=translator.d_encoder if translator else None,
             n_heads=config.n_heads,
-            head_dim=config.d_model // config.n_heads,
+            head_dim=config.width_of_head,
             d_ff=config.d_ff,
             n_encoder_layers=config.n_encoder_layers,
             n_decoder_layers=translator.n_decoder_layers if translator else 0,

@@ -29,8 +29,9 @@ class Signature:
 
 
 def encoder_signature(model: Transformer) -> Signature:
+    H, D = heads(model.config)
     names = cache_names("present", "encoder", model.config.n_decoder_layers)
-    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", model.config.d_model))
+    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", H * D))
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_encoder or model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",)}, {}, outputs)
 
@@ -48,7 +49,7 @@ def decoder_step_signature(model: Transformer) -> Signature:
     }
     past: dict[str, Shape] = {}
     for i in range(model.config.n_decoder_layers):
-        for side, shape in (("decoder", ("R", H, "L", D)), ("encoder", ("N", "S", model.config.d_model))):
+        for side, shape in (("decoder", ("R", H, "L", D)), ("encoder", ("N", "S", H * D))):
             past |= {f"past_key_values.{i}.{side}.{part}": shape for part in ("key", "value")}
     names = cache_names("present", "decoder", model.config.n_decoder_layers)
     outputs: dict[str, Shape] = {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
@@ -103,4 +104,4 @@ def cache_names(tense: str, side: str, n_layers: int) -> list[str]:
 
 def heads(config: LayerConfig) -> tuple[int, int]:
     """Return (H, D)."""
-    return config.n_heads, config.d_model // config.n_heads
+    return config.n_heads, config.width_of_head

@@ -20,8 +20,9 @@ class ConfigError(ValueError):
 
 
 Positions = Literal["none", "sinusoidal", "learned", "rotary"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu"]
 Norm = Literal["post", "pre"]
+NormType = Literal["layer", "rms"]
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
 Cell = Literal["rnn", "gru", "lstm"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
@@ -66,6 +67,28 @@ class LocalAttention(Strict):
     """`rotary_base` of these layers."""
 
 
+class RelativePositions(Strict):
+    """A bias of self-attention's scores by the distance of query and key (Raffel et al. 2020, "T5", section 2.1).
+
+    Near distances have a bias each. Farther ones share one, in ranges that grow up to `max_distance`, and all beyond it
+    share the last. Encoders use half of the buckets for each direction.
+    """
+
+    buckets: PositiveInt = 32
+    max_distance: PositiveInt = 128
+    per_layer: bool = False
+    """Whether each layer has biases of its own; otherwise all layers of encoder or decoder share them."""
+
+    @model_validator(mode="after")
+    def _some_distances_have_a_bucket_each(self) -> Self:
+        if self.buckets % 4 != 0 or self.buckets // 2 >= self.max_distance:
+            raise ValueError(
+                f"`buckets` is {self.buckets}; it must be a multiple of 4, and less than twice `max_distance`, "
+                f"{self.max_distance}"
+            )
+        return self
+
+
 class LayerConfig(Strict):
     """Settings of encoder and decoder layers."""
 
@@ -73,12 +96,18 @@ class LayerConfig(Strict):
     special_tokens: SpecialTokens = SpecialTokens()
     d_model: PositiveInt
     n_heads: PositiveInt
+    head_dim: PositiveInt | None = None
+    """Width of a head; None is d_model / n_heads."""
     d_ff: PositiveInt
     max_positions: PositiveInt
     dropout: float = Field(default=0.1, ge=0, lt=1)
     norm: Norm = "post"
+    norm_type: NormType = "layer"
+    """`rms` divides by the root mean square, without subtracting the mean (Zhang and Sennrich 2019)."""
     norm_eps: PositiveFloat = 1e-5
-    """Added to the variance in every layer normalization."""
+    """Added to the variance in every normalization."""
+    bias: bool = True
+    """Whether normalizations and the dense layers of attention and feed-forward have biases."""
     positions: Positions = "sinusoidal"
     """`learned` is a table in the weights, also if it was computed."""
     rotary_base: PositiveFloat = 10000.0
@@ -89,6 +118,8 @@ class LayerConfig(Strict):
     """Layers of an encoder that attend to neighbours only."""
     first_norm: bool = True
     """Whether pre-norm layers begin with a normalization in the first one, too."""
+    relative_positions: RelativePositions | None = None
+    """Biases of self-attention by distance, beside `positions`."""
     embedding_scale: PositiveFloat | None = None
     """Factor of token embeddings; None is sqrt(d_model)."""
     embedding_norm: bool = False
@@ -98,9 +129,16 @@ class LayerConfig(Strict):
     beta: PositiveFloat | None = None
     """Inverse temperature of soft attention, and of the gradient of hard attention; None is 1 / sqrt(head_dim)."""
 
+    @property
+    def width_of_head(self) -> int:
+        """Width of a head."""
+        return self.head_dim or self.d_model // self.n_heads
+
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
         self._check_heads("d_model", self.d_model)
+        if self.relative_positions is not None and self.attention == "hard":
+            raise ValueError("`relative_positions` need soft `attention`")
         return self
 
     def of_layer(self, i: int) -> Self:
@@ -114,11 +152,12 @@ class LayerConfig(Strict):
         return self.model_copy(update=own)
 
     def _check_heads(self, name: str, width: int) -> None:
-        if width % self.n_heads != 0:
+        if self.head_dim is None and width % self.n_heads != 0:
             raise ValueError(f"`{name}` is {width}; it must be a multiple of `n_heads`, {self.n_heads}")
-        head_dim = width // self.n_heads
+        head_dim = self.head_dim or width // self.n_heads
         if self.positions == "rotary" and head_dim % 2 != 0:
-            raise ValueError(f"`{name}` / `n_heads` is {head_dim}; rotary `positions` need an even number")
+            said = f"`{name}` / `n_heads`" if self.head_dim is None else "`head_dim`"
+            raise ValueError(f"{said} is {head_dim}; rotary `positions` need an even number")
 
 
 class Language(Strict):
@@ -211,6 +250,7 @@ class LanguageModelConfig(LayerConfig):
     disentangled: None = None
     local_attention: None = None
     n_decoder_layers: PositiveInt
+    relative_positions: None = None
 
 
 class ClassifierConfig(LayerConfig):

@@ -73,4 +73,4 @@ def tables(
             if wanted[ours]:
                 name = f"encoder.layer.{i}.attention.self.{prefix}{theirs}"
                 weight, bias = (tensor_of(tensors, f"{name}.{end}").float() for end in ("weight", "bias"))
-                yield f"encoder.layers.{i}.self_attention.distances.{ours}", F.linear(distances, weight, bias)
+                yield f"encoder.layers.{i}.self_attention.disentangled.{ours}", F.linear(distances, weight, bias)
