@@ -34,7 +34,7 @@ NORMALIZER_SETTINGS = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 """Settings of BERT's normalizer, by their names in transformers."""
-TOKEN_TYPE_INPUT = "token_type_ids"  # noqa: S105
+SEGMENT_INPUT = "token_type_ids"
 UNLIMITED_FROM = 100_000
 """From here a model_max_length is none: transformers writes 10^30 for no limit."""
 
@@ -85,8 +85,8 @@ def pair_reading(directory: Path, tokenizer: Tokenizer, max_tokens: int) -> Lite
     _, after = special_around(tokenizer)
     if pair.ids[separator] != after[-1] or max_tokens < len(pair):
         return None
-    inputs = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_input_names", [TOKEN_TYPE_INPUT])
-    if not any(pair.type_ids) or TOKEN_TYPE_INPUT not in inputs:
+    inputs = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_input_names", [SEGMENT_INPUT])
+    if not any(pair.type_ids) or SEGMENT_INPUT not in inputs:
         return "separated"
     return "segments" if pair.type_ids == [int(place > separator) for place in range(len(pair))] else None
 

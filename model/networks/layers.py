@@ -163,16 +163,17 @@ class TokenEmbedding(nn.Module):
         encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
         tokens = self.tokens(ids) * self.scale if self.scale != 1 else self.tokens(ids)
         summed = tokens if encoding is None else tokens + encoding
-        if self.second is not None:
+        if self.second is not None and self.separator is not None:
             summed = summed + self.second * after_separator(ids, self.separator).to(self.second.dtype)
         embedded: Tensor = self.dropout(self.norm(summed))
         return embedded
 
 
-def after_separator(ids: Tensor, separator: int | None) -> Tensor:
+def after_separator(ids: Tensor, separator: int) -> Tensor:
     """Return 1 for each of ids (B, T) that comes after the first separator, and 0 for others: (B, T, 1)."""
-    is_separator = (ids == separator).to(torch.int64)
-    return (is_separator.cumsum(dim=1) - is_separator > 0).unsqueeze(-1)
+    is_separator = torch.eq(ids, separator).to(torch.int64)
+    n_before: Tensor = is_separator.cumsum(dim=1) - is_separator
+    return (n_before > 0).unsqueeze(-1)
 
 
 def token_embedding(layer: LayerConfig, separator: int | None = None) -> TokenEmbedding:
