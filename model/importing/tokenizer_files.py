@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from model.config import SpecialTokens
-from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_json, read_json_if_there
+from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
 from model.importing.imported import ModelImportError
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
 from model.tokenizer import Vocabulary, as_plain_text, special_around
@@ -123,8 +123,11 @@ def with_added_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: P
         n_tokens: number of tokens of the model.
 
     Raises:
-        ModelImportError: the model has no such token.
+        ModelImportError: the model has no such token, or no token of the published ones.
     """
+    piece, last = max(vocabulary.source.items(), key=lambda item: item[1])
+    if last >= n_tokens:
+        raise ModelImportError(f"the token {piece} has the id {last}, but the model has only {n_tokens} tokens")
     added = [(i, token) for i, token in _added_tokens(directory) if token.content not in vocabulary.source]
     for i, token in added:
         if i >= n_tokens:
@@ -218,10 +221,9 @@ def _word_pieces(directory: Path) -> Tokenizer:
 def _byte_pairs(directory: Path) -> Tokenizer:
     space_before = bool(read_json_if_there(directory, TOKENIZER_CONFIG).get("add_prefix_space", False))
     name = _names(directory)
-    ids = read_json(directory, BYTE_PAIRS[0])
     cls, sep = name("cls", "<s>"), name("sep", "</s>")
+    ids = read_ids(directory, BYTE_PAIRS[0], needed=(cls, sep))
     special = [cls, name("pad", "<pad>"), sep, name("unk", "<unk>")]
-    _refuse_without((cls, sep), ids, BYTE_PAIRS[0])
     try:
         merges = models.BPE.read_file(*(str(directory / file) for file in BYTE_PAIRS))[1]
         tokenizer = Tokenizer(models.BPE(ids, merges, unk_token=name("unk", "<unk>")))
