@@ -30,10 +30,12 @@ from model.evaluation.scoring import translate as translate_texts
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.inventory import CHECKPOINT, Listed, default_directories, inventory
+from model.progress import progress_shown
 from model.recipe import Recipe, load_experiment, load_recipe
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
+errors = Console(stderr=True)
 
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; by default they are downloaded.")]
 CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint or artifact, e.g. artifacts/translate-en-fr.")]
@@ -75,7 +77,7 @@ def import_(
     language: Annotated[list[str] | None, typer.Option("--source", help="Language that the model reads.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Language that the model writes.")] = None,
     prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT, text to put before texts to embed.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the result of an earlier import.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the import of another model too.")] = False,
 ) -> None:
     """Import a model that was trained elsewhere as a checkpoint (docs/bring-your-model.md)."""
     for pair in prompt or []:
@@ -84,7 +86,8 @@ def import_(
     prompts = {name: text for name, _, text in (pair.partition("=") for pair in prompt or [])}
     options = Options(name, tuple(language or ()), tuple(target or ()), prompts)
     try:
-        imported = import_model(source, checkpoint, options, revision, overwrite)
+        with progress_shown():
+            imported = import_model(source, checkpoint, options, revision, overwrite)
     except ModelImportError as error:
         raise ModelImportError(f"cannot import {source}: {error}") from error
     for note in imported.notes:
@@ -323,7 +326,7 @@ def main() -> None:
     try:
         app()
     except USERS_ERRORS as error:
-        console.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        errors.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
 
 

@@ -168,8 +168,11 @@ class ClassifierConfig(LayerConfig):
     task: Literal["classification"] = "classification"
     n_encoder_layers: PositiveInt
     labels: tuple[str, ...] = Field(min_length=1)
-    label_activation: Literal["softmax", "sigmoid"] = "softmax"
-    """How logits become probabilities: softmax over all labels, or sigmoid for each."""
+    label_activation: Literal["softmax", "sigmoid", "identity"] = "softmax"
+    """How logits become scores: softmax over all labels, sigmoid for each, or not at all (identity)."""
+    pairs: Literal["separated", "segments"] | None = None
+    """How the model reads two texts at once: with special tokens between them (separated), and perhaps also with a
+    vector that is added to each token of the second one (segments, as in BERT). None: it reads single texts only."""
     one_form: bool = False
     """Whether the tokenizer ignores differences of form: capitals, full-width letters, typographic marks. There are
     fewer word pieces then, each seen more often."""

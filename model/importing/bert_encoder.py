@@ -112,6 +112,7 @@ NAMINGS: Mapping[str, Naming] = {
 """Naming by model_type."""
 
 WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
+TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
 UNUSED_TENSORS = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
 """Prefixes of tensors that are ignored: a pooler that no head reads, and numbers from 0 on."""
 OLDER_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -166,6 +167,16 @@ def read_encoder(directory: Path) -> ImportedEncoder:
     return ImportedEncoder(naming, config, fields, weights, tensors)
 
 
+def second_segment(encoder: ImportedEncoder) -> Tensor | None:
+    """Return what is added to tokens of a second text, besides what is added to all tokens; None for nothing."""
+    prefix = encoder.naming.prefix
+    for name in (f"{prefix}{TOKEN_TYPES}", TOKEN_TYPES):
+        if (types := encoder.tensors.get(name)) is not None and len(types) > 1:
+            second = types[1].float() - types[0].float()
+            return second if second.any() else None
+    return None
+
+
 def max_input_tokens(limits: list[int], n_positions: int) -> int:
     """Return the most tokens within all limits whose batch, as it is padded, still has positions."""
     longest = min([*limits, n_positions])
@@ -208,8 +219,8 @@ def _embedding(
     positions = tensor_of(tensors, "embeddings.position_embeddings.weight").float()
     if naming.pads_first:
         positions = positions[number(config, "pad_token_id") + 1 :]
-    if "embeddings.token_type_embeddings.weight" in tensors:
-        positions = positions + tensors["embeddings.token_type_embeddings.weight"][0]  # one text is all of type 0
+    if TOKEN_TYPES in tensors:
+        positions = positions + tensors[TOKEN_TYPES][0]  # one text is all of type 0
     yield "embedding.encoding", positions
     for end in ("weight", "bias"):
         yield f"embedding.norm.{end}", tensor_of(tensors, f"embeddings.LayerNorm.{end}")

@@ -18,7 +18,7 @@ from model.importing import bert
 from model.importing.bert_encoder import NAMINGS, ImportedEncoder, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of
 from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import special_around
@@ -125,7 +125,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
             ),
         )
     except ValidationError as error:
-        raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
+        raise ModelImportError(f"{CONFIG}: {in_words(error)}") from error
     _refuse_long_prompts(tokenizer, embedder, config.max_tokens)
     return ImportedModel(config, {**encoder.weights, **pipeline.weights}, tokenizer)
 

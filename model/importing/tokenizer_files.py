@@ -6,7 +6,7 @@ Source: Wu et al. 2016 (WordPiece), Radford et al. 2019 (byte-level BPE), Kudo a
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
@@ -33,6 +33,7 @@ NORMALIZER_SETTINGS = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 """Settings of BERT's normalizer, by their names in transformers."""
+TOKEN_TYPE_INPUT = "token_type_ids"
 UNLIMITED_FROM = 100_000
 """From here a model_max_length is none: transformers writes 10^30 for no limit."""
 
@@ -70,6 +71,23 @@ def special_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> SpecialTo
     unk = model.get("unk_id", tokenizer.token_to_id(model.get("unk_token") or "<unk>"))
     pad = config.get("pad_token_id") or 0
     return SpecialTokens(pad=pad, unk=pad if unk is None else unk, bos=before[0], eos=after[-1])
+
+
+def pair_reading(directory: Path, tokenizer: Tokenizer, max_tokens: int) -> Literal["separated", "segments"] | None:
+    """Tell how a model reads two texts at once (ClassifierConfig.pairs), from what its tokenizer puts around them.
+
+    Args:
+        max_tokens: the most tokens that the model reads; None is returned if they leave no room for two texts.
+    """
+    pair = tokenizer.encode("a", "a")
+    separator = len(pair) - pair.sequence_ids[::-1].index(0)  # the place after the first text
+    _, after = special_around(tokenizer)
+    if pair.ids[separator] != after[-1] or max_tokens < len(pair):
+        return None
+    inputs = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_input_names", [TOKEN_TYPE_INPUT])
+    if not any(pair.type_ids) or TOKEN_TYPE_INPUT not in inputs:
+        return "separated"
+    return "segments" if pair.type_ids == [int(place > separator) for place in range(len(pair))] else None
 
 
 def length_limits(directory: Path) -> list[int]:
@@ -244,7 +262,8 @@ def _sentence_pieces(directory: Path, special: list[str], n_left_out: int) -> To
     tokenizer.model = models.Unigram([*((token, 0.0) for token in special), *pieces, (mask, 0.0)], unk_id=3)
     around = [(token, tokenizer.token_to_id(token)) for token in (bos, eos)]
     tokenizer.add_special_tokens([*special, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=around)
+    template = f"{bos} $A {eos}", f"{bos} $A {eos} {eos} $B {eos}"
+    tokenizer.post_processor = processors.TemplateProcessing(*template, special_tokens=around)
     return _with_added_tokens(tokenizer, directory)
 
 

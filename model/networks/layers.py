@@ -98,6 +98,7 @@ class TokenEmbedding(nn.Module):
             which acts inside attention.
         scale: the factor; None is sqrt(d_model).
         norm_eps: epsilon of a layer normalization of the sum; None for no normalization.
+        separator: the token after the first of two texts; a vector is added to all tokens after it. None: no vector.
     """
 
     encoding: Tensor | None
@@ -111,6 +112,7 @@ class TokenEmbedding(nn.Module):
         positions: Positions = "sinusoidal",
         scale: float | None = None,
         norm_eps: float | None = None,
+        separator: int | None = None,
     ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, d_model)
@@ -123,6 +125,8 @@ class TokenEmbedding(nn.Module):
             # Derived from the shape alone, so it is kept out of checkpoints.
             self.register_buffer("encoding", table, persistent=False)
         self.scale = math.sqrt(d_model) if scale is None else scale
+        self.separator = separator
+        self.second = None if separator is None else nn.Parameter(torch.randn(d_model))
         self.norm = nn.Identity() if norm_eps is None else nn.LayerNorm(d_model, norm_eps)
         self.dropout = SequenceDropout(dropout)
 
@@ -137,11 +141,20 @@ class TokenEmbedding(nn.Module):
             raise ValueError(f"sequence has {T} tokens; the limit is {self.max_positions}")
         encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
         tokens = self.tokens(ids) * self.scale if self.scale != 1 else self.tokens(ids)
-        embedded: Tensor = self.dropout(self.norm(tokens if encoding is None else tokens + encoding))
+        summed = tokens if encoding is None else tokens + encoding
+        if self.second is not None:
+            summed = summed + self.second * after_separator(ids, self.separator).to(self.second.dtype)
+        embedded: Tensor = self.dropout(self.norm(summed))
         return embedded
 
 
-def token_embedding(layer: LayerConfig) -> TokenEmbedding:
+def after_separator(ids: Tensor, separator: int | None) -> Tensor:
+    """Return 1 for each of ids (B, T) that comes after the first separator, and 0 for others: (B, T, 1)."""
+    is_separator = (ids == separator).to(torch.int64)
+    return (is_separator.cumsum(dim=1) - is_separator > 0).unsqueeze(-1)
+
+
+def token_embedding(layer: LayerConfig, separator: int | None = None) -> TokenEmbedding:
     """Build the embedding of tokens and positions of a configuration."""
     return TokenEmbedding(
         layer.vocab_size,
@@ -151,6 +164,7 @@ def token_embedding(layer: LayerConfig) -> TokenEmbedding:
         layer.positions,
         layer.embedding_scale,
         layer.norm_eps if layer.embedding_norm else None,
+        separator,
     )
 
 

@@ -144,13 +144,14 @@ class TransformerClassifier(nn.Module):
     """Encoder classifier: per-token logits from a linear layer, pooled over the sequence.
 
     Max pooling is the lecture's; with mean pooling all tokens count the same. Or the first token decides alone, often
-    through one more dense layer (Devlin et al. 2019, "BERT", section 3).
+    through one more dense layer (Devlin et al. 2019, "BERT", section 3). Two texts, such as a question and a document,
+    are read as one sequence, with `special_tokens.eos` after the first one.
     """
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = token_embedding(config)
+        self.embedding = token_embedding(config, config.special_tokens.eos if config.pairs == "segments" else None)
         self.encoder = Encoder(config.n_encoder_layers, config)
         self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
         self.output = nn.Linear(config.d_model, len(config.labels))

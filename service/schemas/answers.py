@@ -258,9 +258,11 @@ class ModelCard(BaseModel):
     )
     targets: list[str]
     labels: list[str]
-    label_activation: Literal["softmax", "sigmoid"] | None = Field(
-        default=None, description="Of a classifier. sigmoid: labels do not exclude each other."
+    label_activation: Literal["softmax", "sigmoid", "identity"] | None = Field(
+        default=None,
+        description="Of a classifier. sigmoid: labels do not exclude each other. identity: scores are logits.",
     )
+    pairs: bool = Field(description="Whether a classifier reads pairs of texts.")
     layers: dict[Literal["encoder", "decoder"], int] = Field(description="Number of attention layers.")
     heads: int = Field(description="Attention heads in one layer.")
     limits: Limits = Field(description="Limits of one sentence or window; longer texts are split, never cut off.")
