@@ -23,6 +23,7 @@ Positions = Literal["none", "sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"]
 Norm = Literal["post", "pre"]
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
+DecoderSelf = Literal["attention", "ssru"]
 Cell = Literal["rnn", "gru", "lstm"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
 
@@ -95,6 +96,9 @@ class TransformerConfig(LayerConfig):
     """Width of an encoder with its own embedding; None is d_model, with one embedding for both sides."""
     source_vocab_size: PositiveInt | None = None
     """Vocabulary size of an encoder with its own vocabulary and embedding."""
+    decoder_self: DecoderSelf = "attention"
+    """How the decoder reads the target tokens before: by self-attention, or by an SSRU in its place (Kim et al. 2019).
+    """
     tied_output: bool = True
     """Whether the decoder's embedding is also the output projection."""
     output_bias: bool = False

@@ -4,6 +4,7 @@ Legend: B batch, S source, T target, L cache length, E d_model, V vocabulary, C 
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -11,9 +12,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, TransformerConfig
-from model.networks.attention import Attend, Cache, Caches, cached_attention, cached_cross_attention, masked_attention
-from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
+from model.networks.attention import (
+    Attend,
+    Cache,
+    Caches,
+    MultiHeadAttention,
+    cached_attention,
+    cached_cross_attention,
+    masked_attention,
+)
+from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, ToTarget, token_embedding
 from model.networks.masks import causal_mask, padding_mask
+from model.networks.ssru import SSRU, Scan, scan_from_zero, scan_further
 
 
 def final_norm(layer: LayerConfig) -> nn.Module:
@@ -48,12 +58,12 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """A stack of decoder layers over the encoder's memory of width d_memory."""
 
-    def __init__(self, n_layers: int, layer: LayerConfig, d_memory: int) -> None:
+    def __init__(self, n_layers: int, layer: TransformerConfig, d_memory: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(layer, d_memory) for _ in range(n_layers))
         self.final_norm = final_norm(layer)
 
-    def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
+    def forward(self, x: Tensor, to_target: ToTarget, to_source: Attend) -> Tensor:
         """Attend from x (B, T, E) to itself and to the source: (B, T, E)."""
         for layer in self.layers:
             x = layer(x, to_target, to_source)
@@ -63,6 +73,21 @@ class Decoder(nn.Module):
     def decoder_layers(self) -> Iterator[DecoderLayer]:
         """The layers in order, with their type."""
         return (cast(DecoderLayer, layer) for layer in self.layers)
+
+
+def reading_target(attend: Attend, scan: Scan) -> ToTarget:
+    """Return what self-attention does by `attend`, and an SSRU by `scan`."""
+    return lambda sublayer, x: sublayer(x, scan) if isinstance(sublayer, SSRU) else attend(sublayer, x)
+
+
+@dataclass
+class DecoderCaches:
+    """The state of decoding between two steps."""
+
+    attention: Caches
+    """Keys and values of every attention."""
+    states: dict[SSRU, Tensor]
+    """State (B, 1, E) of every SSRU."""
 
 
 class Transformer(nn.Module):
@@ -112,7 +137,7 @@ class Transformer(nn.Module):
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         """Decode teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
-        to_target = masked_attention(causal_mask(target.shape[1], target.device))
+        to_target = reading_target(masked_attention(causal_mask(target.shape[1], target.device)), scan_from_zero)
         to_source = masked_attention(source_mask[:, None, None, :], memory)
         hidden: Tensor = self.decoder(self.embedding(target), to_target, to_source)
         return hidden
@@ -122,22 +147,31 @@ class Transformer(nn.Module):
         logits = F.linear(hidden, self.projection.weight, self.output_bias)
         return logits.masked_fill(~self.is_target_token, float("-inf"))
 
-    def init_caches(self, memory: Tensor, cache_length: int) -> Caches:
-        """Return empty self-attention caches of L = cache_length, and keys and values of memory (B, S, d_encoder)."""
-        caches: Caches = {}
+    def init_caches(self, memory: Tensor, cache_length: int) -> DecoderCaches:
+        """Return the state before the first target token, and keys and values of memory (B, S, d_encoder).
+
+        Caches of self-attention are empty, of L = cache_length; states of SSRUs are zeros.
+        """
+        caches = DecoderCaches({}, {})
         for layer in self.decoder.decoder_layers():
             attention = layer.cross_attention
-            key = memory.new_zeros(memory.shape[0], attention.n_heads, cache_length, attention.head_dim)
-            caches[layer.self_attention] = Cache(key, key.clone())
-            caches[attention] = Cache(*attention.project_memory(memory, memory))
+            caches.attention[attention] = Cache(*attention.project_memory(memory, memory))
+            if isinstance(layer.self_attention, MultiHeadAttention):
+                key = memory.new_zeros(memory.shape[0], attention.n_heads, cache_length, attention.head_dim)
+                caches.attention[layer.self_attention] = Cache(key, key.clone())
+            else:
+                caches.states[layer.self_attention] = memory.new_zeros(memory.shape[0], 1, attention.d_model)
         return caches
 
-    def decode_step(self, ids: Tensor, positions: Tensor, caches: Caches, source_mask: Tensor) -> Tensor:
+    def decode_step(self, ids: Tensor, positions: Tensor, caches: DecoderCaches, source_mask: Tensor) -> Tensor:
         """Return logits (B, V) after one more token per row, ids (B) at positions (B). Caches are written in place."""
         positions = positions.unsqueeze(1)
         x = self.embedding(ids.unsqueeze(1), positions)
-        to_source = cached_cross_attention(caches, source_mask[:, None, None, :])
-        return self.logits(self.decoder(x, cached_attention(caches, positions), to_source)[:, 0])
+        to_target = reading_target(
+            cached_attention(caches.attention, positions), scan_further(caches.states, positions)
+        )
+        to_source = cached_cross_attention(caches.attention, source_mask[:, None, None, :])
+        return self.logits(self.decoder(x, to_target, to_source)[:, 0])
 
 
 class TransformerClassifier(nn.Module):
