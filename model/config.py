@@ -24,6 +24,7 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "ge
 Norm = Literal["post", "pre"]
 NormType = Literal["layer", "rms"]
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
+DecoderSelf = Literal["attention", "ssru"]
 Cell = Literal["rnn", "gru", "lstm"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
 Pooling = Literal["max", "mean", "first", "mean_states"]
@@ -183,6 +184,9 @@ class TransformerConfig(LayerConfig):
     """Width of an encoder with its own embedding; None is d_model, with one embedding for both sides."""
     source_vocab_size: PositiveInt | None = None
     """Vocabulary size of an encoder with its own vocabulary and embedding."""
+    decoder_self: DecoderSelf = "attention"
+    """How the decoder reads the target tokens before: by self-attention, or by an SSRU in its place (Kim et al. 2019).
+    """
     tied_output: bool = True
     """Whether the decoder's embedding is also the output projection."""
     output_bias: bool = False

@@ -11,10 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import Activation, LayerConfig, Positions
+from model.config import Activation, LayerConfig, Positions, TransformerConfig
 from model.networks.attention import Attend, Biases, MultiHeadAttention
 from model.networks.distances import DisentangledScores
 from model.networks.positions import DistanceBias, Rotation, rows_of, sinusoidal_encoding
+from model.networks.ssru import SSRU
 
 
 class SequenceDropout(nn.Module):
@@ -228,19 +229,28 @@ class EncoderLayer(nn.Module):
         return x
 
 
-class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention and feed-forward, each inside Add & Norm (lecture, "Decoder Module")."""
+ToTarget = Callable[[MultiHeadAttention | SSRU, Tensor], Tensor]
+"""Function with which the first sublayer of a decoder layer reads the target: from its input (B, T, E) to (B, T, E)."""
 
-    def __init__(self, layer: LayerConfig, d_memory: int) -> None:
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention and feed-forward, each inside Add & Norm (lecture, "Decoder Module").
+
+    Attributes:
+        self_attention: an SSRU in models that have one in place of self-attention.
+    """
+
+    def __init__(self, layer: TransformerConfig, d_memory: int) -> None:
         super().__init__()
-        self.self_attention = self_attention(layer)
+        is_recurrent = layer.decoder_self == "ssru"
+        self.self_attention = SSRU(layer.d_model) if is_recurrent else self_attention(layer)
         self.cross_attention = cross_attention(layer, d_memory)
         self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation, layer.bias)
         self.add_norm_self = AddNorm(layer)
         self.add_norm_cross = AddNorm(layer)
         self.add_norm_feed_forward = AddNorm(layer)
 
-    def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
+    def forward(self, x: Tensor, to_target: ToTarget, to_source: Attend) -> Tensor:
         """Attend from x (B, T, E) to itself and then to the source: (B, T, E)."""
         x = self.add_norm_self(x, lambda y: to_target(self.self_attention, y))
         x = self.add_norm_cross(x, lambda y: to_source(self.cross_attention, y))
@@ -266,6 +276,6 @@ def biases_of(modules: nn.ModuleList, layers: Iterable[EncoderLayer | DecoderLay
     """
     if not modules:
         return {}
-    attentions = [layer.self_attention for layer in layers]
+    attentions = [layer.self_attention for layer in layers if isinstance(layer.self_attention, MultiHeadAttention)]
     biases = [module(distances if distances.dim() == 3 else distances.unsqueeze(0)) for module in modules]
     return dict(zip(attentions, biases if len(biases) > 1 else biases * len(attentions), strict=True))
