@@ -3,9 +3,16 @@
 import json
 from typing import Any
 
-from pydantic import NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
 
 from model.importing.imported import ModelImportError
+
+
+class Token(BaseModel):
+    """A token with its settings, which may be stored in place of its text."""
+
+    content: str
+
 
 KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
     (
@@ -28,6 +35,16 @@ KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
         }),
     ),
     ("a text, or a list of texts", TypeAdapter(str | list[str]), frozenset({"architectures", "pooling_mode"})),
+    (
+        "a token",
+        TypeAdapter(str | Token),
+        frozenset(f"{kind}_token" for kind in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")),
+    ),
+    (
+        "tokens",
+        TypeAdapter(list[str | Token] | dict[str, str | Token]),
+        frozenset({"additional_special_tokens", "extra_special_tokens"}),
+    ),
     ("a list of integers", TypeAdapter(list[NonNegativeInt]), frozenset({"suppress_tokens"})),
     ("a list of lists of integers", TypeAdapter(list[list[NonNegativeInt]]), frozenset({"bad_words_ids"})),
     ("texts by their names", TypeAdapter(dict[str, str]), frozenset({"prompts"})),
