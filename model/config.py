@@ -107,7 +107,7 @@ class LayerConfig(Strict):
     norm_eps: PositiveFloat = 1e-5
     """Added to the variance in every normalization."""
     bias: bool = True
-    """Whether normalizations and the dense layers of attention and feed-forward have biases."""
+    """Whether normalizations and the dense layers of attention, feed-forward and a pooler have biases."""
     positions: Positions = "sinusoidal"
     """`learned` is a table in the weights, also if it was computed."""
     rotary_base: PositiveFloat = 10000.0

@@ -23,7 +23,9 @@ Kind = Literal[
     "mean_classifier",
     "max_classifier",
     "first_classifier",
+    "disentangled_classifier",
     "embedder",
+    "local_embedder",
 ]
 
 LIKE_BERT: dict[str, Any] = {
@@ -64,6 +66,15 @@ MODELS: dict[Kind, dict[str, Any]] = {
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_encoder_layers": 3},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
     "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
+    "disentangled_classifier": CLASSIFICATION
+    | LIKE_BERT
+    | {"n_encoder_layers": 1, "positions": "none", "beta": 0.2, "disentangled": {"buckets": 8, "max_distance": 40}}
+    | {"pooling": "mean_states", "pooler": "gelu", "pooler_norm": True},
+    "local_embedder": LAYERS
+    | LIKE_BERT
+    | {"task": "embedding", "activation": "geglu", "bias": False, "norm": "pre", "first_norm": False}
+    | {"positions": "rotary", "rotary_base": 90.0}
+    | {"local_attention": {"layers": [1], "reach": 3, "rotary_base": 40.0}},
     "embedder": LAYERS
     | LIKE_BERT
     | {
