@@ -120,7 +120,9 @@ class Manifest(Section):
     targets: tuple[Language, ...]
     labels: tuple[str, ...]
     """Labels in the order of the logits; empty if the model is no classifier."""
-    label_activation: Literal["softmax", "sigmoid"] | None
+    label_activation: Literal["softmax", "sigmoid", "identity"] | None
+    pairs: bool = False
+    """Whether a classifier reads pairs of texts."""
     limits: Limits
     pooling: Pooling | None
     """How a classifier pools its tokens."""
@@ -174,6 +176,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         targets=translator.targets if translator else (),
         labels=classifier.labels if classifier else (),
         label_activation=classifier.label_activation if classifier else None,
+        pairs=classifier is not None and classifier.pairs is not None,
         limits=Limits(max_source_tokens=max_source_tokens, max_target_tokens=max_target_tokens if translator else 0),
         pooling=classifier.pooling if classifier else None,
         embedding=_embedding(embedder) if embedder else None,

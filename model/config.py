@@ -24,6 +24,7 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "ge
 Norm = Literal["post", "pre"]
 NormType = Literal["layer", "rms"]
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
+DecoderSelf = Literal["attention", "ssru"]
 Cell = Literal["rnn", "gru", "lstm"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
 Pooling = Literal["max", "mean", "first", "mean_states"]
@@ -183,6 +184,9 @@ class TransformerConfig(LayerConfig):
     """Width of an encoder with its own embedding; None is d_model, with one embedding for both sides."""
     source_vocab_size: PositiveInt | None = None
     """Vocabulary size of an encoder with its own vocabulary and embedding."""
+    decoder_self: DecoderSelf = "attention"
+    """How the decoder reads the target tokens before: by self-attention, or by an SSRU in its place (Kim et al. 2019).
+    """
     tied_output: bool = True
     """Whether the decoder's embedding is also the output projection."""
     output_bias: bool = False
@@ -259,8 +263,11 @@ class ClassifierConfig(LayerConfig):
     task: Literal["classification"] = "classification"
     n_encoder_layers: PositiveInt
     labels: tuple[str, ...] = Field(min_length=1)
-    label_activation: Literal["softmax", "sigmoid"] = "softmax"
-    """How logits become probabilities: softmax over all labels, or sigmoid for each."""
+    label_activation: Literal["softmax", "sigmoid", "identity"] = "softmax"
+    """How logits become scores: softmax over all labels, sigmoid for each, or not at all (identity)."""
+    pairs: Literal["separated", "segments"] | None = None
+    """How the model reads two texts at once: with special tokens between them (separated), and perhaps also with a
+    vector that is added to each token of the second one (segments, as in BERT). None: it reads single texts only."""
     one_form: bool = False
     """Whether the tokenizer ignores differences of form: capitals, full-width letters, typographic marks. There are
     fewer word pieces then, each seen more often."""

@@ -15,7 +15,7 @@ from model.importing.hugging_face import CONFIG, number, read_json
 from model.importing.imported import ModelImportError
 from model.importing.weights_files import read_tensors
 
-POSITIONS, TOKEN_TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("position", "token_type"))
+POSITIONS, SEGMENTS = (f"embeddings.{name}_embeddings.weight" for name in ("position", "token_type"))
 UNUSED_TENSORS = ("pooler.", "embeddings.position_", "embeddings.token_type_ids")
 """Prefixes of tensors that are ignored: a pooler that no head reads, numbers from 0 on, and positions of a model that
 does not use them."""
@@ -76,6 +76,16 @@ def read_encoder(directory: Path) -> ImportedEncoder:
     return ImportedEncoder(naming, config, fields, weights, tensors)
 
 
+def second_segment(encoder: ImportedEncoder) -> Tensor | None:
+    """Return what is added to tokens of a second text, besides what is added to all tokens; None for nothing."""
+    prefix = encoder.naming.prefix
+    for name in (f"{prefix}{SEGMENTS}", SEGMENTS):
+        if (types := encoder.tensors.get(name)) is not None and len(types) > 1:
+            second = types[1].float() - types[0].float()
+            return second if second.any() else None
+    return None
+
+
 def max_input_tokens(limits: list[int], n_positions: int) -> int:
     """Return the most tokens within all limits whose batch, as it is padded, still has positions."""
     longest = min([*limits, n_positions])
@@ -111,7 +121,7 @@ def _embedding(
     tensors: Mapping[str, Tensor], config: Mapping[str, Any], naming: Naming, fields: Mapping[str, Any]
 ) -> Iterator[tuple[str, Tensor]]:
     # One text is all of type 0.
-    of_all = tensors[TOKEN_TYPES][0] if TOKEN_TYPES in tensors else None
+    of_all = tensors[SEGMENTS][0] if SEGMENTS in tensors else None
     tokens = tensor_of(tensors, naming.tokens)
     if fields["positions"] == "learned":
         positions = tensor_of(tensors, POSITIONS).float()

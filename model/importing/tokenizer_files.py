@@ -6,12 +6,12 @@ Source: Wu et al. 2016 (WordPiece), Radford et al. 2019 (byte-level BPE), Kudo a
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from model.config import SpecialTokens
-from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_json, read_json_if_there
+from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
 from model.importing.imported import ModelImportError
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
 from model.tokenizer import Vocabulary, as_plain_text, special_around
@@ -36,6 +36,7 @@ NORMALIZER_SETTINGS = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 """Settings of BERT's normalizer, by their names in transformers."""
+SEGMENT_INPUT = "token_type_ids"
 UNLIMITED_FROM = 100_000
 """From here a model_max_length is none: transformers writes 10^30 for no limit."""
 
@@ -75,6 +76,23 @@ def special_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> SpecialTo
     return SpecialTokens(pad=pad, unk=pad if unk is None else unk, bos=before[0], eos=after[-1])
 
 
+def pair_reading(directory: Path, tokenizer: Tokenizer, max_tokens: int) -> Literal["separated", "segments"] | None:
+    """Tell how a model reads two texts at once (ClassifierConfig.pairs), from what its tokenizer puts around them.
+
+    Args:
+        max_tokens: the most tokens that the model reads; None is returned if they leave no room for two texts.
+    """
+    pair = tokenizer.encode("a", "a")
+    separator = len(pair) - pair.sequence_ids[::-1].index(0)  # the place after the first text
+    _, after = special_around(tokenizer)
+    if pair.ids[separator] != after[-1] or max_tokens < len(pair):
+        return None
+    inputs = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_input_names", [SEGMENT_INPUT])
+    if not any(pair.type_ids) or SEGMENT_INPUT not in inputs:
+        return "separated"
+    return "segments" if pair.type_ids == [int(place > separator) for place in range(len(pair))] else None
+
+
 def length_limits(directory: Path) -> list[int]:
     """Return the most tokens of a text, special ones included, if the tokenizer has a limit."""
     said = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_max_length")
@@ -107,8 +125,11 @@ def with_added_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: P
         n_tokens: number of tokens of the model.
 
     Raises:
-        ModelImportError: the model has no such token.
+        ModelImportError: the model has no such token, or no token of the published ones.
     """
+    piece, last = max(vocabulary.source.items(), key=lambda item: item[1])
+    if last >= n_tokens:
+        raise ModelImportError(f"the token {piece} has the id {last}, but the model has only {n_tokens} tokens")
     added = [(i, token) for i, token in _added_tokens(directory) if token.content not in vocabulary.source]
     for i, token in added:
         if i >= n_tokens:
@@ -222,10 +243,9 @@ def _word_pieces(directory: Path, usual: Mapping[str, str]) -> tuple[Tokenizer, 
 def _byte_pairs(directory: Path) -> Tokenizer:
     space_before = bool(read_json_if_there(directory, TOKENIZER_CONFIG).get("add_prefix_space", False))
     name = _names(directory)
-    ids = read_json(directory, BYTE_PAIRS[0])
     cls, sep = name("cls", "<s>"), name("sep", "</s>")
+    ids = read_ids(directory, BYTE_PAIRS[0], needed=(cls, sep))
     special = [cls, name("pad", "<pad>"), sep, name("unk", "<unk>")]
-    _refuse_without((cls, sep), ids, BYTE_PAIRS[0])
     try:
         merges = models.BPE.read_file(*(str(directory / file) for file in BYTE_PAIRS))[1]
         tokenizer = Tokenizer(models.BPE(ids, merges, unk_token=name("unk", "<unk>")))
@@ -285,7 +305,8 @@ def _sentence_pieces(
     tokenizer.model = models.Unigram([*listed, (mask, 0.0)], unk_id=unk)
     around = [(token, tokenizer.token_to_id(token)) for token in (bos, eos)]
     tokenizer.add_special_tokens([*special, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=around)
+    template = f"{bos} $A {eos}", f"{bos} $A {eos} {eos} $B {eos}"
+    tokenizer.post_processor = processors.TemplateProcessing(*template, special_tokens=around)
     return _with_added_tokens(tokenizer, directory)
 
 

@@ -149,7 +149,9 @@ class Manifest(_Section):
     """Languages that a translator reads; it translates each into every other language of `targets`."""
     targets: tuple[Language, ...]
     labels: tuple[str, ...]
-    label_activation: Literal["softmax", "sigmoid"] | None
+    label_activation: Literal["softmax", "sigmoid", "identity"] | None
+    pairs: bool = False
+    """Whether a classifier reads pairs of texts."""
     limits: Limits
     pooling: Literal["mean", "max", "first", "mean_states"] | None
     embedding: Embedding | None

@@ -22,7 +22,7 @@ from service.base.contract import Classify, Embed, Project
 from service.engine.scheduler import Sequence
 
 Pooling = Literal["mean", "max", "first", "mean_states"]
-Activation = Literal["softmax", "sigmoid"]
+Activation = Literal["softmax", "sigmoid", "identity"]
 Vectors = NDArray[np.float64]
 
 
@@ -54,8 +54,11 @@ def pool_windows(readings: list[WindowLogits], lengths: list[int], pooling: Pool
     return logits.max(axis=0) if pooling == "max" else np.average(logits, axis=0, weights=lengths)
 
 
-def probabilities(logits: NDArray[np.float64], activation: Activation = "softmax") -> NDArray[np.float64]:
-    """Return the probability of each label (C). softmax: exactly one label is true; sigmoid: each by itself."""
+def scores_of(logits: NDArray[np.float64], activation: Activation = "softmax") -> NDArray[np.float64]:
+    """Return the score of each label (C): its probability, or for `identity` its logit. softmax: exactly one label is
+    true; sigmoid: each by itself."""
+    if activation == "identity":
+        return logits
     if activation == "sigmoid":
         one_by_one: NDArray[np.float64] = (1 + np.tanh(logits / 2)) / 2  # this form never overflows
         return one_by_one
