@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from export.dense import scaled_input, scaled_query
+from export.distances import scores_by_distance
 from export.hard_attention import attend_to_one, attend_to_one_of_past
 from export.onnx_attention import attend, attend_to_past, look_up, merge_heads, product, split_heads
 from model.networks.attention import Attend, Biases, MultiHeadAttention, one_hot_of_highest
@@ -44,10 +45,11 @@ def encoder_attention(lengths: Tensor, biases: Biases) -> Attend:
         q, k, v = attention.rotate(scaled_input(attention)(x)).chunk(3, dim=-1)
         if attention.hard:
             context = attend_to_one(q, k, v, lengths, attention.n_heads)
-        elif attention.rotation is not None:
+        elif attention.rotation is not None or attention.disentangled is not None:
             # Split into heads: otherwise ONNX Runtime takes the width of what was joined after rotation for 0.
-            q, k, v = (attention.split_heads(y) for y in (q, k, v))
-            context = attention.merge_heads(attend(q, k, v, lengths, attention.n_heads, biases.get(attention)))
+            q, k, v = (split_heads(y, attention.n_heads) for y in (q, k, v))
+            bias = biases.get(attention) if attention.disentangled is None else scores_by_distance(attention, q, k)
+            context = merge_heads(attend(q, k, v, lengths, attention.n_heads, bias))
         else:
             context = attend(q, k, v, lengths, attention.n_heads, biases.get(attention))
         output: Tensor = attention.output(context)
@@ -125,8 +127,11 @@ def visible_attention(
         else:
             q, (key, *value) = scaled_query(attention)(x), memory[attention]
         scores = product(split_heads(q, H), split_heads(key, H, transposed=True)).float()  # (B, H, T, S)
-        if biases:
-            scores = scores + biases[attention].float()
+        bias = biases.get(attention) if biases else None
+        if attention.disentangled is not None:
+            bias = scores_by_distance(attention, split_heads(q, H), split_heads(key, H))
+        if bias is not None:
+            scores = scores + bias.float()
         scores = scores.masked_fill(~mask, float("-inf"))
         weights = one_hot_of_highest(scores).float() if attention.hard else scores.softmax(dim=-1)
         matrices.append(weights)

@@ -174,12 +174,12 @@ class ClassifierGraph(Graph[TransformerClassifier]):
 
 
 class FirstTokenGraph(Graph[TransformerClassifier]):
-    """From tokens to the logits of the classes where the first token decides, and the encoder output."""
+    """From tokens to the logits of the classes where one state decides, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """input_ids (B, S) of lengths (B) to logits (B, C), and last_hidden_state (B, S, E) in float32."""
         hidden = encode(self.model.encoder, self.model.embedding(input_ids), lengths).float()
-        return self.model.classify_first(hidden), hidden
+        return self.model.classify_state(hidden, lengths), hidden
 
 
 class TextEncoderGraph(Graph[TransformerEncoder]):

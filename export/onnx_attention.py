@@ -173,6 +173,18 @@ def look_up(table: Tensor, indices: Tensor) -> Tensor:
     return torch.onnx.ops.symbolic("Gather", (table, indices), dtype=table.dtype, shape=shape, version=OPSET)
 
 
+def look_up_numbers(x: Tensor, places: Tensor) -> Tensor:
+    """Return the numbers at places (T, S) of each matrix of x (B, H, T, n), read as one row: (B, H, T, S)."""
+    B, H, T, n = x.shape
+    flat = torch.onnx.ops.symbolic(
+        "Reshape", (x, torch.tensor([0, 0, -1])), dtype=x.dtype, shape=(B, H, T * n), version=OPSET
+    )
+    shape = (B, H, *places.shape)
+    return torch.onnx.ops.symbolic(
+        "Gather", (flat, places), attrs={"axis": 2}, dtype=x.dtype, shape=shape, version=OPSET
+    )
+
+
 def flatten_rows(x: Tensor) -> Tensor:
     """Return x (R, k, n) as (R, k * n), whatever k is when the graph runs."""
     R, k, n = x.shape

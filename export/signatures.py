@@ -58,10 +58,10 @@ def decoder_step_signature(model: Transformer) -> Signature:
 
 
 def classifier_signature(model: TransformerClassifier) -> Signature:
-    """Return the signature of classifier.onnx; if the first token decides, there are no token logits."""
+    """Return the signature of classifier.onnx; if one state decides, there are no token logits."""
     C = len(model.config.labels)
     outputs: dict[str, Shape] = {"logits": ("B", C)}
-    if model.config.pooling != "first":
+    if not model.config.pools_states:
         outputs["token_logits"] = ("B", "S", C)
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)

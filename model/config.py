@@ -24,8 +24,11 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "ge
 Norm = Literal["post", "pre"]
 NormType = Literal["layer", "rms"]
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
+DecoderSelf = Literal["attention", "ssru"]
 Cell = Literal["rnn", "gru", "lstm"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
+Pooling = Literal["max", "mean", "first", "mean_states"]
+Pooler = Literal["tanh", "relu", "gelu"]
 
 
 class SpecialTokens(Strict):
@@ -36,6 +39,33 @@ class SpecialTokens(Strict):
     bos: NonNegativeInt = BOS_ID
     """First token of a target: </s> or <pad> in some models."""
     eos: NonNegativeInt = EOS_ID
+
+
+class Disentangled(Strict):
+    """Self-attention whose scores also depend on products of tokens with distances (He et al. 2021, "DeBERTa")."""
+
+    buckets: NonNegativeInt
+    """Number of buckets for distances in one direction; 0 if each distance has a row of its own."""
+    max_distance: PositiveInt
+    """Distances from here on are the same."""
+    query_to_distance: bool = True
+    distance_to_key: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in a table of distances, for both directions."""
+        return 2 * (self.buckets or self.max_distance)
+
+
+class LocalAttention(Strict):
+    """Self-attention of some layers to neighbours only."""
+
+    layers: tuple[NonNegativeInt, ...]
+    """Numbers of these layers, from 0."""
+    reach: PositiveInt
+    """Largest distance of a token that is attended to."""
+    rotary_base: PositiveFloat = 10000.0
+    """`rotary_base` of these layers."""
 
 
 class RelativePositions(Strict):
@@ -81,6 +111,14 @@ class LayerConfig(Strict):
     """Whether normalizations and the dense layers of attention and feed-forward have biases."""
     positions: Positions = "sinusoidal"
     """`learned` is a table in the weights, also if it was computed."""
+    rotary_base: PositiveFloat = 10000.0
+    """The slowest pair of numbers turns by about 1 / rotary_base from one position to the next."""
+    disentangled: Disentangled | None = None
+    """Scores of an encoder's self-attention that depend on distances."""
+    local_attention: LocalAttention | None = None
+    """Layers of an encoder that attend to neighbours only."""
+    first_norm: bool = True
+    """Whether pre-norm layers begin with a normalization in the first one, too."""
     relative_positions: RelativePositions | None = None
     """Biases of self-attention by distance, beside `positions`."""
     embedding_scale: PositiveFloat | None = None
@@ -103,6 +141,16 @@ class LayerConfig(Strict):
         if self.relative_positions is not None and self.attention == "hard":
             raise ValueError("`relative_positions` need soft `attention`")
         return self
+
+    def of_layer(self, i: int) -> Self:
+        """Return the settings of one encoder layer, counted from 0."""
+        local = self.local_attention if self.local_attention and i in self.local_attention.layers else None
+        own = {
+            "local_attention": local,
+            "rotary_base": local.rotary_base if local else self.rotary_base,
+            "first_norm": self.first_norm or i > 0,
+        }
+        return self.model_copy(update=own)
 
     def _check_heads(self, name: str, width: int) -> None:
         if self.head_dim is None and width % self.n_heads != 0:
@@ -132,12 +180,17 @@ class TransformerConfig(LayerConfig):
     """An encoder-decoder Transformer."""
 
     task: Literal["translation"] = "translation"
+    disentangled: None = None
+    local_attention: None = None
     n_encoder_layers: PositiveInt
     n_decoder_layers: PositiveInt
     d_encoder: PositiveInt | None = None
     """Width of an encoder with its own embedding; None is d_model, with one embedding for both sides."""
     source_vocab_size: PositiveInt | None = None
     """Vocabulary size of an encoder with its own vocabulary and embedding."""
+    decoder_self: DecoderSelf = "attention"
+    """How the decoder reads the target tokens before: by self-attention, or by an SSRU in its place (Kim et al. 2019).
+    """
     tied_output: bool = True
     """Whether the decoder's embedding is also the output projection."""
     output_bias: bool = False
@@ -204,6 +257,8 @@ class LanguageModelConfig(LayerConfig):
     """A decoder-only Transformer, which continues a text."""
 
     task: Literal["language_model"] = "language_model"
+    disentangled: None = None
+    local_attention: None = None
     n_decoder_layers: PositiveInt
     relative_positions: None = None
 
@@ -214,20 +269,30 @@ class ClassifierConfig(LayerConfig):
     task: Literal["classification"] = "classification"
     n_encoder_layers: PositiveInt
     labels: tuple[str, ...] = Field(min_length=1)
-    label_activation: Literal["softmax", "sigmoid"] = "softmax"
-    """How logits become probabilities: softmax over all labels, or sigmoid for each."""
+    label_activation: Literal["softmax", "sigmoid", "identity"] = "softmax"
+    """How logits become scores: softmax over all labels, sigmoid for each, or not at all (identity)."""
+    pairs: Literal["separated", "segments"] | None = None
+    """How the model reads two texts at once: with special tokens between them (separated), and perhaps also with a
+    vector that is added to each token of the second one (segments, as in BERT). None: it reads single texts only."""
     one_form: bool = False
     """Whether the tokenizer ignores differences of form: capitals, full-width letters, typographic marks. There are
     fewer word pieces then, each seen more often."""
-    pooling: Literal["max", "mean", "first"] = "max"
-    """Pooling over the logits of all tokens; `first` uses only the first token."""
-    pooler: Literal["tanh", "relu"] | None = None
-    """Activation of a dense layer before the output, if the first token decides."""
+    pooling: Pooling = "max"
+    """Pooling over the logits of all tokens; or one state decides: that of the first token, or the mean of all."""
+    pooler: Pooler | None = None
+    """Activation of a dense layer between that state and the output."""
+    pooler_norm: bool = False
+    """Whether what the pooler gives is normalized."""
+
+    @property
+    def pools_states(self) -> bool:
+        """Whether one state decides, so that no token has logits of its own."""
+        return self.pooling in ("first", "mean_states")
 
     @model_validator(mode="after")
-    def _pooler_reads_one_token(self) -> Self:
-        if self.pooler is not None and self.pooling != "first":
-            raise ValueError(f"`pooler` requires `pooling: first`, not {self.pooling}")
+    def _pooler_reads_one_state(self) -> Self:
+        if self.pooler is not None and not self.pools_states:
+            raise ValueError(f"`pooler` requires `pooling: first` or `mean_states`, not {self.pooling}")
         return self
 
 

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.networks.distances import DisentangledScores
 from model.networks.positions import Rotation
 
 
@@ -83,6 +84,7 @@ class MultiHeadAttention(nn.Module):
         rotation: rotates queries and keys of self-attention by their positions.
         head_dim: D; None divides d_model evenly among the heads.
         bias: whether the projections have biases.
+        disentangled: scores of self-attention between tokens and distances.
 
     Attributes:
         width: H * D, of all heads side by side.
@@ -102,6 +104,7 @@ class MultiHeadAttention(nn.Module):
         rotation: Rotation | None = None,
         head_dim: int | None = None,
         bias: bool = True,
+        disentangled: DisentangledScores | None = None,
     ) -> None:
         super().__init__()
         if head_dim is None and d_model % n_heads != 0:
@@ -113,6 +116,7 @@ class MultiHeadAttention(nn.Module):
         self.beta = beta
         self.hard = hard
         self.rotation = rotation
+        self.disentangled = disentangled
         self.fused = True
         d_query, d_key, d_value = d_input or (d_model, d_model, d_model)
         self.stacked = d_query == d_key == d_value
@@ -133,8 +137,15 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Compute the same as `forward`, unfused, with the attention matrix: (B, T, E) and (B, H, T, S)."""
         q, k, v = self.project(query, key, value)
+        mask = self.with_distances(mask, q, k)
         context, weights = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard)
         return self.output(self.merge_heads(context)), weights
+
+    def with_distances(self, mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
+        """Add the scores of q and k, each (B, H, S, D), with distances to a mask, if there are such scores."""
+        if self.disentangled is None:
+            return mask
+        return with_mask(self.disentangled(q, k, inverse_temperature(self.beta, self.head_dim)), mask)
 
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Project inputs as in `forward` to q (B, H, T, D), k and v, each (B, H, S, D)."""
@@ -184,6 +195,7 @@ class MultiHeadAttention(nn.Module):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend over projected heads, merge them and project to (B, T, E)."""
+        mask = self.with_distances(mask, q, k)
         if self.fused and not self.hard:
             context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.beta)
         else:
@@ -223,7 +235,12 @@ def masked_attention(mask: Tensor | None, memory: Tensor | None = None, biases: 
 def biased_mask(mask: Tensor | None, biases: Biases | None, attention: MultiHeadAttention) -> Tensor | None:
     """Return a boolean mask, or the sublayer's bias with -inf where the mask is false."""
     bias = biases.get(attention) if biases else None
-    return mask if bias is None else bias if mask is None else bias.masked_fill(~mask, float("-inf"))
+    return mask if bias is None else with_mask(bias, mask)
+
+
+def with_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Return scores (B, H, T, S) with -inf where the boolean mask is false."""
+    return scores if mask is None else scores.masked_fill(~mask, float("-inf"))
 
 
 @dataclass

@@ -11,9 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import Activation, LayerConfig, Positions
+from model.config import Activation, LayerConfig, Positions, TransformerConfig
 from model.networks.attention import Attend, Biases, MultiHeadAttention
+from model.networks.distances import DisentangledScores
 from model.networks.positions import DistanceBias, Rotation, rows_of, sinusoidal_encoding
+from model.networks.ssru import SSRU
 
 
 class SequenceDropout(nn.Module):
@@ -46,11 +48,14 @@ class AddNorm(nn.Module):
 
     `post` is the lecture's and Vaswani's order, norm(x + f(x)); `pre` is x + f(norm(x)), which trains deep encoders
     without a long warm-up (Xiong et al. 2020).
+
+    Args:
+        normalize: whether there is a normalization at all.
     """
 
-    def __init__(self, layer: LayerConfig) -> None:
+    def __init__(self, layer: LayerConfig, normalize: bool = True) -> None:
         super().__init__()
-        self.norm = normalization(layer)
+        self.norm = normalization(layer) if normalize else nn.Identity()
         self.dropout = SequenceDropout(layer.dropout)
         self.pre = layer.norm == "pre"
 
@@ -115,6 +120,7 @@ class TokenEmbedding(nn.Module):
             which acts inside attention.
         scale: the factor; None is sqrt(d_model).
         norm: normalization of the sum; None for none.
+        separator: the token after the first of two texts; a vector is added to all tokens after it. None: no vector.
     """
 
     encoding: Tensor | None
@@ -128,6 +134,7 @@ class TokenEmbedding(nn.Module):
         positions: Positions = "sinusoidal",
         scale: float | None = None,
         norm: nn.Module | None = None,
+        separator: int | None = None,
     ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, d_model)
@@ -140,6 +147,8 @@ class TokenEmbedding(nn.Module):
             # Derived from the shape alone, so it is kept out of checkpoints.
             self.register_buffer("encoding", table, persistent=False)
         self.scale = math.sqrt(d_model) if scale is None else scale
+        self.separator = separator
+        self.second = None if separator is None else nn.Parameter(torch.randn(d_model))
         self.norm = nn.Identity() if norm is None else norm
         self.dropout = SequenceDropout(dropout)
 
@@ -154,11 +163,21 @@ class TokenEmbedding(nn.Module):
             raise ValueError(f"sequence has {T} tokens; the limit is {self.max_positions}")
         encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
         tokens = self.tokens(ids) * self.scale if self.scale != 1 else self.tokens(ids)
-        embedded: Tensor = self.dropout(self.norm(tokens if encoding is None else tokens + encoding))
+        summed = tokens if encoding is None else tokens + encoding
+        if self.second is not None and self.separator is not None:
+            summed = summed + self.second * after_separator(ids, self.separator).to(self.second.dtype)
+        embedded: Tensor = self.dropout(self.norm(summed))
         return embedded
 
 
-def token_embedding(layer: LayerConfig) -> TokenEmbedding:
+def after_separator(ids: Tensor, separator: int) -> Tensor:
+    """Return 1 for each of ids (B, T) that comes after the first separator, and 0 for others: (B, T, 1)."""
+    is_separator = torch.eq(ids, separator).to(torch.int64)
+    n_before: Tensor = is_separator.cumsum(dim=1) - is_separator
+    return (n_before > 0).unsqueeze(-1)
+
+
+def token_embedding(layer: LayerConfig, separator: int | None = None) -> TokenEmbedding:
     """Build the embedding of tokens and positions of a configuration."""
     return TokenEmbedding(
         layer.vocab_size,
@@ -168,15 +187,19 @@ def token_embedding(layer: LayerConfig) -> TokenEmbedding:
         layer.positions,
         layer.embedding_scale,
         normalization(layer) if layer.embedding_norm else None,
+        separator,
     )
 
 
 def self_attention(layer: LayerConfig) -> MultiHeadAttention:
     """Build the self-attention of a configuration."""
-    rotation = Rotation(layer.max_positions, layer.width_of_head) if layer.positions == "rotary" else None
+    rotation = (
+        Rotation(layer.max_positions, layer.width_of_head, layer.rotary_base) if layer.positions == "rotary" else None
+    )
+    disentangled = DisentangledScores(layer) if layer.disentangled else None
     hard = layer.attention == "hard"
     return MultiHeadAttention(
-        layer.d_model, layer.n_heads, None, layer.beta, hard, rotation, layer.head_dim, layer.bias
+        layer.d_model, layer.n_heads, None, layer.beta, hard, rotation, layer.head_dim, layer.bias, disentangled
     )
 
 
@@ -196,7 +219,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attention = self_attention(layer)
         self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation, layer.bias)
-        self.add_norm_self = AddNorm(layer)
+        self.add_norm_self = AddNorm(layer, normalize=layer.first_norm)
         self.add_norm_feed_forward = AddNorm(layer)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
@@ -206,19 +229,28 @@ class EncoderLayer(nn.Module):
         return x
 
 
-class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention and feed-forward, each inside Add & Norm (lecture, "Decoder Module")."""
+ToTarget = Callable[[MultiHeadAttention | SSRU, Tensor], Tensor]
+"""Function with which the first sublayer of a decoder layer reads the target: from its input (B, T, E) to (B, T, E)."""
 
-    def __init__(self, layer: LayerConfig, d_memory: int) -> None:
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention and feed-forward, each inside Add & Norm (lecture, "Decoder Module").
+
+    Attributes:
+        self_attention: an SSRU in models that have one in place of self-attention.
+    """
+
+    def __init__(self, layer: TransformerConfig, d_memory: int) -> None:
         super().__init__()
-        self.self_attention = self_attention(layer)
+        is_recurrent = layer.decoder_self == "ssru"
+        self.self_attention = SSRU(layer.d_model) if is_recurrent else self_attention(layer)
         self.cross_attention = cross_attention(layer, d_memory)
         self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation, layer.bias)
         self.add_norm_self = AddNorm(layer)
         self.add_norm_cross = AddNorm(layer)
         self.add_norm_feed_forward = AddNorm(layer)
 
-    def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
+    def forward(self, x: Tensor, to_target: ToTarget, to_source: Attend) -> Tensor:
         """Attend from x (B, T, E) to itself and then to the source: (B, T, E)."""
         x = self.add_norm_self(x, lambda y: to_target(self.self_attention, y))
         x = self.add_norm_cross(x, lambda y: to_source(self.cross_attention, y))
@@ -244,6 +276,6 @@ def biases_of(modules: nn.ModuleList, layers: Iterable[EncoderLayer | DecoderLay
     """
     if not modules:
         return {}
-    attentions = [layer.self_attention for layer in layers]
+    attentions = [layer.self_attention for layer in layers if isinstance(layer.self_attention, MultiHeadAttention)]
     biases = [module(distances if distances.dim() == 3 else distances.unsqueeze(0)) for module in modules]
     return dict(zip(attentions, biases if len(biases) > 1 else biases * len(attentions), strict=True))

@@ -19,10 +19,10 @@ def sinusoidal_encoding(n_positions: int, d_model: int) -> Tensor:
     return table.float()
 
 
-def angles_of(n_positions: int, width: int) -> Tensor:
-    """Return angles (n_positions, width / 2 rounded up): position p times 10000^(-2i / width), in radians, float64."""
+def angles_of(n_positions: int, width: int, base: float = 10000.0) -> Tensor:
+    """Return angles (n_positions, width / 2 rounded up): position p times base^(-2i / width), in radians, float64."""
     position = torch.arange(n_positions, dtype=torch.float64).unsqueeze(1)
-    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(base) / width))
     return position * frequency
 
 
@@ -39,6 +39,7 @@ class Rotation(nn.Module):
     Args:
         n_positions: the number of positions.
         head_dim: D, even.
+        base: the angles of one position are from 1 down to nearly 1 / base.
 
     Raises:
         ValueError: head_dim is odd.
@@ -49,11 +50,11 @@ class Rotation(nn.Module):
     cos: Tensor
     sin: Tensor
 
-    def __init__(self, n_positions: int, head_dim: int) -> None:
+    def __init__(self, n_positions: int, head_dim: int, base: float = 10000.0) -> None:
         super().__init__()
         if head_dim % 2 != 0:
             raise ValueError(f"rotary positions need an even head_dim, not {head_dim}")
-        angles = angles_of(n_positions, head_dim)  # (n_positions, D / 2)
+        angles = angles_of(n_positions, head_dim, base)  # (n_positions, D / 2)
         # Derived from the shape alone, so they are kept out of checkpoints.
         self.register_buffer("cos", angles.cos().float(), persistent=False)
         self.register_buffer("sin", angles.sin().float(), persistent=False)

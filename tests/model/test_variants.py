@@ -109,7 +109,7 @@ def test_an_encoder_of_another_width_has_an_embedding_of_its_own() -> None:
     source, mask = torch.randint(4, V, (2, S)), torch.ones(2, S, dtype=torch.bool)
     assert model.encode(source, mask).shape == (2, S, 36)
     assert model(source, torch.tensor([S, 4]), torch.randint(4, V, (2, T))).shape == (2, T, E)
-    caches = model.init_caches(model.encode(source, mask), 8)
+    caches = model.init_caches(model.encode(source, mask), 8).attention
     of_source = [caches[layer.cross_attention].key.shape for layer in model.decoder.decoder_layers()]
     assert of_source == [(2, H, S, E // H)] * 2
     assert model.source_embedding is not model.embedding
