@@ -19,6 +19,7 @@ Kind = Literal[
     "translation_post_norm",
     "translation_rotary",
     "translation_hard",
+    "translation_ssru",
     "mean_classifier",
     "max_classifier",
     "first_classifier",
@@ -48,6 +49,7 @@ MODELS: dict[Kind, dict[str, Any]] = {
     "translation_rotary": TRANSLATION
     | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
+    "translation_ssru": TRANSLATION | {"decoder_self": "ssru", "n_decoder_layers": 2},
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_encoder_layers": 3},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
     "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
