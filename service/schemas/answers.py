@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from service.base.artifact import Decoding, Embedding, Limits, Manifest, Task
+from service.base.artifact import Decoding, Embedding, Limits, Manifest, ModelOrigin, Task
 from service.base.contract import AttentionKind, FinishReason
 from service.schemas.requests import Encoding
+
+SMALL_PARAMETERS = 50_000_000
+"""A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
 
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
 
@@ -283,6 +286,12 @@ class ModelCard(BaseModel):
     limits: Limits = Field(description="Limits of one sentence or window; longer texts are split, never cut off.")
     precision: Literal["fp32", "int8", "fp16"]
     provider: Literal["cpu", "cuda"]
+    parameters: int | None = Field(default=None, description="Number of trained numbers; absent if it is not recorded.")
+    small: bool = Field(
+        description="Trained with attend, and of fewer than 50 million parameters: a larger model is usually better."
+    )
+    origin: ModelOrigin | None = Field(default=None, description="Of an imported model.")
+    licence: str | None = Field(default=None, description="Licence that the owner of an imported model names.")
     decoding: Decoding | None = Field(default=None, description="Default options of a translation.")
     embedding: Embedding | None = Field(
         default=None, description="Of a sentence encoder: its pooling, and its prompts by name."
@@ -297,6 +306,7 @@ class ModelCard(BaseModel):
         layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
         own = {
             "provider": provider,
+            "small": manifest.origin is None and (manifest.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS,
             "heads": dimensions.n_heads,
             "layers": {k: n for k, n in layers.items() if n},
             "sources": [*sources],

@@ -214,7 +214,8 @@ class Classifier:
         read = [reading for reading in readings if reading.source_ids]
         if not read:
             return np.zeros(len(self.manifest.labels))
-        n_special = sum(self.tokenizer.n_around) if pooling == "first" else 0  # then they are not part of the mean
+        # Where one state decides, special tokens are not part of the mean.
+        n_special = sum(self.tokenizer.n_around) if self.manifest.pools_states else 0
         lengths = [max(1, len(reading.source_ids) - n_special) for reading in read]
         return pool_windows([reading.output for reading in read], lengths, pooling)
 

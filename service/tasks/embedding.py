@@ -167,18 +167,16 @@ class Embedder:
         have them cut to these, or another pooling is requested."""
         own, asked = self.manifest.embedding, request.dimensions
         cut_to = own.cut_to if own is not None else ()
-        if asked in (None, whole):
+        if asked is None or asked == whole:
             return whole
-        if asked not in cut_to or request.pooling is not None:
-            message = (
-                f"must be {whole} for {self.manifest.name}, not {asked}: it was not trained to have embeddings cut"
-            )
-            if cut_to:
-                message = f"must be {', '.join(map(str, cut_to))} or {whole} for {self.manifest.name}, not {asked}"
-            if cut_to and request.pooling is not None:
-                message = "must not be given with `pooling`"
-            raise InvalidFields([(("dimensions",), message)])
-        return asked
+        if asked in cut_to and request.pooling is None:
+            return asked
+        message = f"must be {' or '.join(map(str, (*cut_to, whole)))} for {self.manifest.name}, not {asked}"
+        if not cut_to:
+            message += ": it was not trained to have its embeddings cut"
+        elif request.pooling is not None:
+            message = "must not be given with `pooling`"
+        raise InvalidFields([(("dimensions",), message)])
 
     def _prompt(self, name: str | None) -> str:
         """Return the text of a prompt; by default the model's own. Raises InvalidFields: it has no such prompt."""

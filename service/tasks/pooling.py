@@ -4,7 +4,7 @@ No graph's own pooling over tokens is used: the last bits of its sums depend on 
 
 A text that is too long is read in windows that do not overlap. Their logits are combined as the model pools tokens: by
 the mean weighted with token counts for mean pooling, by the maximum for max pooling. Both equal the pooling over all
-per-token logits of the text. If the first token of a window decides, the same weighted mean is used.
+per-token logits of the text. If one state of a window decides, the same weighted mean is used.
 
 States are pooled in float64; source: Reimers and Gurevych 2019, "Sentence-BERT".
 
@@ -21,7 +21,7 @@ from service.base.artifact import Manifest, TokenPooling
 from service.base.contract import Classify, Embed, Project
 from service.engine.scheduler import Sequence
 
-Pooling = Literal["mean", "max", "first"]
+Pooling = Literal["mean", "max", "first", "mean_states"]
 Activation = Literal["softmax", "sigmoid", "identity"]
 Vectors = NDArray[np.float64]
 
