@@ -81,6 +81,8 @@ class Embedding(Section):
     prompts: dict[str, str]
     default_prompt: str | None
     pool_prompt: bool
+    cut_to: tuple[int, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut."""
 
 
 class ModelOrigin(Section):
@@ -201,6 +203,7 @@ def _embedding(config: EmbedderConfig) -> Embedding:
         prompts=config.prompts,
         default_prompt=config.default_prompt,
         pool_prompt=config.pool_prompt,
+        cut_to=config.cut_to,
     )
 
 

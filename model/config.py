@@ -319,6 +319,9 @@ class EmbedderConfig(LayerConfig):
     default_prompt: str | None = None
     pool_prompt: bool = True
     """Whether the tokens of a prompt are pooled too."""
+    cut_to: tuple[PositiveInt, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut, as the model was trained for that (Kusupati et al. 2022,
+    "Matryoshka Representation Learning")."""
 
 
 ModelConfig = Annotated[

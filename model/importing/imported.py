@@ -42,12 +42,14 @@ class Options:
         name: name of the model; None takes that of the source.
         sources, targets: language codes of a translator.
         prompts: texts that may be put before texts to embed, by name.
+        dimensions: numbers of dimensions to which embeddings may be cut.
     """
 
     name: str | None = None
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
+    dimensions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

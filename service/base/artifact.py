@@ -105,6 +105,8 @@ class Embedding(_Section):
     prompts: dict[str, str]
     default_prompt: str | None = None
     pool_prompt: bool
+    cut_to: tuple[Count, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut, as the model was trained for that."""
 
 
 class AlignmentChoice(_Section):
