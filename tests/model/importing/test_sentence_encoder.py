@@ -223,10 +223,12 @@ def test_an_encoder_of_which_nothing_says_what_it_is_for_is_read(tmp_path: Path,
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_classifier_of_which_nothing_says_so_is_refused(tmp_path: Path, family: str) -> None:
+def test_a_classifier_of_which_nothing_says_so_is_known_by_its_head(tmp_path: Path, family: str) -> None:
     write_encoder(tmp_path, family, "ForSequenceClassification")
-    with pytest.raises(ModelImportError, match="no `architectures`"):
-        import_directory(without_architectures(tmp_path), Options())
+    expected = import_directory(tmp_path, Options())
+    found = import_directory(without_architectures(tmp_path), Options())
+    assert found.config == expected.config
+    assert all(torch.equal(found.weights[name], weight) for name, weight in expected.weights.items())
 
 
 def test_encoders_with_another_head_and_classifiers_are_none(tmp_path: Path) -> None:
