@@ -14,6 +14,7 @@ from model.config import (
     ClassifierConfig,
     EmbedderConfig,
     Language,
+    Pooling,
     SpecialTokens,
     Stop,
     TokenPooling,
@@ -123,7 +124,7 @@ class Manifest(Section):
     pairs: bool = False
     """Whether a classifier reads pairs of texts."""
     limits: Limits
-    pooling: Literal["mean", "max", "first"] | None
+    pooling: Pooling | None
     """How a classifier pools its tokens."""
     embedding: Embedding | None
     """Settings of an encoder of texts."""
@@ -163,7 +164,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
             d_model=config.d_model,
             d_encoder=translator.d_encoder if translator else None,
             n_heads=config.n_heads,
-            head_dim=config.d_model // config.n_heads,
+            head_dim=config.width_of_head,
             d_ff=config.d_ff,
             n_encoder_layers=config.n_encoder_layers,
             n_decoder_layers=translator.n_decoder_layers if translator else 0,

@@ -1,6 +1,6 @@
 """Scores of a checkpoint on its test sets: BLEU and chrF, accuracy and calibration, or perplexity."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,11 @@ from model.recipe import DataSource
 from model.tokenizer import cut_source, special_around, windows_of
 
 BATCH_TOKENS = 4096
-SCORES = {"softmax": partial(torch.softmax, dim=-1), "sigmoid": torch.sigmoid, "identity": torch.clone}
+SCORES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "softmax": partial(torch.softmax, dim=-1),
+    "sigmoid": torch.sigmoid,
+    "identity": torch.clone,
+}
 """Scores of labels from their logits, by the activation."""
 UNSPACED = {"ja"}
 """Languages without spaces between words."""

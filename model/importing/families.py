@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from model.checkpoint import build_model
-from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
+from model.importing import argos, bert, firefox, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
 from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.sources import open_source_files
@@ -37,6 +37,7 @@ FAMILIES = (
     Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
     Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
+    Family("Firefox's translators (Bergamot, .bin)", firefox.recognizes, firefox.import_directory),
     Family("Argos Translate (.argosmodel)", argos.recognizes, argos.import_directory),
 )
 

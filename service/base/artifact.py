@@ -153,7 +153,7 @@ class Manifest(_Section):
     pairs: bool = False
     """Whether a classifier reads pairs of texts."""
     limits: Limits
-    pooling: Literal["mean", "max", "first"] | None
+    pooling: Literal["mean", "max", "first", "mean_states"] | None
     embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
@@ -168,6 +168,11 @@ class Manifest(_Section):
     def has_graphs_for(self, provider: str) -> bool:
         """Whether there are graphs for a provider: all that the task needs, or none."""
         return any(graph.startswith(f"{provider}/") for graph in self.graphs)
+
+    @property
+    def pools_states(self) -> bool:
+        """Whether one state of a text decides its class, so that no token has logits of its own."""
+        return self.pooling in ("first", "mean_states")
 
     @property
     def has_dense(self) -> bool:

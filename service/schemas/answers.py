@@ -205,9 +205,11 @@ class DetectResponse(BaseModel):
 
 class Prediction(BaseModel):
     label: str
-    score: float = Field(description="Probability of the label.")
-    scores: dict[str, float] = Field(description="Probability of every label, by falling score.")
+    score: float = Field(description="Probability of the label; its logit if `label_activation` is identity.")
+    scores: dict[str, float] = Field(description="Score of every label, by falling score.")
     tokens: int
+    truncated: bool | None = Field(default=None, description="Of a pair: whether tokens were cut off.")
+    logits: dict[str, float] | None = Field(default=None, description="If requested: the logit of every label.")
     attention: SourceAttention | None = Field(default=None, description="If requested.")
     evidence: Evidence | None = Field(default=None, description="If requested.")
 
@@ -219,6 +221,22 @@ class ClassificationUsage(BaseModel):
 class ClassifyResponse(BaseModel):
     model: str
     predictions: list[Prediction] = Field(description="One per input text, in order.")
+    usage: ClassificationUsage
+
+
+class Ranked(BaseModel):
+    """A text, and how well it answers a query."""
+
+    index: int = Field(description="Number of the text in the request, from 0.")
+    score: float = Field(description="From 0 to 1; with `raw_scores` the logit.")
+    text: str | None = Field(default=None, description="If requested.")
+
+
+class RerankResponse(BaseModel):
+    """Texts in the order of their scores, the best one first, and the model that read them."""
+
+    model: str
+    ranked: list[Ranked]
     usage: ClassificationUsage
 
 

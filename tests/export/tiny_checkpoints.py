@@ -20,6 +20,7 @@ Kind = Literal[
     "translation_post_norm",
     "translation_rotary",
     "translation_hard",
+    "translation_relative",
     "mean_classifier",
     "max_classifier",
     "first_classifier",
@@ -33,6 +34,17 @@ LIKE_BERT: dict[str, Any] = {
     "embedding_scale": 1.0,
     "embedding_norm": True,
     "norm_eps": 1e-12,
+}
+LIKE_T5: dict[str, Any] = {
+    "norm": "pre",
+    "norm_type": "rms",
+    "bias": False,
+    "positions": "none",
+    "relative_positions": {"buckets": 8, "max_distance": 20},
+    "head_dim": 16,
+    "beta": 0.3,
+    "embedding_scale": 1.0,
+    "activation": "geglu_tanh",
 }
 LAYERS: dict[str, Any] = {
     "vocab_size": 300,
@@ -50,6 +62,7 @@ MODELS: dict[Kind, dict[str, Any]] = {
     "translation_rotary": TRANSLATION
     | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
+    "translation_relative": TRANSLATION | LIKE_T5 | {"n_decoder_layers": 2},
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_encoder_layers": 3},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
     "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
