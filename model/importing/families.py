@@ -11,6 +11,7 @@ from model.checkpoint import build_model
 from model.importing import argos, bert, firefox, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
 from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
+from model.importing.published import published_scores
 from model.importing.sources import open_source_files
 from model.importing.writing import refuse_other_model, refuse_what_is_no_import, write_checkpoint
 from model.weights import to_known_type
@@ -77,7 +78,11 @@ def import_model(
         provenance = imported.config.provenance
         assert provenance is not None, "every family sets it"
         provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
-        imported = replace(imported, config=imported.config.model_copy(update={"provenance": provenance}))
+        imported = replace(
+            imported,
+            config=imported.config.model_copy(update={"provenance": provenance}),
+            evaluation=published_scores(found.directory, imported.config.model.task),
+        )
         if not overwrite:
             refuse_other_model(imported, checkpoint)
         write_checkpoint(imported, checkpoint)
