@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 
-from model.checked_yaml import SafeLoader
+from model.checked_yaml import parsed
 from model.config import Decoding
 from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError, in_words
 from model.importing.setting_types import check_types, shown
@@ -126,8 +126,8 @@ def front_matter(directory: Path) -> dict[str, Any]:
     if len(parts) < 3 or parts[0].strip():
         return {}
     try:
-        front = yaml.load(parts[1], SafeLoader)  # noqa: S506 (it is safe, and faster than safe_load)
-    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a day that no month has
+        front = parsed(parts[1])
+    except (yaml.YAMLError, ValueError, RecursionError):
         return {}
     return front if isinstance(front, dict) else {}
 

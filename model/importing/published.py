@@ -30,7 +30,7 @@ def published_scores(directory: Path, task: str) -> dict[str, dict[str, float]]:
     known, scores = METRICS.get(task, {}), dict[str, dict[str, float]]()
     for result in _results(front_matter(directory)):
         test = _test_of(result)
-        for metric in filter(_is_mapping, _list(result.get("metrics"))):
+        for metric in map(_mapping, _list(result.get("metrics"))):
             name, value = known.get(str(metric.get("type")).lower()), metric.get("value")
             if test and name and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
                 in_percent = 100 * value if name in SHARES and value <= 1 else value
@@ -39,13 +39,13 @@ def published_scores(directory: Path, task: str) -> dict[str, dict[str, float]]:
 
 
 def _results(front: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for model in filter(_is_mapping, _list(front.get("model-index"))):
-        yield from filter(_is_mapping, _list(model.get("results")))
+    for model in map(_mapping, _list(front.get("model-index"))):
+        yield from map(_mapping, _list(model.get("results")))
 
 
 def _test_of(result: Mapping[str, Any]) -> str:
     """Return the name of a test set, with its languages; "" if it has none."""
-    dataset, task = (found if _is_mapping(found := result.get(key)) else {} for key in ("dataset", "task"))
+    dataset, task = (_mapping(result.get(key)) for key in ("dataset", "task"))
     parts = [str(dataset[key]) for key in ("name", "config", "split") if dataset.get(key)]
     languages = str(task.get("args") or "")
     return "/".join(parts) + (f".{languages}" if parts and LANGUAGES.fullmatch(languages) else "")
@@ -55,5 +55,5 @@ def _list(found: object) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _is_mapping(found: object) -> bool:
-    return isinstance(found, Mapping)
+def _mapping(found: object) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
