@@ -19,6 +19,7 @@ from model.importing.imported import (
     in_sentences,
     in_words,
 )
+from model.importing.published import published_scores
 from model.importing.sources import open_source_files
 from model.importing.weights_files import weights_name
 from model.importing.writing import refuse_other_model, refuse_what_is_no_import, write_checkpoint
@@ -87,7 +88,11 @@ def import_model(
         provenance = imported.config.provenance
         assert provenance is not None, "every family sets it"
         provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
-        imported = replace(imported, config=imported.config.model_copy(update={"provenance": provenance}))
+        imported = replace(
+            imported,
+            config=imported.config.model_copy(update={"provenance": provenance}),
+            evaluation=published_scores(found.directory, imported.config.model.task),
+        )
         if not overwrite:
             refuse_other_model(imported, checkpoint)
         write_checkpoint(imported, checkpoint)

@@ -89,3 +89,5 @@ class ImportedModel:
     """Heads that align, if the source names them."""
     notes: tuple[str, ...] = ()
     """Settings of the source that are not followed, a sentence each."""
+    evaluation: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Scores that its owner published, by test set and metric."""
