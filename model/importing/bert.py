@@ -58,11 +58,12 @@ POOLINGS: Mapping[str, Pooling] = {"cls": "first", "mean": "mean_states"}
 def recognizes(directory: Path) -> bool:
     """Whether a directory has a sequence classifier with a supported encoder, by its config.json or its tensors."""
     config = read_json_if_there(directory, CONFIG)
-    if (kind := config.get("model_type")) not in NAMINGS:
+    naming = NAMINGS.get(str(config.get("model_type")))
+    if naming is None:
         return False
     if named := architectures(config):
         return any(name.endswith(HEAD) for name in named)
-    head = HEADS[NAMINGS[kind].prefix.rstrip(".")]
+    head = HEADS[naming.prefix.rstrip(".")]
     try:
         return {f"{head.pooler}.weight", f"{head.output}.weight"} <= tensor_names(directory)
     except ModelImportError:

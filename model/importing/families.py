@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from model.checkpoint import build_model
-from model.importing import argos, bert, firefox, m2m100, marian, marian_npz, sentence_encoder
+from model.importing import argos, bert, firefox, m2m100, marian, marian_npz, sentence_encoder, t5
 from model.importing.foreign_files import foreign_files, reason_against
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
 from model.importing.imported import (
@@ -19,6 +19,7 @@ from model.importing.imported import (
     in_sentences,
     in_words,
 )
+from model.importing.published import published_scores
 from model.importing.sources import open_source_files
 from model.importing.weights_files import weights_name
 from model.importing.writing import refuse_other_model, refuse_what_is_no_import, write_checkpoint
@@ -43,6 +44,7 @@ class Family:
 FAMILIES = (
     Family("MarianMT (opus-mt-*)", marian.recognizes, marian.import_directory),
     Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.import_directory),
+    Family("T5, Flan-T5, mT5, UMT5 and MADLAD-400", t5.recognizes, t5.import_directory),
     Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
     Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
@@ -55,9 +57,6 @@ UNSUPPORTED: Mapping[str, str] = {
     "mbart": "its embeddings are normalized before the layers of encoder and decoder",
     "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
     "mpnet": "its attention has a bias by distance",
-    "mt5": "its attention has a bias by distance, and its norms have no mean",
-    "t5": "its attention has a bias by distance, and its norms have no mean",
-    "umt5": "its attention has a bias by distance, and its norms have no mean",
 }
 """Reasons why a model_type is not supported."""
 
@@ -89,7 +88,11 @@ def import_model(
         provenance = imported.config.provenance
         assert provenance is not None, "every family sets it"
         provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
-        imported = replace(imported, config=imported.config.model_copy(update={"provenance": provenance}))
+        imported = replace(
+            imported,
+            config=imported.config.model_copy(update={"provenance": provenance}),
+            evaluation=published_scores(found.directory, imported.config.model.task),
+        )
         if not overwrite:
             refuse_other_model(imported, checkpoint)
         write_checkpoint(imported, checkpoint)

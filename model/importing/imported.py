@@ -65,12 +65,14 @@ class Options:
         name: name of the model; None takes that of the source.
         sources, targets: language codes of a translator.
         prompts: texts that may be put before texts to embed, by name.
+        dimensions: numbers of dimensions to which embeddings may be cut.
     """
 
     name: str | None = None
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
+    dimensions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,3 +89,5 @@ class ImportedModel:
     """Heads that align, if the source names them."""
     notes: tuple[str, ...] = ()
     """Settings of the source that are not followed, a sentence each."""
+    evaluation: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Scores that its owner published, by test set and metric."""

@@ -1,6 +1,7 @@
 """Types of the settings in the JSON files of Hugging Face's directories, the same for all families of models."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
@@ -50,21 +51,27 @@ KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
     ("texts by their names", TypeAdapter(dict[str, str]), frozenset({"prompts"})),
     ("settings by their names", TypeAdapter(dict[str, dict[str, Any]]), frozenset({"added_tokens_decoder"})),
 )  # fmt: skip
-"""Types of settings, in words, and the settings that have them; null is the same as no setting."""
+"""Types of settings, in words, and the settings that have them. Null is the same as none of these."""
 
 
-def check_types(settings: dict[str, Any], name: str) -> None:
-    """Check the settings of a file.
+def typed(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the settings of a file without those that are null but have a type, numbers and the like in their types.
 
     Raises:
         ModelImportError: one has another type than it must have.
     """
+    found = dict(settings)
     for words, kind, keys in KINDS:
         for key in sorted(keys & settings.keys()):
+            value = found.pop(key)
+            if value is None:
+                continue
             try:
-                kind.validate_python(settings[key])
+                checked = kind.validate_python(value)
             except ValidationError:
-                raise ModelImportError(f"{name}: `{key}` is {shown(settings[key])}; it must be {words}") from None
+                raise ModelImportError(f"{name}: `{key}` is {shown(value)}; it must be {words}") from None
+            found[key] = checked if isinstance(value, bool | int | float | str) else value
+    return found
 
 
 def shown(value: object) -> str:

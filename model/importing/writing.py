@@ -1,5 +1,6 @@
 """Writes an imported model as a checkpoint: whole, or not at all."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from model.checkpoint import ALIGNMENT, CARD, save_checkpoint
+from model.checkpoint import ALIGNMENT, CARD, EVALUATION, save_checkpoint
 from model.config import ConfigError, load_config
 from model.identity import differences
 from model.importing.card import card_of
@@ -67,6 +68,8 @@ def write_checkpoint(imported: ImportedModel, checkpoint: Path) -> None:
         if imported.alignment is not None:
             choice = imported.alignment.model_dump_json()
             (new / ALIGNMENT).write_text(f'{{"choice": {choice}}}\n', encoding="utf-8")
+        if imported.evaluation:
+            (new / EVALUATION).write_text(json.dumps(imported.evaluation, indent=2) + "\n", encoding="utf-8")
         if checkpoint.exists():
             checkpoint.rename(Path(workplace) / "former")
         new.rename(checkpoint)

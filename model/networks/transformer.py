@@ -225,8 +225,8 @@ class TransformerClassifier(nn.Module):
         self.config = config
         self.embedding = token_embedding(config, config.special_tokens.eos if config.pairs == "segments" else None)
         self.encoder = Encoder(config.n_encoder_layers, config)
-        self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
-        self.pooler_norm = nn.LayerNorm(config.d_model, config.norm_eps) if config.pooler_norm else nn.Identity()
+        self.pooler = nn.Linear(config.d_model, config.d_model, config.bias) if config.pooler else None
+        self.pooler_norm = normalization(config) if config.pooler_norm else nn.Identity()
         self.output = nn.Linear(config.d_model, len(config.labels))
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -105,6 +105,8 @@ class Embedding(_Section):
     prompts: dict[str, str]
     default_prompt: str | None = None
     pool_prompt: bool
+    cut_to: tuple[Count, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut, as the model was trained for that."""
 
 
 class AlignmentChoice(_Section):
@@ -144,6 +146,8 @@ class Manifest(_Section):
     """Licence that the owner of an imported model names."""
     opset: int
     dimensions: Dimensions
+    decoder_self: Literal["attention", "ssru"] = "attention"
+    """How a translator's decoder reads the target tokens before: an SSRU has one state in place of keys and values."""
     special_tokens: SpecialTokens
     sources: tuple[Language, ...]
     """Languages that a translator reads; it translates each into every other language of `targets`."""
