@@ -81,14 +81,14 @@ def _fill_decoder(spec: TransformerDecoderSpec, decoder: Decoder) -> None:
         _fill_norm(spec.layer_norm, decoder.final_norm)
 
 
-def _fill_self_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.LayerNorm) -> None:
+def _fill_self_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.Module) -> None:
     """Both sides stack q, k and v in this order in one weight (3 d_model, d_model)."""
     _fill_norm(spec.layer_norm, norm)
     _fill_linear(spec.linear[0], attention.input.weight, attention.input.bias)
     _fill_linear(spec.linear[1], attention.output.weight, attention.output.bias)
 
 
-def _fill_cross_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.LayerNorm) -> None:
+def _fill_cross_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.Module) -> None:
     """CTranslate2 separates the query from the stacked key and value."""
     d = attention.d_model
     _fill_norm(spec.layer_norm, norm)
@@ -97,7 +97,7 @@ def _fill_cross_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAtte
     _fill_linear(spec.linear[2], attention.output.weight, attention.output.bias)
 
 
-def _fill_feed_forward(spec: FeedForwardSpec, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
+def _fill_feed_forward(spec: FeedForwardSpec, feed_forward: FeedForward, norm: nn.Module) -> None:
     _fill_norm(spec.layer_norm, norm)
     _fill_linear(spec.linear_0, feed_forward.hidden.weight, feed_forward.hidden.bias)
     _fill_linear(spec.linear_1, feed_forward.output.weight, feed_forward.output.bias)
@@ -107,7 +107,8 @@ def _fill_linear(spec: LinearSpec, weight: Tensor, bias: Tensor) -> None:
     spec.weight, spec.bias = _array(weight), _array(bias)
 
 
-def _fill_norm(spec: LayerNormSpec, norm: nn.LayerNorm) -> None:
+def _fill_norm(spec: LayerNormSpec, norm: nn.Module) -> None:
+    assert isinstance(norm, nn.LayerNorm)
     spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
 
 

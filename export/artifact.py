@@ -153,6 +153,7 @@ def to_float16(model: ServedModel) -> ServedModel:
     half = copy_model(model, lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
     if isinstance(half, TransformerClassifier):
         half.output.float()
+        half.pooler_norm.float()
         if half.pooler is not None:
             half.pooler.float()
     if isinstance(half, TransformerEncoder):

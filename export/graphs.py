@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from export.attending import Past, RowLayout, cross_attention, decoder_attention, encoder_attention, visible_attention
 from export.dense import Dense, dense, memory_projection
-from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, top_k
-from model.networks.attention import MultiHeadAttention
-from model.networks.masks import causal_mask, padding_mask
-from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
+from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, places_of_keys, top_k
+from model.networks.attention import Biases, MultiHeadAttention
+from model.networks.masks import causal_mask, distances, padding_mask
+from model.networks.transformer import Encoder, Transformer, TransformerClassifier, TransformerEncoder
 
 MAX_LOOKED_UP_SHARE = 0.9
 """Largest share of the vocabulary for which the rows of possible target tokens are looked up."""
@@ -57,18 +57,26 @@ class EncoderGraph(Graph[Transformer]):
 
         The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        memory = self.model.encoder(self.model.source_embedding(input_ids), encoder_attention(source_lengths))
+        x = self.model.source_embedding(input_ids)
+        memory = encode(self.model.encoder, x, source_lengths)
         keys_and_values = projected_memory(self.model, memory)
         return *(x for pair in keys_and_values.values() for x in pair), memory.float()
 
 
+def encode(encoder: Encoder, x: Tensor, lengths: Tensor) -> Tensor:
+    """Encode x (B, S, E) of lengths (B): hidden representations (B, S, E)."""
+    hidden: Tensor = encoder(x, encoder_attention(lengths, encoder.biases(x.shape[1])))
+    return hidden
+
+
 def projected_memory(model: Transformer, memory: Tensor, n_parts: int | None = None) -> Past:
-    """Project memory (B, S, d_encoder) to the key and value (B, S, E) of each cross-attention.
+    """Project memory (B, S, d_encoder) to the key and value (B, S, H * D) of each cross-attention.
 
     Args:
         n_parts: how many of all keys and values are needed, counted from the first; None for all.
     """
-    layers, E = list(model.decoder.decoder_layers()), model.config.d_model
+    layers = list(model.decoder.decoder_layers())
+    E = layers[0].cross_attention.width
     projection = memory_projection(layers, getattr(model.decoder, MEMORY_STEP, None))
     parts = torch.split(projection.rows(slice(0, (n_parts or 2 * len(layers)) * E))(memory), E, dim=-1)
     return {layer.cross_attention: parts[2 * i : 2 * i + 2] for i, layer in enumerate(layers)}
@@ -115,12 +123,21 @@ class DecoderStepGraph(Graph[Transformer]):
             past[layer.cross_attention] = past_key_values[4 * i + 2 : 4 * i + 4]
         present: list[Tensor] = []
         x = self.model.embedding(input_ids, positions_of_tokens)
-        x = self.model.decoder(x, decoder_attention(rows, past, present), cross_attention(rows, past))
+        biases = self.biases(past_key_values[0], rows)
+        x = self.model.decoder(x, decoder_attention(rows, past, present, biases), cross_attention(rows, past))
         projection, tokens = self.projection()
         logits = projection(x).squeeze(1).float()
         # ONNX Runtime's LogSoftmax over the vocabulary is faster than the log-sum-exp that k candidates would need.
         log_probs, best = best_tokens(logits.log_softmax(dim=-1), k)
         return best if tokens is None else look_up(tokens, best), log_probs, *present
+
+    def biases(self, cache: Tensor, rows: RowLayout) -> Biases:
+        """Return the biases of self-attention by distance, for caches shaped like `cache`."""
+        decoder = self.model.decoder
+        if not decoder.distance_biases:
+            return {}
+        positions = rows.positions.long()[:, None, None]  # in 64 bits: CUDA has no `Clip` of 32
+        return decoder.biases(places_of_keys(cache, rows.total_length) - positions)
 
     def projection(self) -> tuple[Dense, Tensor | None]:
         """Return the projection to the logits of possible target tokens, with their ids; None if all have logits.
@@ -152,17 +169,17 @@ class ClassifierGraph(Graph[TransformerClassifier]):
 
         The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        hidden = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
+        hidden = encode(self.model.encoder, self.model.embedding(input_ids), lengths).float()
         return *self.model.classify(hidden, lengths), hidden
 
 
 class FirstTokenGraph(Graph[TransformerClassifier]):
-    """From tokens to the logits of the classes where the first token decides, and the encoder output."""
+    """From tokens to the logits of the classes where one state decides, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """input_ids (B, S) of lengths (B) to logits (B, C), and last_hidden_state (B, S, E) in float32."""
-        hidden = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
-        return self.model.classify_first(hidden), hidden
+        hidden = encode(self.model.encoder, self.model.embedding(input_ids), lengths).float()
+        return self.model.classify_state(hidden, lengths), hidden
 
 
 class TextEncoderGraph(Graph[TransformerEncoder]):
@@ -170,8 +187,7 @@ class TextEncoderGraph(Graph[TransformerEncoder]):
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> Tensor:
         """input_ids (B, S) of lengths (B) to last_hidden_state (B, S, E) in float32; rows of padding mean nothing."""
-        hidden: Tensor = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
-        return hidden
+        return encode(self.model.encoder, self.model.embedding(input_ids), lengths).float()
 
 
 class DenseGraph(Graph[TransformerEncoder]):
@@ -201,9 +217,12 @@ class TranslationAttentionGraph(Graph[Transformer]):
         decoder: list[Tensor] = []
         cross: list[Tensor] = []
         source_mask = padding_mask(source_lengths, input_ids.shape[1])[:, None, None, :]
-        memory = model.encoder(model.source_embedding(input_ids), visible_attention(source_mask, encoder))
+        of_source = model.encoder.biases(input_ids.shape[1])
+        to_itself = visible_attention(source_mask, encoder, biases=of_source)
+        memory = model.encoder(model.source_embedding(input_ids), to_itself)
         past = projected_memory(model, memory, 2 * n_layers - 1)  # no matrix depends on the last values
-        to_target = visible_attention(causal_mask(target_ids.shape[1]), decoder)
+        T = target_ids.shape[1]
+        to_target = visible_attention(causal_mask(T), decoder, biases=model.decoder.biases(distances(T)))
         model.decoder(
             model.embedding(target_ids), to_target, visible_attention(source_mask, cross, past, last=n_layers)
         )
@@ -217,10 +236,9 @@ class TextAttentionGraph(Graph[TransformerClassifier | TransformerEncoder]):
         """Return the matrices (B, Le, H, S, S) of input_ids (B, S) of lengths (B), in float32."""
         mask = padding_mask(lengths, input_ids.shape[1])[:, None, None, :]
         matrices: list[Tensor] = []
-        self.model.encoder(
-            self.model.embedding(input_ids),
-            visible_attention(mask, matrices, last=self.model.config.n_encoder_layers),
-        )
+        encoder, n_layers = self.model.encoder, self.model.config.n_encoder_layers
+        biases = encoder.biases(input_ids.shape[1])
+        encoder(self.model.embedding(input_ids), visible_attention(mask, matrices, last=n_layers, biases=biases))
         return torch.stack(matrices, dim=1)
 
 

@@ -14,6 +14,7 @@ from model.config import (
     ClassifierConfig,
     EmbedderConfig,
     Language,
+    Pooling,
     SpecialTokens,
     Stop,
     TokenPooling,
@@ -81,6 +82,15 @@ class Embedding(Section):
     pool_prompt: bool
 
 
+class ModelOrigin(Section):
+    """Where an imported model came from."""
+
+    source: str
+    """Id of the hub, or a file name."""
+    revision: str | None
+    """Commit of a hub's repository."""
+
+
 class File(Section):
     """Checksum and size of a file."""
 
@@ -96,6 +106,12 @@ class Manifest(Section):
     task: Task
     precision: Precision
     """Type in which weights are stored."""
+    parameters: int | None = None
+    """Number of trained numbers; None in artifacts that were written before this was recorded."""
+    origin: ModelOrigin | None = None
+    """None if the model was trained with attend."""
+    licence: str | None = None
+    """Licence that the owner of an imported model names."""
     opset: int = OPSET
     dimensions: Dimensions
     special_tokens: SpecialTokens
@@ -104,9 +120,11 @@ class Manifest(Section):
     targets: tuple[Language, ...]
     labels: tuple[str, ...]
     """Labels in the order of the logits; empty if the model is no classifier."""
-    label_activation: Literal["softmax", "sigmoid"] | None
+    label_activation: Literal["softmax", "sigmoid", "identity"] | None
+    pairs: bool = False
+    """Whether a classifier reads pairs of texts."""
     limits: Limits
-    pooling: Literal["mean", "max", "first"] | None
+    pooling: Pooling | None
     """How a classifier pools its tokens."""
     embedding: Embedding | None
     """Settings of an encoder of texts."""
@@ -130,7 +148,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
     translator = config if isinstance(config, TransformerConfig) else None
     classifier = config if isinstance(config, ClassifierConfig) else None
     embedder = config if isinstance(config, EmbedderConfig) else None
-    decoding = checkpoint.config.decoding
+    decoding, provenance = checkpoint.config.decoding, checkpoint.config.provenance
     # A model is of no use beyond the longest source that it was trained on.
     max_source_tokens = checkpoint.config.max_tokens
     max_target_tokens = min(config.max_positions, decoding.max_target_tokens or config.max_positions)
@@ -139,11 +157,14 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         name=checkpoint.config.name,
         task=config.task,
         precision=precision,
+        parameters=sum(parameter.numel() for parameter in checkpoint.model.parameters()),
+        origin=ModelOrigin(source=provenance.source, revision=provenance.revision) if provenance else None,
+        licence=provenance.licence if provenance else None,
         dimensions=Dimensions(
             d_model=config.d_model,
             d_encoder=translator.d_encoder if translator else None,
             n_heads=config.n_heads,
-            head_dim=config.d_model // config.n_heads,
+            head_dim=config.width_of_head,
             d_ff=config.d_ff,
             n_encoder_layers=config.n_encoder_layers,
             n_decoder_layers=translator.n_decoder_layers if translator else 0,
@@ -155,6 +176,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         targets=translator.targets if translator else (),
         labels=classifier.labels if classifier else (),
         label_activation=classifier.label_activation if classifier else None,
+        pairs=classifier is not None and classifier.pairs is not None,
         limits=Limits(max_source_tokens=max_source_tokens, max_target_tokens=max_target_tokens if translator else 0),
         pooling=classifier.pooling if classifier else None,
         embedding=_embedding(embedder) if embedder else None,

@@ -29,8 +29,9 @@ class Signature:
 
 
 def encoder_signature(model: Transformer) -> Signature:
+    H, D = heads(model.config)
     names = cache_names("present", "encoder", model.config.n_decoder_layers)
-    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", model.config.d_model))
+    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", H * D))
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_encoder or model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",)}, {}, outputs)
 
@@ -48,7 +49,7 @@ def decoder_step_signature(model: Transformer) -> Signature:
     }
     past: dict[str, Shape] = {}
     for i in range(model.config.n_decoder_layers):
-        for side, shape in (("decoder", ("R", H, "L", D)), ("encoder", ("N", "S", model.config.d_model))):
+        for side, shape in (("decoder", ("R", H, "L", D)), ("encoder", ("N", "S", H * D))):
             past |= {f"past_key_values.{i}.{side}.{part}": shape for part in ("key", "value")}
     names = cache_names("present", "decoder", model.config.n_decoder_layers)
     outputs: dict[str, Shape] = {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
@@ -57,10 +58,10 @@ def decoder_step_signature(model: Transformer) -> Signature:
 
 
 def classifier_signature(model: TransformerClassifier) -> Signature:
-    """Return the signature of classifier.onnx; if the first token decides, there are no token logits."""
+    """Return the signature of classifier.onnx; if one state decides, there are no token logits."""
     C = len(model.config.labels)
     outputs: dict[str, Shape] = {"logits": ("B", C)}
-    if model.config.pooling != "first":
+    if not model.config.pools_states:
         outputs["token_logits"] = ("B", "S", C)
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
@@ -103,4 +104,4 @@ def cache_names(tense: str, side: str, n_layers: int) -> list[str]:
 
 def heads(config: LayerConfig) -> tuple[int, int]:
     """Return (H, D)."""
-    return config.n_heads, config.d_model // config.n_heads
+    return config.n_heads, config.width_of_head

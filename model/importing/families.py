@@ -1,6 +1,5 @@
 """Model families that can be imported, and reasons why others cannot."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,13 +7,12 @@ from pathlib import Path
 import torch
 from pydantic import ValidationError
 
-from model.checkpoint import ALIGNMENT, CARD, build_model, save_checkpoint
-from model.config import ConfigError, load_config
-from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
-from model.importing.card import card_of
+from model.checkpoint import build_model
+from model.importing import argos, bert, firefox, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.sources import open_source_files
+from model.importing.writing import refuse_other_model, refuse_what_is_no_import, write_checkpoint
 from model.weights import to_known_type
 
 
@@ -39,6 +37,7 @@ FAMILIES = (
     Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
     Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
+    Family("Firefox's translators (Bergamot, .bin)", firefox.recognizes, firefox.import_directory),
     Family("Argos Translate (.argosmodel)", argos.recognizes, argos.import_directory),
 )
 
@@ -59,16 +58,18 @@ def import_model(
 ) -> ImportedModel:
     """Import a model that was trained elsewhere; `checkpoint` appears only if everything succeeded.
 
+    An earlier import of the same model is replaced.
+
     Args:
         source: a directory, an archive, or an id of Hugging Face's hub.
         revision: branch, tag or commit on the hub; None is the newest.
-        overwrite: whether the result of an earlier import is replaced.
+        overwrite: whether an earlier import of another model is replaced too.
 
     Raises:
-        ModelImportError: the source is missing, damaged, incomplete or not supported, or `checkpoint` exists.
+        ModelImportError: the source is missing, damaged, incomplete or not supported, or something else is at
+            `checkpoint`.
     """
-    if checkpoint.exists() and not (overwrite and _was_imported(checkpoint)):
-        raise ModelImportError(f"{checkpoint} already exists; `--overwrite` replaces the result of an earlier import")
+    refuse_what_is_no_import(checkpoint)
     with open_source_files(source, revision) as found:
         name = found.name if options.name is None else options.name
         _check_name(name)
@@ -77,29 +78,10 @@ def import_model(
         assert provenance is not None, "every family sets it"
         provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
         imported = replace(imported, config=imported.config.model_copy(update={"provenance": provenance}))
-        try:
-            checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ModelImportError(f"cannot create {checkpoint.parent}: {error.strerror}") from error
-        with tempfile.TemporaryDirectory(dir=checkpoint.parent, prefix=f".{checkpoint.name}.") as workplace:
-            new = Path(workplace) / "new"
-            save_checkpoint(new, imported.config, imported.weights, imported.tokenizer, imported.vocabulary, dtype=None)
-            (new / CARD).write_text(card_of(imported.config, imported.notes), encoding="utf-8")
-            if imported.alignment is not None:
-                choice = imported.alignment.model_dump_json()
-                (new / ALIGNMENT).write_text(f'{{"choice": {choice}}}\n', encoding="utf-8")
-            if checkpoint.exists():
-                checkpoint.rename(Path(workplace) / "former")
-            new.rename(checkpoint)
+        if not overwrite:
+            refuse_other_model(imported, checkpoint)
+        write_checkpoint(imported, checkpoint)
     return imported
-
-
-def _was_imported(checkpoint: Path) -> bool:
-    """Whether an earlier import wrote the directory, so another can replace it."""
-    try:
-        return load_config(checkpoint).provenance is not None
-    except (ConfigError, OSError):
-        return False
 
 
 def _check_name(name: str) -> None:
@@ -115,15 +97,18 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         ModelImportError: no family does, or the model is incomplete or damaged.
     """
     for family in FAMILIES:
-        if family.recognizes(directory):
-            try:
-                imported = family.import_directory(directory, options)
-            except ValidationError as error:
-                wrong = error.errors()[0]
-                where = "".join(f"{part}: " for part in wrong["loc"])
-                raise ModelImportError(f"wrong settings: {where}{wrong['msg']}") from error
-            _check_shapes(imported)
-            return replace(imported, weights={name: to_known_type(one) for name, one in imported.weights.items()})
+        try:
+            if not family.recognizes(directory):
+                continue
+            imported = family.import_directory(directory, options)
+        except ModelImportError:
+            raise
+        except ValidationError as error:
+            raise ModelImportError(f"wrong settings: {in_words(error)}") from error
+        except Exception as error:  # a file has something that no library expects
+            raise ModelImportError(f"it cannot be read as {family.name}: {in_words(error)}") from error
+        _check_shapes(imported)
+        return replace(imported, weights={name: to_known_type(one) for name, one in imported.weights.items()})
     raise ModelImportError(
         f"{_describe_directory(directory)}; supported are {', '.join(family.name for family in FAMILIES)}"
     )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pydantic import ValidationError
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -19,6 +20,18 @@ MAX_BEAM_SIZE = 8
 
 class ModelImportError(ValueError):
     """A source is incomplete, damaged or not supported; the message says why."""
+
+
+def in_words(error: BaseException) -> str:
+    """Return the first line of an error: libraries add traces, and advice that nobody should follow."""
+    if isinstance(error, ValidationError):
+        wrong = error.errors()[0]
+        where = "".join(f"{part}: " for part in wrong["loc"])
+        return where + wrong["msg"].removeprefix("Value error, ")
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    said = next(iter(str(error).splitlines()), "")
+    return said if said and not isinstance(error, LookupError | TypeError) else f"{type(error).__name__}: {said}"
 
 
 @dataclass(frozen=True)

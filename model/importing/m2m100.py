@@ -19,6 +19,7 @@ from model.importing.hugging_face import (
     licence_of,
     number,
     read_generation,
+    read_ids,
     read_json,
     read_json_if_there,
 )
@@ -109,7 +110,7 @@ def _tokenizer(
 ) -> tuple[str, Tokenizer, Vocabulary | None, dict[str, int]]:
     """Return the family, its tokenizer with </s> after a text, its vocabulary, and the tokens of its languages."""
     if (directory / "vocab.json").is_file():
-        ids: dict[str, int] = read_json(directory, "vocab.json")
+        ids = read_ids(directory, "vocab.json")
         codes = {code: len(ids) + i for i, code in enumerate(M2M100_CODES.split())}
         if (kind := tokenizer_config.get("language_codes", "m2m100")) != "m2m100":
             raise ModelImportError(f"{TOKENIZER_CONFIG}: `language_codes` is {kind}; it must be m2m100")

@@ -24,6 +24,7 @@ from model.importing.hugging_face import (
     licence_of,
     number,
     read_generation,
+    read_ids,
     read_json,
     read_json_if_there,
 )
@@ -115,10 +116,8 @@ def _refuse_variants(config: Mapping[str, Any]) -> None:
 
 
 def _vocabulary(directory: Path, separate: bool) -> Vocabulary:
-    source: dict[str, int] = read_json(directory, "vocab.json")
-    target: dict[str, int] = read_json(directory, "target_vocab.json") if separate else source
-    if "<unk>" not in source:
-        raise ModelImportError("vocab.json has no <unk>")
+    source = read_ids(directory, "vocab.json")
+    target = read_ids(directory, "target_vocab.json") if separate else source
     return Vocabulary(source, target, source["<unk>"])
 
 

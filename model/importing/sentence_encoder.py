@@ -15,10 +15,11 @@ from torch import Tensor
 
 from model.config import Config, DenseConfig, EmbedderConfig, Provenance, TokenPooling
 from model.importing import bert
-from model.importing.bert_encoder import NAMINGS, ImportedEncoder, max_input_tokens, read_encoder
+from model.importing.bert_encoder import ImportedEncoder, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of
+from model.importing.encoder_namings import NAMINGS
 from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import special_around
@@ -48,7 +49,9 @@ FLAGS = {
 }
 """Kinds of pooling by flags of older configurations; several are joined in this order."""
 
-LANGUAGE_MODEL_PREFIXES = ("cls.", "lm_head.", "vocab_")
+LANGUAGE_MODEL_PREFIXES = (
+    "cls.", "decoder.", "head.", "lm_head.", "lm_predictions.", "mask_predictions.", "vocab_",
+)  # fmt: skip
 """Prefixes of weights that predict tokens, which encoders are trained with first."""
 PER_TEXT = "sentence_embedding"
 ACTIVATIONS = {"Tanh": "tanh", "Identity": "identity"}
@@ -125,7 +128,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
             ),
         )
     except ValidationError as error:
-        raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
+        raise ModelImportError(f"{CONFIG}: {in_words(error)}") from error
     _refuse_long_prompts(tokenizer, embedder, config.max_tokens)
     return ImportedModel(config, {**encoder.weights, **pipeline.weights}, tokenizer)
 

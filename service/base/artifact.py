@@ -119,6 +119,14 @@ class AlignmentChoice(_Section):
     """Whether the row counts in which the target token is read, instead of the row in which it is written."""
 
 
+class ModelOrigin(_Section):
+    """Where an imported model came from."""
+
+    source: str
+    """Id of the hub, or a file name."""
+    revision: str | None = None
+
+
 class FileSum(_Section):
     sha256: str
     bytes: int
@@ -131,6 +139,12 @@ class Manifest(_Section):
     name: str = Field(min_length=1)
     task: Task
     precision: Literal["fp32", "int8", "fp16"]
+    parameters: Count | None = None
+    """Number of trained numbers; None in artifacts that were written before this was recorded."""
+    origin: ModelOrigin | None = None
+    """None if the model was trained with attend."""
+    licence: str | None = None
+    """Licence that the owner of an imported model names."""
     opset: int
     dimensions: Dimensions
     special_tokens: SpecialTokens
@@ -138,9 +152,11 @@ class Manifest(_Section):
     """Languages that a translator reads; it translates each into every other language of `targets`."""
     targets: tuple[Language, ...]
     labels: tuple[str, ...]
-    label_activation: Literal["softmax", "sigmoid"] | None
+    label_activation: Literal["softmax", "sigmoid", "identity"] | None
+    pairs: bool = False
+    """Whether a classifier reads pairs of texts."""
     limits: Limits
-    pooling: Literal["mean", "max", "first"] | None
+    pooling: Literal["mean", "max", "first", "mean_states"] | None
     embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
@@ -155,6 +171,11 @@ class Manifest(_Section):
     def has_graphs_for(self, provider: str) -> bool:
         """Whether there are graphs for a provider: all that the task needs, or none."""
         return any(graph.startswith(f"{provider}/") for graph in self.graphs)
+
+    @property
+    def pools_states(self) -> bool:
+        """Whether one state of a text decides its class, so that no token has logits of its own."""
+        return self.pooling in ("first", "mean_states")
 
     @property
     def has_dense(self) -> bool:

@@ -22,13 +22,13 @@ LENGTHS = {"translation": "source_lengths", "classification": "lengths", "embedd
 
 
 def classify(artifact: Artifact, classifier: InferenceSession, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-    """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first one decides."""
+    """Return the logits of each token of each source, (S, C), without padding; (1, C) if one state decides."""
     input_ids, lengths = padded(sources, artifact.manifest.special_tokens.pad)  # (B, S), (B)
-    first_decides = artifact.manifest.pooling == "first"
-    output = "logits" if first_decides else "token_logits"
+    one_decides = artifact.manifest.pools_states
+    output = "logits" if one_decides else "token_logits"
     read_rows(classifier, input_ids.flat)
     (logits,) = classifier.run([output], {"input_ids": input_ids, "lengths": lengths})
-    if first_decides:
+    if one_decides:
         return list(logits[:, None])
     return [row[: len(source)] for row, source in zip(logits, sources, strict=True)]
 

@@ -64,7 +64,9 @@ def test_the_service_gives_a_graph_the_tensors_with_which_export_proves_it(
                 np.testing.assert_array_equal(given, proved.numpy())
 
 
-@pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "translation_rotary", "translation_hard"])
+@pytest.mark.parametrize(
+    "kind", ["translation", "translation_post_norm", "translation_rotary", "translation_hard", "translation_relative"]
+)
 @pytest.mark.parametrize("as_on_cuda", [False, True])
 @torch.inference_mode()
 def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(

@@ -225,5 +225,5 @@ def test_other_models_are_not_recognized(tmp_path: Path) -> None:
     assert not bert.recognizes(tmp_path)
     write_encoder(tmp_path, "bert", "Model")
     assert not bert.recognizes(tmp_path)
-    change(tmp_path, model_type="mpnet", architectures=["MPNetForSequenceClassification"])
+    change(tmp_path, model_type="electra", architectures=["ElectraForSequenceClassification"])
     assert not bert.recognizes(tmp_path)
