@@ -13,7 +13,6 @@ from model.importing.hugging_face import CONFIG, architectures, read_json_if_the
 from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.sources import open_source_files
 from model.importing.writing import refuse_other_model, refuse_what_is_no_import, write_checkpoint
-from model.weights import to_known_type
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         except Exception as error:  # a file has something that no library expects
             raise ModelImportError(f"it cannot be read as {family.name}: {in_words(error)}") from error
         _check_shapes(imported)
-        return replace(imported, weights={name: to_known_type(one) for name, one in imported.weights.items()})
+        return imported
     raise ModelImportError(
         f"{_describe_directory(directory)}; supported are {', '.join(family.name for family in FAMILIES)}"
     )

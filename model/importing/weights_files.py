@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import zipfile
 from pathlib import Path, PurePath
 
 import torch
@@ -62,7 +63,8 @@ def _read_file(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        # Mapped into memory, so that the tensors are not copied; only files of old versions of PyTorch are no zips.
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
         return {str(name): tensor for name, tensor in content.items() if isinstance(tensor, Tensor)}
     except (SafetensorError, RuntimeError, EOFError, pickle.UnpicklingError, AttributeError, ValueError) as error:
         raise ModelImportError(f"{path} is damaged, or holds no weights: {_first_line(error)}") from error
