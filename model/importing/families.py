@@ -23,7 +23,6 @@ from model.importing.published import published_scores
 from model.importing.sources import open_source_files
 from model.importing.weights_files import weights_name
 from model.importing.writing import refuse_other_model, refuse_what_is_no_import, write_checkpoint
-from model.weights import to_known_type
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         settings = CONFIG if (directory / CONFIG).is_file() else "wrong settings"
         raise ModelImportError(f"{settings}: {in_words(error)}") from error
     _check_shapes(imported, weights_name(directory))
-    return replace(imported, weights={name: to_known_type(one) for name, one in imported.weights.items()})
+    return imported
 
 
 def _family_of(directory: Path) -> Family | None:

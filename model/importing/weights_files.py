@@ -1,6 +1,7 @@
 """Weights in directories of Hugging Face: safetensors, or PyTorch's older .bin, in one file or several."""
 
 import json
+import zipfile
 from pathlib import Path, PurePath
 
 import torch
@@ -89,7 +90,8 @@ def _read_file(path: Path) -> dict[str, Tensor]:
     with in_sentences(f"{path} is damaged, or holds no weights"):
         if path.suffix == ".safetensors":
             return load_file(path)
-        return tensors_of(torch.load(path, map_location="cpu", weights_only=True))
+        # Mapped into memory, so that the tensors are not copied; only files of old versions of PyTorch are no zips.
+        return tensors_of(torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)))
 
 
 def _names(path: Path) -> list[str]:

@@ -28,7 +28,7 @@ from service.runner.caches import (
     source_caches,
 )
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load_session
+from service.runner.weights import Weights, load_session, read_rows
 
 MIN_QUERIES = 2
 """Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
@@ -62,7 +62,7 @@ class TranslationRunner:
         self._n_rows = n_rows
         self._min_queries = min_queries
         self._pad = manifest.special_tokens.pad
-        self._provider, self._encoder = graphs.provider, graphs.encoder
+        self._provider, self._encoder, self._decoder_step = graphs.provider, graphs.encoder, graphs.decoder_step
         # Self-attention reads only the valid part of a cache, cross-attention also the padding.
         self._self_attention = self._caches(row_caches(manifest), COARSE_LENGTHS)
         self._cross_attention = self._caches(source_caches(manifest), FINE_LENGTHS)
@@ -80,6 +80,7 @@ class TranslationRunner:
         self._cross_attention.fit(int(self._source_lengths[:places].max()), first_place)
         if first_place == 0:
             self._self_attention.fit(1, rows=0)
+        read_rows(self._encoder, input_ids.flat)
         binding: Any = self._encoder.io_binding()
         binding.bind_cpu_input("input_ids", input_ids)
         binding.bind_cpu_input("source_lengths", lengths)
@@ -98,6 +99,7 @@ class TranslationRunner:
         if self._n_fitted != N:
             self._cross_attention.fit(max(self._source_lengths[:N].tolist()), N)
             self._n_fitted = N
+        read_rows(self._decoder_step, token_ids)
         step = self._steps.get((R, N, max(W, self._min_queries), k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions

@@ -1,6 +1,7 @@
 """Weights are read from every layout of Hugging Face, and from nothing else."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,22 @@ def test_a_checkpoint_has_types_that_are_known_everywhere(
     assert torch.equal(table, original.embeddings.word_embeddings.weight.to(kept))
 
 
-def test_a_bin_file_is_read(tmp_path: Path) -> None:
-    torch.save(TENSORS, tmp_path / "pytorch_model.bin")
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_a_bin_file_is_read(tmp_path: Path, is_zip: bool) -> None:
+    """Old versions of PyTorch wrote no zips."""
+    path = tmp_path / "pytorch_model.bin"
+    torch.save(TENSORS, path, _use_new_zipfile_serialization=is_zip)
     expect_tensors(read_tensors(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_a_file_is_mapped_and_not_copied(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    (save_file if path.suffix == ".safetensors" else torch.save)(TENSORS, path)
+    found = read_tensors(tmp_path)
+    assert str(path) in Path("/proc/self/maps").read_text()
+    expect_tensors(found)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
