@@ -60,12 +60,11 @@ def typed(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     Raises:
         ModelImportError: one has another type than it must have.
     """
-    found = dict(settings)
+    typed_keys = {key for *_, keys in KINDS for key in keys}
+    found = {key: value for key, value in settings.items() if value is not None or key not in typed_keys}
     for words, kind, keys in KINDS:
-        for key in sorted(keys & settings.keys()):
-            value = found.pop(key)
-            if value is None:
-                continue
+        for key in sorted(keys & found.keys()):
+            value = found[key]
             try:
                 checked = kind.validate_python(value)
             except ValidationError:
