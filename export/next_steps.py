@@ -7,7 +7,7 @@ from typing import Any
 
 from export.manifest import Manifest
 from export.texts import TEXTS, texts_in
-from model.config import Language
+from model.config import NO_LANGUAGE, Language
 
 SERVED = Path("artifacts")
 """The folder that is served by default."""
@@ -33,6 +33,8 @@ def _request(manifest: Manifest) -> tuple[str, dict[str, Any]]:
     name, text = {"model": manifest.name}, TEXTS["en"][EXAMPLE]
     if manifest.task == "translation":
         source, target = _direction(manifest)
+        if target.code == NO_LANGUAGE:
+            return "translate", {"text": f"summarize: {text}"} | name
         text = (texts_in(source.code) or ("...",) * (EXAMPLE + 1))[EXAMPLE]
         return "translate", {"text": text, "source": source.code, "target": target.code} | name
     if manifest.task == "embedding":
