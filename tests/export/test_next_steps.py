@@ -78,3 +78,14 @@ def test_a_name_needs_no_care_in_a_shell() -> None:
 )
 def test_the_folder_is_told_if_it_is_not_the_one_that_is_served(out: str, said: str) -> None:
     assert said in next_steps(CLASSIFIER, Path(out)).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("precision", "said"),
+    [
+        ("int8", "sentiment-imdb is in int8; PRECISION=fp32 keeps the numbers of the original. Serve it, "),
+        ("fp32", "sentiment-imdb is in fp32. Serve it, "),
+    ],
+)
+def test_the_precision_is_told_and_how_to_get_the_exact_one(precision: str, said: str) -> None:
+    assert next_steps(changed(CLASSIFIER, precision=precision), Path("artifacts/x")).startswith(said)
