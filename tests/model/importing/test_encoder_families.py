@@ -45,6 +45,8 @@ def test_variants_of_a_family_compute_what_transformers_does(
     model = build_model(imported.config)
     assign_weights(model, imported.weights)
     for text in TEXTS:
+        if "[SEP]" in text:  # a piece of DeBERTa's vocabulary: what comes after it would be a second text
+            continue
         ids = imported.tokenizer.encode(text).ids[:N_POSITIONS]
         with torch.inference_mode():
             logits = model.eval()(torch.tensor([ids]), torch.tensor([len(ids)]))[0][0]
