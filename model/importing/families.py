@@ -34,7 +34,11 @@ class Family:
 FAMILIES = (
     Family("MarianMT (opus-mt-*)", marian.recognizes, marian.import_directory),
     Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.import_directory),
-    Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
+    Family(
+        "BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, DeBERTa-v3 and ModernBERT as classifiers of texts",
+        bert.recognizes,
+        bert.import_directory,
+    ),
     Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
     Family("Firefox's translators (Bergamot, .bin)", firefox.recognizes, firefox.import_directory),
@@ -44,8 +48,6 @@ FAMILIES = (
 UNSUPPORTED: Mapping[str, str] = {
     "bart": "its embeddings are normalized before the layers of encoder and decoder",
     "mbart": "its embeddings are normalized before the layers of encoder and decoder",
-    "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
-    "mpnet": "its attention has a bias by distance",
     "mt5": "its attention has a bias by distance, and its norms have no mean",
     "t5": "its attention has a bias by distance, and its norms have no mean",
     "umt5": "its attention has a bias by distance, and its norms have no mean",

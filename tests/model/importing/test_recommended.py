@@ -11,7 +11,7 @@ from model.importing.recommended import DATA, Recommended, recommended
 
 ROOT = Path(__file__).parents[3]
 MODELS = [model for group in recommended() for model in group.models]
-TO_COME = {"t5", "mbart", "mpnet", "model.enfr.intgemm.alphas.bin"}
+TO_COME = {"t5", "mbart", "model.enfr.intgemm.alphas.bin"}
 """Kinds of models that are listed, and that may not be importable yet."""
 
 
