@@ -161,6 +161,10 @@ class LayerConfig(Strict):
             raise ValueError(f"{said} is {head_dim}; rotary `positions` need an even number")
 
 
+ANY_LANGUAGE, NO_LANGUAGE = "mul", "und"
+"""Codes (ISO 639) of sources in languages that the model is not told, and of targets that are no translation."""
+
+
 class Language(Strict):
     """A language of a translator, and the tokens that select it."""
 
@@ -193,6 +197,8 @@ class TransformerConfig(LayerConfig):
     """Whether each token's logit has a bias."""
     source: str | tuple[Language, ...]
     target: str | tuple[Language, ...]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put before a source, by name; what they ask for is no translation."""
 
     @property
     def sources(self) -> tuple[Language, ...]:
@@ -313,6 +319,9 @@ class EmbedderConfig(LayerConfig):
     default_prompt: str | None = None
     pool_prompt: bool = True
     """Whether the tokens of a prompt are pooled too."""
+    cut_to: tuple[PositiveInt, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut, as the model was trained for that (Kusupati et al. 2022,
+    "Matryoshka Representation Learning")."""
 
 
 ModelConfig = Annotated[

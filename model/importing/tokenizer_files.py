@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from model.config import SpecialTokens
 from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
-from model.importing.imported import ModelImportError
+from model.importing.imported import ModelImportError, in_sentences
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
 from model.tokenizer import Vocabulary, as_plain_text, special_around
 
@@ -61,7 +61,8 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
     last = max(tokenizer.get_vocab(with_added_tokens=True).values())
     if last >= vocab_size:
         raise ModelImportError(f"the tokenizer has a token with id {last}, but the model has only {vocab_size} tokens")
-    before, after = special_around(tokenizer)
+    with in_sentences(f"{TOKENIZER} cannot cut a text"):
+        before, after = special_around(tokenizer)
     if not before or not after:
         raise ModelImportError("the tokenizer must put special tokens around a text, as encoders are trained with them")
     return tokenizer
@@ -109,12 +110,23 @@ def read_tokenizer_json(directory: Path) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
     except Exception as error:  # the library raises bare Exception
         raise ModelImportError(f"{TOKENIZER} is damaged: {error}") from error
+    _refuse_unknown_special(tokenizer)
     if tokenizer.decoder is None:  # only needed to show tokens
         is_byte_level, is_word_piece = (isinstance(tokenizer.model, kind) for kind in (models.BPE, models.WordPiece))
         tokenizer.decoder = (
             decoders.WordPiece() if is_word_piece else decoders.ByteLevel() if is_byte_level else decoders.Metaspace()
         )
     return as_plain_text(tokenizer)
+
+
+def _refuse_unknown_special(tokenizer: Tokenizer) -> None:
+    """Refuse a template with special tokens that it does not define: the library would end the process."""
+    state = json.loads(tokenizer.post_processor.__getstate__()) if tokenizer.post_processor else {}
+    for step in state.get("processors", [state]):
+        pieces = [*step.get("single", []), *step.get("pair", [])] if step.get("type") == "TemplateProcessing" else []
+        named = {piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece}
+        for name in sorted(named - step.get("special_tokens", {}).keys()):
+            raise ModelImportError(f"{TOKENIZER}: the special token {name} of its `post_processor` is not defined")
 
 
 def with_added_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_tokens: int) -> Vocabulary:
