@@ -12,7 +12,7 @@ from model.importing.recommended import DATA, Recommended, recommended
 
 ROOT = Path(__file__).parents[3]
 MODELS = [model for group in recommended() for model in group.models]
-TO_COME = {"t5", "mbart"}
+TO_COME = {"mbart"}
 """Kinds of models that are listed, and that may not be importable yet."""
 
 
