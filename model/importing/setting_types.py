@@ -13,25 +13,41 @@ KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
         TypeAdapter(bool),
         frozenset({
             "add_prefix_space", "bias", "do_lower_case", "include_prompt", "is_decoder", "legacy_behaviour",
-            "scale_embedding", "separate_vocabs", "share_encoder_decoder_embeddings", "static_position_embeddings",
-            "strip_accents", "tie_word_embeddings", "tokenize_chinese_chars",
+            "scale_decoder_outputs", "scale_embedding", "separate_vocabs", "share_encoder_decoder_embeddings",
+            "static_position_embeddings", "strip_accents", "tie_word_embeddings", "tokenize_chinese_chars",
         }),
     ),
-    ("a number", TypeAdapter(float), frozenset({"dropout", "length_penalty", "model_max_length"})),
-    ("an integer", TypeAdapter(int), frozenset({"forced_bos_token_id", "num_beams", "pad_token_id"})),
+    (
+        "a number",
+        TypeAdapter(float),
+        frozenset({"dropout", "dropout_rate", "layer_norm_epsilon", "length_penalty", "model_max_length"}),
+    ),
+    (
+        "an integer",
+        TypeAdapter(int),
+        frozenset({
+            "forced_bos_token_id", "n_positions", "num_beams", "num_decoder_layers", "pad_token_id",
+            "relative_attention_max_distance", "relative_attention_num_buckets",
+        }),
+    ),
     (
         "a text",
         TypeAdapter(str),
         frozenset({
-            "activation", "activation_function", "default_prompt_name", "hidden_act", "language_codes", "model_type",
-            "position_embedding_type", "problem_type", "source_lang", "target_lang", "tokenizer_class",
+            "activation", "activation_function", "default_prompt_name", "feed_forward_proj", "hidden_act",
+            "language_codes", "model_type", "position_embedding_type", "problem_type", "source_lang", "target_lang",
+            "tokenizer_class",
         }),
     ),
     ("a text, or a list of texts", TypeAdapter(str | list[str]), frozenset({"architectures", "pooling_mode"})),
     ("a list of integers", TypeAdapter(list[NonNegativeInt]), frozenset({"suppress_tokens"})),
     ("a list of lists of integers", TypeAdapter(list[list[NonNegativeInt]]), frozenset({"bad_words_ids"})),
     ("texts by their names", TypeAdapter(dict[str, str]), frozenset({"prompts"})),
-    ("settings by their names", TypeAdapter(dict[str, dict[str, Any]]), frozenset({"added_tokens_decoder"})),
+    (
+        "settings by their names",
+        TypeAdapter(dict[str, dict[str, Any]]),
+        frozenset({"added_tokens_decoder", "task_specific_params"}),
+    ),
 )  # fmt: skip
 """Types of settings, in words, and the settings that have them; null is the same as no setting."""
 
