@@ -38,7 +38,9 @@ def _request(manifest: Manifest) -> tuple[str, dict[str, Any]]:
     if manifest.task == "translation":
         source, target = _direction(manifest)
         if target.code == NO_LANGUAGE:
-            return "translate", {"text": f"summarize: {text}"} | name
+            prompt = next(iter(manifest.prompts), None)
+            task = {"text": f"summarize: {text}"} if prompt is None else {"text": text, "prompt": prompt}
+            return "translate", task | name
         text = (texts_in(source.code) or ("...",) * (EXAMPLE + 1))[EXAMPLE]
         return "translate", {"text": text, "source": source.code, "target": target.code} | name
     if manifest.task == "embedding":
@@ -52,11 +54,10 @@ def _request(manifest: Manifest) -> tuple[str, dict[str, Any]]:
 
 def _direction(manifest: Manifest) -> tuple[Language, Language]:
     """Return a source and a target, if possible in languages that we have sentences in, English first."""
-    order = list(TEXTS.values())
 
     def rank(language: Language) -> int:
         texts = texts_in(language.code)
-        return order.index(texts) if texts else len(order)
+        return next((i for i, known in enumerate(TEXTS.values()) if known == texts), len(TEXTS))
 
     source = min(manifest.sources, key=rank)
     others = [language for language in manifest.targets if language.code != source.code]

@@ -48,9 +48,12 @@ def test_a_translator_is_asked_for_a_direction_that_it_has(
     TranslateRequest.model_validate(body)
 
 
-def test_a_model_whose_tasks_are_texts_is_asked_without_languages() -> None:
-    path, body = asked(changed(TRANSLATOR, sources=languages(ANY_LANGUAGE), targets=languages(NO_LANGUAGE)))
-    assert (path, body.keys()) == ("/translate", {"text", "model"})
+@pytest.mark.parametrize(("prompts", "asks"), [({}, set()), ({"summarization": "summarize: "}, {"prompt"})])
+def test_a_model_whose_tasks_are_texts_is_asked_without_languages(prompts: dict[str, str], asks: set[str]) -> None:
+    sides = {"sources": languages(ANY_LANGUAGE), "targets": languages(NO_LANGUAGE)}
+    path, body = asked(changed(TRANSLATOR, **sides, prompts=prompts))
+    assert (path, body.keys()) == ("/translate", {"text", "model"} | asks)
+    TranslateRequest.model_validate(body)
 
 
 @pytest.mark.parametrize(
