@@ -78,4 +78,4 @@ def test_nothing_is_told_but_what_is_known(visit: Visit, changes: dict[str, Any]
 def test_two_small_models_in_a_row_are_called_so(visit: Visit) -> None:
     page = visit(f"translate?{urlencode({'source': 'de', 'target': 'fr', 'text': 'Zwei Hunde spielen.'})}")
     expect(part(page, "about")).to_contain_text("translate-de-en and translate-en-fr")
-    expect(part(page, "expectation")).to_contain_text("Small models, trained with attend; two of them")
+    expect(part(page, "expectation")).to_contain_text("Small models, trained with attend; two in a row")

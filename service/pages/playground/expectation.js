@@ -12,7 +12,7 @@ const ADVICE = "Better models can be imported: the command “make model” list
 /** @param {import("./types.js").Model[]} models  The model that answers, or both where one translates for the other. */
 export function expectation(models) {
   if (models.length === 1) return ofOne(models[0]);
-  return models.some(({ small }) => small) ? `Small models, trained with attend; two of them make more mistakes. ${ADVICE}` : "";
+  return models.some(({ small }) => small) ? `Small models, trained with attend; two in a row make more mistakes than one. ${ADVICE}` : "";
 }
 
 /** @param {import("./types.js").Model} model */
