@@ -108,7 +108,7 @@ class LayerConfig(Strict):
     norm_eps: PositiveFloat = 1e-5
     """Added to the variance in every normalization."""
     bias: bool = True
-    """Whether normalizations and the dense layers of attention and feed-forward have biases."""
+    """Whether normalizations and the dense layers of attention, feed-forward and a pooler have biases."""
     positions: Positions = "sinusoidal"
     """`learned` is a table in the weights, also if it was computed."""
     rotary_base: PositiveFloat = 10000.0
@@ -161,6 +161,10 @@ class LayerConfig(Strict):
             raise ValueError(f"{said} is {head_dim}; rotary `positions` need an even number")
 
 
+ANY_LANGUAGE, NO_LANGUAGE = "mul", "und"
+"""Codes (ISO 639) of sources in languages that the model is not told, and of targets that are no translation."""
+
+
 class Language(Strict):
     """A language of a translator, and the tokens that select it."""
 
@@ -193,6 +197,8 @@ class TransformerConfig(LayerConfig):
     """Whether each token's logit has a bias."""
     source: str | tuple[Language, ...]
     target: str | tuple[Language, ...]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put before a source, by name; what they ask for is no translation."""
 
     @property
     def sources(self) -> tuple[Language, ...]:

@@ -12,7 +12,14 @@ import torch
 from tokenizers import Tokenizer
 
 from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import position_tables, read_dimensions, read_embeddings, read_layers
+from model.importing.encoder_decoder import (
+    notes_on_copies,
+    position_tables,
+    read_dimensions,
+    read_embeddings,
+    read_layers,
+    with_head_names,
+)
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
@@ -26,6 +33,7 @@ from model.importing.hugging_face import (
 from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.importing.tasks import chosen
 from model.importing.tokenizer_files import TOKENIZER, read_tokenizer_json, with_added_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import EOS, Vocabulary, end_with
@@ -57,10 +65,10 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     generation = read_generation(directory, config, begins_with_language=True)
     size = number(config, "vocab_size")
     family, tokenizer, vocabulary, codes = _tokenizer(directory, tokenizer_config, size)
-    sources, targets = (_chosen(codes, asked) for asked in (options.sources, options.targets))
+    sources, targets = (chosen(codes, asked) for asked in (options.sources, options.targets))
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
     n_positions = number(config, "max_position_embeddings")
-    tensors = read_tensors(directory)
+    tensors = with_head_names(read_tensors(directory))
     weights, extra = read_embeddings(tensors, config)
     transformer = TransformerConfig(
         max_positions=n_positions,
@@ -94,15 +102,8 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         weights,
         tokenizer,
         vocabulary,
-        notes=generation.notes,
+        notes=(*generation.notes, *notes_on_copies(tensors, config)),
     )
-
-
-def _chosen(codes: Mapping[str, int], asked: tuple[str, ...]) -> tuple[str, ...]:
-    for code in asked:
-        if code not in codes:
-            raise ModelImportError(f"unknown language {code}; the model has {', '.join(codes)}")
-    return asked or tuple(codes)
 
 
 def _tokenizer(

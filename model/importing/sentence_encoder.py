@@ -19,9 +19,9 @@ from model.importing.bert_encoder import ImportedEncoder, max_input_tokens, read
 from model.importing.encoder_decoder import tensor_of
 from model.importing.encoder_namings import NAMINGS
 from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
-from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
+from model.importing.imported import ImportedModel, MissingTensorError, ModelImportError, Options, in_words
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
-from model.importing.weights_files import read_tensors
+from model.importing.weights_files import read_tensors, weights_name
 from model.tokenizer import special_around
 
 MODULES, PROMPTS, TRANSFORMER_SETTINGS = (
@@ -232,8 +232,11 @@ def _read_dense(directory: Path, path: str, found: _Pipeline) -> None:
         raise ModelImportError(f"{path} is a layer over every token, which is not supported; layers over a text are")
     tensors = read_tensors(directory / path)
     place, has_bias = len(found.dense), bool(settings.get("bias", True))
-    for end in ("weight", "bias") if has_bias else ("weight",):
-        found.weights[f"dense.{place}.{end}"] = tensor_of(tensors, f"linear.{end}")
+    try:
+        for end in ("weight", "bias") if has_bias else ("weight",):
+            found.weights[f"dense.{place}.{end}"] = tensor_of(tensors, f"linear.{end}")
+    except MissingTensorError as error:
+        raise ModelImportError(f"{path}/{weights_name(directory / path)} has no {error.name}") from error
     d_output = len(found.weights[f"dense.{place}.weight"])
     found.dense.append(DenseConfig(d_output=d_output, bias=has_bias, activation=ACTIVATIONS[activation]))
 

@@ -14,20 +14,35 @@ KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
         frozenset({
             "add_prefix_space", "bias", "do_lower_case", "include_prompt", "is_decoder", "legacy_behaviour",
             "scale_embedding", "separate_vocabs", "share_encoder_decoder_embeddings", "static_position_embeddings",
-            "strip_accents", "tie_word_embeddings", "tokenize_chinese_chars",
+            "strip_accents", "tie_word_embeddings", "tokenize_chinese_chars", "attention_bias", "classifier_bias",
+            "mlp_bias", "norm_bias", "position_biased_input", "relative_attention", "share_att_key",
         }),
     ),
-    ("a number", TypeAdapter(float), frozenset({"dropout", "length_penalty", "model_max_length"})),
-    ("an integer", TypeAdapter(int), frozenset({"forced_bos_token_id", "num_beams", "pad_token_id"})),
+    ("a number", TypeAdapter(float), frozenset({
+        "dropout", "global_rope_theta", "length_penalty", "local_rope_theta", "model_max_length",
+    })),
+    (
+        "an integer",
+        TypeAdapter(int),
+        frozenset({
+            "attention_head_size", "conv_kernel_size", "forced_bos_token_id", "global_attn_every_n_layers",
+            "local_attention", "max_relative_positions", "num_beams", "pad_token_id", "position_buckets",
+        }),
+    ),
     (
         "a text",
         TypeAdapter(str),
         frozenset({
             "activation", "activation_function", "default_prompt_name", "hidden_act", "language_codes", "model_type",
             "position_embedding_type", "problem_type", "source_lang", "target_lang", "tokenizer_class",
+            "classifier_activation", "classifier_pooling", "hidden_activation", "norm_rel_ebd", "pooler_hidden_act",
         }),
     ),
-    ("a text, or a list of texts", TypeAdapter(str | list[str]), frozenset({"architectures", "pooling_mode"})),
+    (
+        "a text, or a list of texts",
+        TypeAdapter(str | list[str]),
+        frozenset({"architectures", "layer_types", "pooling_mode", "pos_att_type"}),
+    ),
     ("a list of integers", TypeAdapter(list[NonNegativeInt]), frozenset({"suppress_tokens"})),
     ("a list of lists of integers", TypeAdapter(list[list[NonNegativeInt]]), frozenset({"bad_words_ids"})),
     ("texts by their names", TypeAdapter(dict[str, str]), frozenset({"prompts"})),
