@@ -1,11 +1,19 @@
 """Types of the settings in the JSON files of Hugging Face's directories, the same for all families of models."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic import NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
 
 from model.importing.imported import ModelImportError
+
+
+class Token(BaseModel):
+    """A token with its settings, which may be stored in place of its text."""
+
+    content: str
+
 
 KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
     (
@@ -63,22 +71,39 @@ KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
             "added_tokens_decoder", "task_specific_params",
         }),
     ),
+    (
+        "a token",
+        TypeAdapter(str | Token),
+        frozenset(f"{kind}_token" for kind in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")),
+    ),
+    (
+        "tokens",
+        TypeAdapter(list[str | Token] | dict[str, str | Token]),
+        frozenset({
+            "additional_special_tokens", "extra_special_tokens",
+        }),
+    ),
 )  # fmt: skip
-"""Types of settings, in words, and the settings that have them; null is the same as no setting."""
+"""Types of settings, in words, and the settings that have them. Null is the same as none of these."""
 
 
-def check_types(settings: dict[str, Any], name: str) -> None:
-    """Check the settings of a file.
+def typed(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the settings of a file without those that are null but have a type, numbers and the like in their types.
 
     Raises:
         ModelImportError: one has another type than it must have.
     """
+    typed_keys = {key for *_, keys in KINDS for key in keys}
+    found = {key: value for key, value in settings.items() if value is not None or key not in typed_keys}
     for words, kind, keys in KINDS:
-        for key in sorted(keys & settings.keys()):
+        for key in sorted(keys & found.keys()):
+            value = found[key]
             try:
-                kind.validate_python(settings[key])
+                checked = kind.validate_python(value)
             except ValidationError:
-                raise ModelImportError(f"{name}: `{key}` is {shown(settings[key])}; it must be {words}") from None
+                raise ModelImportError(f"{name}: `{key}` is {shown(value)}; it must be {words}") from None
+            found[key] = checked if isinstance(value, bool | int | float | str) else value
+    return found
 
 
 def shown(value: object) -> str:
