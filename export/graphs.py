@@ -185,7 +185,7 @@ class ClassifierGraph(Graph[TransformerClassifier]):
         return *self.model.classify(hidden, lengths), hidden
 
 
-class FirstTokenGraph(Graph[TransformerClassifier]):
+class OneStateGraph(Graph[TransformerClassifier]):
     """From tokens to the logits of the classes where one state decides, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

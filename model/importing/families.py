@@ -44,7 +44,11 @@ FAMILIES = (
     Family("MarianMT (opus-mt-*)", marian.recognizes, marian.import_directory),
     Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.import_directory),
     Family("T5, Flan-T5, mT5, UMT5 and MADLAD-400", t5.recognizes, t5.import_directory),
-    Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
+    Family(
+        "BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, DeBERTa-v3 and ModernBERT as classifiers of texts",
+        bert.recognizes,
+        bert.import_directory,
+    ),
     Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
     Family("Firefox's translators (Bergamot, .bin)", firefox.recognizes, firefox.import_directory),
@@ -54,8 +58,6 @@ FAMILIES = (
 UNSUPPORTED: Mapping[str, str] = {
     "bart": "its embeddings are normalized before the layers of encoder and decoder",
     "mbart": "its embeddings are normalized before the layers of encoder and decoder",
-    "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
-    "mpnet": "its attention has a bias by distance",
 }
 """Reasons why a model_type is not supported."""
 
