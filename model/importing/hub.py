@@ -7,7 +7,6 @@ usual variables of proxies.
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from model.importing.imported import ModelImportError, in_words
 from model.progress import advance, step
@@ -32,18 +31,16 @@ def fetch(repository: str, revision: str | None) -> tuple[Path, str]:
         ModelImportError: the hub cannot be reached, or does not give them.
     """
     from huggingface_hub import HfApi  # takes a while to import
-    from huggingface_hub.utils import tqdm
+    from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
-    class Reported(tqdm):  # type: ignore[misc]
+    class Reported(tqdm):
         """Shows the bytes of a file as our own progress."""
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **{**options, "disable": True})
 
         def update(self, n: float | None = 1) -> bool | None:
             advance(n or 0)
             return None
 
+    disable_progress_bars()
     hub = HfApi()
     try:
         info = hub.model_info(repository, revision=revision, files_metadata=True)
