@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -128,6 +129,21 @@ def test_the_same_model_is_imported_again_and_another_one_only_on_demand(tmp_pat
         import_model(str(tmp_path / "b" / "other"), checkpoint, Options("model"))
     import_model(str(tmp_path / "b" / "other"), checkpoint, Options("model"), overwrite=True)
     assert load_config(checkpoint).provenance.source == "other"  # type: ignore[union-attr]
+
+
+def test_a_model_is_found_inside_of_what_brings_it(tmp_path: Path) -> None:
+    """Archives have a note beside the model, the cache of a hub its commits."""
+    write_encoder(tmp_path / "theirs", "bert", "Model")
+    with zipfile.ZipFile(tmp_path / "theirs.zip", "w") as archive:
+        archive.writestr("LICENSE", "mine")
+        for path in (tmp_path / "theirs").iterdir():
+            archive.write(path, f"snapshots/c0ffee/{path.name}")
+    assert import_model(str(tmp_path / "theirs.zip"), tmp_path / "c", Options()).config.name == "theirs"
+    (tmp_path / "both" / "b").mkdir(parents=True)
+    shutil.move(tmp_path / "theirs", tmp_path / "both" / "a")
+    shutil.copy(tmp_path / "both" / "a" / "config.json", tmp_path / "both" / "b")
+    with pytest.raises(ModelImportError, match=r"it has several models \(a, b\); name the directory of one"):
+        import_model(str(tmp_path / "both"), tmp_path / "c", Options())
 
 
 @pytest.mark.parametrize("left", ["file", "directory", "trained"])
