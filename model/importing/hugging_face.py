@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 from model.checked_yaml import parsed
 from model.config import Decoding
 from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError, in_words
-from model.importing.setting_types import check_types, shown
+from model.importing.setting_types import shown, typed
 from model.tokenizer import UNK
 
 CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
@@ -51,14 +51,12 @@ _NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=0, lt=2**31)])
 
 
 def read_json(directory: Path, name: str) -> dict[str, Any]:
-    """Read the settings of a JSON file that are not null.
+    """Read the settings of a JSON file, in the types that they have for all families.
 
     Raises:
         ModelImportError: the file is missing or no JSON object, or a setting is of another type.
     """
-    settings = {key: value for key, value in _read_object(directory, name).items() if value is not None}
-    check_types(settings, name)
-    return settings
+    return typed(_read_object(directory, name), name)
 
 
 def read_json_if_there(directory: Path, name: str) -> dict[str, Any]:

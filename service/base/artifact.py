@@ -155,6 +155,8 @@ class Manifest(_Section):
     sources: tuple[Language, ...]
     """Languages that a translator reads; it translates each into every other language of `targets`."""
     targets: tuple[Language, ...]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put before a source, by name; what they ask for is no translation."""
     labels: tuple[str, ...]
     label_activation: Literal["softmax", "sigmoid", "identity"] | None
     pairs: bool = False

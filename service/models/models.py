@@ -50,7 +50,7 @@ from service.tasks.leg import OnPiece
 from service.tasks.pivot import Route
 from service.tasks.reranking import ranked
 from service.text.identification import IdentifiedLanguage
-from service.text.languages import are_same
+from service.text.languages import MANY, NO_LANGUAGE, are_same
 from service.workers.pool import admission_of
 
 MIN_CONFIDENCE = 0.01
@@ -259,6 +259,8 @@ class Models:
     async def _translated(
         self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None
     ) -> TranslateResponse:
+        if request.prompt is not None:
+            return await self._prompted(directions, request, context, on_piece)
         plan = directions.plan(request.source, request.target, request.pivot)
         if plan is None:
             return await self._translate_detected(directions, request, context, on_piece)
@@ -269,6 +271,17 @@ class Models:
         terms = await self._terms(request, source, target)
         translations = await pivot.translate(route, request, context, on_piece, terms)
         return _answer(request, translations, source, target, route)
+
+    async def _prompted(
+        self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None
+    ) -> TranslateResponse:
+        for field in ("source", "target"):
+            if getattr(request, field) is not None:
+                raise InvalidFields([((field,), "must be left out, as `prompt` says what to do")])
+        assert request.prompt is not None, "the caller has seen it"
+        route = [directions.prompted(request.prompt)]
+        translations = await pivot.translate(route, request, context, on_piece)
+        return _answer(request, translations, MANY, NO_LANGUAGE, route)
 
     async def _translate_detected(
         self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None

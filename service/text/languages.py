@@ -32,6 +32,8 @@ _SCRIPTS = {"acm": "Arab", "acq": "Arab", "ajp": "Arab", "azb": "Arab", "pbt": "
 """Likely scripts that langcodes does not know."""
 MANY = "mul"
 """Source language of models that read many languages without being told which."""
+NO_LANGUAGE = "und"
+"""Target language of what is no translation: summaries, answers, whatever a model writes."""
 
 
 def canonical(code: str) -> str | None:
@@ -189,6 +191,11 @@ class Direction:
     target: str
     source_prefix: tuple[int, ...] = ()
     target_prefix: tuple[int, ...] = ()
+
+    @property
+    def is_translation(self) -> bool:
+        """Whether the target is a language, so that the source's sentences, numbers and names come out again."""
+        return self.target != NO_LANGUAGE
 
     @cached_property
     def source_subtag(self) -> str:
