@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from model.checkpoint import build_model
-from model.importing import argos, bert, firefox, m2m100, marian, marian_npz, sentence_encoder, t5
+from model.importing import argos, bart, bert, firefox, m2m100, marian, marian_npz, sentence_encoder, t5
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
 from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.sources import open_source_files
@@ -35,6 +35,7 @@ FAMILIES = (
     Family("MarianMT (opus-mt-*)", marian.recognizes, marian.import_directory),
     Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.import_directory),
     Family("T5, Flan-T5, mT5, UMT5 and MADLAD-400", t5.recognizes, t5.import_directory),
+    Family("mBART-50 and BART", bart.recognizes, bart.import_directory),
     Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
     Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
@@ -43,8 +44,6 @@ FAMILIES = (
 )
 
 UNSUPPORTED: Mapping[str, str] = {
-    "bart": "its embeddings are normalized before the layers of encoder and decoder",
-    "mbart": "its embeddings are normalized before the layers of encoder and decoder",
     "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
     "mpnet": "its attention has a bias by distance",
 }
