@@ -74,6 +74,7 @@ def _fill_encoder(spec: TransformerEncoderSpec, encoder: Encoder) -> None:
 def _fill_decoder(spec: TransformerDecoderSpec, decoder: Decoder) -> None:
     for layer_spec, layer in zip(spec.layer, decoder.layers, strict=True):
         assert isinstance(layer, DecoderLayer)
+        assert isinstance(layer.self_attention, MultiHeadAttention)
         _fill_self_attention(layer_spec.self_attention, layer.self_attention, layer.add_norm_self.norm)
         _fill_cross_attention(layer_spec.attention, layer.cross_attention, layer.add_norm_cross.norm)
         _fill_feed_forward(layer_spec.ffn, layer.feed_forward, layer.add_norm_feed_forward.norm)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from model.importing.recommended import HUB, Group, recommended
+from model.importing.recommended import Group, recommended
 from service.base.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -93,7 +93,8 @@ def _table_of(group: Group) -> str:
     header = ["for", "`FROM=`", "size", "licence", *([group.measure, "published by"] if group.measure else [])]
     rows = []
     for model in group.models:
-        bring = f"[`{model.bring}`]({HUB}/{model.bring})" if model.is_on_the_hub else model.bring
+        bring = model.bring if model.file else f"`{model.bring}`"
+        bring = f"[{bring}]({model.page})" if model.page else bring
         published = [model.score, "[{}]({})".format(*model.publisher) if model.publisher else ""]
         rows.append([model.does, bring, model.size, model.licence, *(published if group.measure else [])])
     return table(header, ["---", "---", "---:", *["---"] * (len(header) - 3)], rows)

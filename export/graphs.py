@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from export.attending import Past, RowLayout, cross_attention, decoder_attention, encoder_attention, visible_attention
 from export.dense import Dense, dense, memory_projection
 from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, places_of_keys, top_k
+from export.recurrence import all_states, next_states
 from model.networks.attention import Biases, MultiHeadAttention
 from model.networks.masks import causal_mask, distances, padding_mask
-from model.networks.transformer import Encoder, Transformer, TransformerClassifier, TransformerEncoder
+from model.networks.ssru import SSRU
+from model.networks.transformer import Encoder, Transformer, TransformerClassifier, TransformerEncoder, reading_target
 
 MAX_LOOKED_UP_SHARE = 0.9
 """Largest share of the vocabulary for which the rows of possible target tokens are looked up."""
@@ -83,7 +85,8 @@ def projected_memory(model: Transformer, memory: Tensor, n_parts: int | None = N
 
 
 class DecoderStepGraph(Graph[Transformer]):
-    """One decoder step for R rows, each at its own position, which writes the self-attention caches in place.
+    """One decoder step for R rows, each at its own position, which writes the self-attention caches or the states of
+    SSRUs in place.
 
     The hypotheses of one source share its keys and values: they are the queries of one cross-attention.
     """
@@ -110,21 +113,30 @@ class DecoderStepGraph(Graph[Transformer]):
             positions, total_length, rows_of_sources, places_of_rows, source_lengths: see `RowLayout`.
             k: (1), the number of candidates.
             past_key_values: per layer decoder.key, decoder.value (R, H, L, D), encoder.key, encoder.value (N, S, E).
+                An SSRU has one decoder.state (R, 1, E) instead of key and value.
 
         Returns:
-            token_ids (R, k), log_probs (R, k) falling and in float32, then the written decoder.key and .value of each
-                layer.
+            token_ids (R, k), log_probs (R, k) falling and in float32, then the written decoder.key and .value, or
+                .state, of each layer.
         """
         positions_of_tokens = positions.unsqueeze(1)
         rows = RowLayout(positions, positions_of_tokens, total_length, rows_of_sources, places_of_rows, source_lengths)
         past: dict[MultiHeadAttention, Sequence[Tensor]] = {}
-        for i, layer in enumerate(self.model.decoder.decoder_layers()):
-            past[layer.self_attention] = past_key_values[4 * i : 4 * i + 2]
-            past[layer.cross_attention] = past_key_values[4 * i + 2 : 4 * i + 4]
+        states: dict[SSRU, Sequence[Tensor]] = {}
+        tensors = iter(past_key_values)
+        for layer in self.model.decoder.decoder_layers():
+            if isinstance(layer.self_attention, SSRU):
+                states[layer.self_attention] = [next(tensors)]
+            else:
+                past[layer.self_attention] = [next(tensors), next(tensors)]
+            past[layer.cross_attention] = [next(tensors), next(tensors)]
         present: list[Tensor] = []
+        to_target = reading_target(
+            decoder_attention(rows, past, present, self.biases(past_key_values[0], rows)),
+            next_states(positions_of_tokens, states, present),
+        )
         x = self.model.embedding(input_ids, positions_of_tokens)
-        biases = self.biases(past_key_values[0], rows)
-        x = self.model.decoder(x, decoder_attention(rows, past, present, biases), cross_attention(rows, past))
+        x = self.model.decoder(x, to_target, cross_attention(rows, past))
         projection, tokens = self.projection()
         logits = projection(x).squeeze(1).float()
         # ONNX Runtime's LogSoftmax over the vocabulary is faster than the log-sum-exp that k candidates would need.
@@ -173,7 +185,7 @@ class ClassifierGraph(Graph[TransformerClassifier]):
         return *self.model.classify(hidden, lengths), hidden
 
 
-class FirstTokenGraph(Graph[TransformerClassifier]):
+class OneStateGraph(Graph[TransformerClassifier]):
     """From tokens to the logits of the classes where one state decides, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -206,11 +218,12 @@ class DenseGraph(Graph[TransformerEncoder]):
 class TranslationAttentionGraph(Graph[Transformer]):
     """From source and target, teacher-forced once, to every attention matrix of encoder and decoder."""
 
-    def forward(self, input_ids: Tensor, source_lengths: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, input_ids: Tensor, source_lengths: Tensor, target_ids: Tensor) -> tuple[Tensor, ...]:
         """Return the matrices of input_ids (B, S) of source_lengths (B) and of target_ids (B, T), which begin with <s>.
 
         Returns:
-            encoder (B, Le, H, S, S), decoder (B, Ld, H, T, T) and cross (B, Ld, H, T, S), in float32.
+            encoder (B, Le, H, S, S), decoder (B, Ld, H, T, T), unless it has SSRUs, and cross (B, Ld, H, T, S), in
+                float32.
         """
         model, n_layers = self.model, self.model.config.n_decoder_layers
         encoder: list[Tensor] = []
@@ -222,11 +235,14 @@ class TranslationAttentionGraph(Graph[Transformer]):
         memory = model.encoder(model.embed_source(input_ids), to_itself)
         past = projected_memory(model, memory, 2 * n_layers - 1)  # no matrix depends on the last values
         T = target_ids.shape[1]
-        to_target = visible_attention(causal_mask(T), decoder, biases=model.decoder.biases(distances(T)))
+        to_target = reading_target(
+            visible_attention(causal_mask(T), decoder, biases=model.decoder.biases(distances(T))),
+            all_states(model.config.max_positions),
+        )
         model.decoder(
             model.embedding(target_ids), to_target, visible_attention(source_mask, cross, past, last=n_layers)
         )
-        return torch.stack(encoder, dim=1), torch.stack(decoder, dim=1), torch.stack(cross, dim=1)
+        return tuple(torch.stack(matrices, dim=1) for matrices in (encoder, decoder, cross) if matrices)
 
 
 class TextAttentionGraph(Graph[TransformerClassifier | TransformerEncoder]):

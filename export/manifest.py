@@ -12,6 +12,7 @@ from export.onnx_attention import OPSET
 from model.checkpoint import MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint
 from model.config import (
     ClassifierConfig,
+    DecoderSelf,
     EmbedderConfig,
     Language,
     Pooling,
@@ -80,6 +81,8 @@ class Embedding(Section):
     prompts: dict[str, str]
     default_prompt: str | None
     pool_prompt: bool
+    cut_to: tuple[int, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut."""
 
 
 class ModelOrigin(Section):
@@ -114,6 +117,8 @@ class Manifest(Section):
     """Licence that the owner of an imported model names."""
     opset: int = OPSET
     dimensions: Dimensions
+    decoder_self: DecoderSelf = "attention"
+    """How a translator's decoder reads the target tokens before: an SSRU has one state in place of keys and values."""
     special_tokens: SpecialTokens
     sources: tuple[Language, ...]
     """Languages that a translator reads; each is translated into every other language of `targets`."""
@@ -173,6 +178,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
             vocab_size=(translator.source_vocab_size if translator else None) or config.vocab_size,
             target_vocab_size=config.vocab_size,
         ),
+        decoder_self=translator.decoder_self if translator else "attention",
         special_tokens=config.special_tokens,
         sources=translator.sources if translator else (),
         targets=translator.targets if translator else (),
@@ -200,6 +206,7 @@ def _embedding(config: EmbedderConfig) -> Embedding:
         prompts=config.prompts,
         default_prompt=config.default_prompt,
         pool_prompt=config.pool_prompt,
+        cut_to=config.cut_to,
     )
 
 

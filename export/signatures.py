@@ -4,9 +4,10 @@ Legend: B batch, S source, T target, R decoder rows of N sources, at most W of o
 E d_model, C classes.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from model.config import LayerConfig
+from model.config import DecoderSelf, LayerConfig
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Shape = tuple[str | int, ...]
@@ -17,6 +18,11 @@ INT32 = {"positions", "total_length"}
 
 LAST_HIDDEN_STATE = "last_hidden_state"
 """Output with the encoder state of each token, for clients that want representations."""
+
+
+KEY_AND_VALUE = ("key", "value")
+DECODER_PARTS: Mapping[DecoderSelf, tuple[str, ...]] = {"attention": KEY_AND_VALUE, "ssru": ("state",)}
+"""What a decoder layer keeps of the target tokens before, by `decoder_self`."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,14 @@ def decoder_step_signature(model: Transformer) -> Signature:
         "source_lengths": ("N",),
         "k": (1,),
     }
+    E, n_layers, parts = model.config.d_model, model.config.n_decoder_layers, DECODER_PARTS[model.config.decoder_self]
+    of_target: Shape = ("R", H, "L", D) if model.config.decoder_self == "attention" else ("R", 1, E)
     past: dict[str, Shape] = {}
-    for i in range(model.config.n_decoder_layers):
-        for side, shape in (("decoder", ("R", H, "L", D)), ("encoder", ("N", "S", H * D))):
-            past |= {f"past_key_values.{i}.{side}.{part}": shape for part in ("key", "value")}
-    names = cache_names("present", "decoder", model.config.n_decoder_layers)
+    for i in range(n_layers):
+        past |= {f"past_key_values.{i}.decoder.{part}": of_target for part in parts}
+        past |= {f"past_key_values.{i}.encoder.{part}": ("N", "S", H * D) for part in KEY_AND_VALUE}
     outputs: dict[str, Shape] = {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
-    outputs |= dict.fromkeys(names, ("R", H, "L", D))
+    outputs |= dict.fromkeys(cache_names("present", "decoder", n_layers, parts), of_target)
     return Signature(integers, past, outputs)
 
 
@@ -68,12 +75,12 @@ def classifier_signature(model: TransformerClassifier) -> Signature:
 
 
 def translation_attention_signature(model: Transformer) -> Signature:
-    """Return the signature of attention.onnx of a translator."""
+    """Return the signature of attention.onnx of a translator; an SSRU has no matrices."""
     H, _ = heads(model.config)
     n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
     outputs: dict[str, Shape] = {
         "encoder": ("B", n_encoder, H, "S", "S"),
-        "decoder": ("B", n_decoder, H, "T", "T"),
+        **({"decoder": ("B", n_decoder, H, "T", "T")} if model.config.decoder_self == "attention" else {}),
         "cross": ("B", n_decoder, H, "T", "S"),
     }
     return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",), "target_ids": ("B", "T")}, {}, outputs)
@@ -97,9 +104,9 @@ def text_attention_signature(model: TransformerClassifier | TransformerEncoder) 
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
 
 
-def cache_names(tense: str, side: str, n_layers: int) -> list[str]:
+def cache_names(tense: str, side: str, n_layers: int, parts: Sequence[str] = KEY_AND_VALUE) -> list[str]:
     """Return the names of key and value of each layer in turn: present.0.decoder.key, present.0.decoder.value, ..."""
-    return [f"{tense}.{i}.{side}.{part}" for i in range(n_layers) for part in ("key", "value")]
+    return [f"{tense}.{i}.{side}.{part}" for i in range(n_layers) for part in parts]
 
 
 def heads(config: LayerConfig) -> tuple[int, int]:

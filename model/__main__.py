@@ -76,7 +76,10 @@ def import_(
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
     language: Annotated[list[str] | None, typer.Option("--source", help="Language that the model reads.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Language that the model writes.")] = None,
-    prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT, text to put before texts to embed.")] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT, text to put before texts.")] = None,
+    dimensions: Annotated[
+        str | None, typer.Option(help="Numbers of dimensions to which embeddings may be cut: 256,512.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the import of another model too.")] = False,
 ) -> None:
     """Import a model that was trained elsewhere as a checkpoint (docs/bring-your-model.md)."""
@@ -84,7 +87,10 @@ def import_(
         if "=" not in pair:
             raise typer.BadParameter(f"{pair!r} must be NAME=TEXT", param_hint="--prompt")
     prompts = {name: text for name, _, text in (pair.partition("=") for pair in prompt or [])}
-    options = Options(name, tuple(language or ()), tuple(target or ()), prompts)
+    numbers = dimensions.split(",") if dimensions else []
+    if not all(number.strip().isdecimal() for number in numbers):
+        raise typer.BadParameter(f"{dimensions!r} must be numbers with commas between them", param_hint="--dimensions")
+    options = Options(name, tuple(language or ()), tuple(target or ()), prompts, tuple(map(int, numbers)))
     try:
         with progress_shown():
             imported = import_model(source, checkpoint, options, revision, overwrite)

@@ -158,7 +158,7 @@ def save_checkpoint(
     graphs are not served with other weights.
 
     Args:
-        dtype: type of stored floating-point weights; None keeps each as it is.
+        dtype: see `write_weights`.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / MANIFEST).unlink(missing_ok=True)
@@ -167,8 +167,7 @@ def save_checkpoint(
     (directory / VOCABULARY).unlink(missing_ok=True)
     if vocabulary is not None:
         vocabulary.save(directory / VOCABULARY)
-    rounded = {name: tensor.to(dtype) for name, tensor in weights.items() if dtype and tensor.is_floating_point()}
-    write_weights(directory / WEIGHTS, {**weights, **rounded})
+    write_weights(directory / WEIGHTS, weights, dtype)
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:

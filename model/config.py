@@ -108,7 +108,7 @@ class LayerConfig(Strict):
     norm_eps: PositiveFloat = 1e-5
     """Added to the variance in every normalization."""
     bias: bool = True
-    """Whether normalizations and the dense layers of attention and feed-forward have biases."""
+    """Whether normalizations and the dense layers of attention, feed-forward and a pooler have biases."""
     positions: Positions = "sinusoidal"
     """`learned` is a table in the weights, also if it was computed."""
     rotary_base: PositiveFloat = 10000.0
@@ -328,6 +328,9 @@ class EmbedderConfig(LayerConfig):
     default_prompt: str | None = None
     pool_prompt: bool = True
     """Whether the tokens of a prompt are pooled too."""
+    cut_to: tuple[PositiveInt, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut, as the model was trained for that (Kusupati et al. 2022,
+    "Matryoshka Representation Learning")."""
 
 
 ModelConfig = Annotated[

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
 from model.checkpoint import MANIFEST, TOKENIZER, build_model
-from model.config import CONFIG, Config, ConfigError, load_config
+from model.config import CONFIG, NO_LANGUAGE, Config, ConfigError, load_config
 from model.weights import WEIGHTS
 
 CHECKPOINT = "checkpoint"
@@ -155,6 +155,8 @@ def _bytes(directory: Path) -> int:
 
 
 def _does(task: str, sources: Sequence[str], targets: Sequence[str], labels: Sequence[str]) -> str:
+    if list(targets) == [NO_LANGUAGE]:
+        return "text to text"
     if sources or targets:
         return f"{_few(sources, 'languages')} to {_few(targets, 'languages')}"
     return _few(labels, "labels") if labels else task.replace("_", " ")
@@ -165,16 +167,17 @@ def _few(names: Sequence[str], what: str) -> str:
 
 
 def nearness_of(manifest: Mapping[str, Any]) -> str | None:
-    """Return what a manifest says of how near the artifact is to the original; None if it says nothing."""
+    """Return how near an artifact is to its model in float32 on a CPU; None if its manifest does not say."""
     found = manifest.get("nearness")
+    found = found.get("cpu") if isinstance(found, Mapping) else None
     if not isinstance(found, Mapping):
         return None
-    return (
-        ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found.items() if _is_number(value)) or None
-    )
+    if _is_number(cosine := found.get("cosine")):
+        return f"cosine {cosine:.4f}"
+    return f"{100 * same:.1f} % same" if _is_number(same := found.get("same")) else None
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

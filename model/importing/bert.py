@@ -15,6 +15,7 @@ from model.importing.encoder_namings import NAMINGS
 from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
 from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
 from model.importing.tokenizer_files import length_limits, pair_reading, read_tokenizer, special_tokens
+from model.importing.weights_files import tensor_names
 
 HEAD = "ForSequenceClassification"
 SENTENCE_TRANSFORMERS = "config_sentence_transformers.json"
@@ -55,9 +56,18 @@ POOLINGS: Mapping[str, Pooling] = {"cls": "first", "mean": "mean_states"}
 
 
 def recognizes(directory: Path) -> bool:
-    """Whether a directory has a sequence classifier with a supported encoder."""
+    """Whether a directory has a sequence classifier with a supported encoder, by its config.json or its tensors."""
     config = read_json_if_there(directory, CONFIG)
-    return config.get("model_type") in NAMINGS and any(name.endswith(HEAD) for name in architectures(config))
+    naming = NAMINGS.get(str(config.get("model_type")))
+    if naming is None:
+        return False
+    if named := architectures(config):
+        return any(name.endswith(HEAD) for name in named)
+    head = HEADS[naming.prefix.rstrip(".")]
+    try:
+        return {f"{head.pooler}.weight", f"{head.output}.weight"} <= tensor_names(directory)
+    except ModelImportError:
+        return False  # reading it says what is wrong
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:

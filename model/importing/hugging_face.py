@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 
+from model.checked_yaml import parsed
 from model.config import Decoding
 from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError, in_words
-from model.importing.setting_types import check_types, shown
+from model.importing.setting_types import shown, typed
 from model.tokenizer import UNK
 
 CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
@@ -50,14 +51,12 @@ _NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=0, lt=2**31)])
 
 
 def read_json(directory: Path, name: str) -> dict[str, Any]:
-    """Read the settings of a JSON file that are not null.
+    """Read the settings of a JSON file, in the types that they have for all families.
 
     Raises:
         ModelImportError: the file is missing or no JSON object, or a setting is of another type.
     """
-    settings = {key: value for key, value in _read_object(directory, name).items() if value is not None}
-    check_types(settings, name)
-    return settings
+    return typed(_read_object(directory, name), name)
 
 
 def read_json_if_there(directory: Path, name: str) -> dict[str, Any]:
@@ -113,17 +112,22 @@ def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 def licence_of(directory: Path) -> str | None:
     """Return the licence at the top of the card, if there is one."""
+    licence = front_matter(directory).get("license")
+    return str(licence) if licence else None
+
+
+def front_matter(directory: Path) -> dict[str, Any]:
+    """Return what the card says at its top for programs; nothing if there is no card, or no YAML at its top."""
     path = directory / CARD
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     parts = text.split("---\n", 2)
     if len(parts) < 3 or parts[0].strip():
-        return None
+        return {}
     try:
-        front = yaml.safe_load(parts[1])
-    except yaml.YAMLError:
-        return None
-    licence = front.get("license") if isinstance(front, dict) else None
-    return str(licence) if licence else None
+        front = parsed(parts[1])
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return front if isinstance(front, dict) else {}
 
 
 @dataclass(frozen=True)

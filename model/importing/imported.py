@@ -1,6 +1,7 @@
 """The result of an import, its options and its error."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -22,6 +23,14 @@ class ModelImportError(ValueError):
     """A source is incomplete, damaged or not supported; the message says why."""
 
 
+class MissingTensorError(ModelImportError):
+    """The weights lack a tensor, which is named."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the weights have no {name}")
+        self.name = name
+
+
 def in_words(error: BaseException) -> str:
     """Return the first line of an error: libraries add traces, and advice that nobody should follow."""
     if isinstance(error, ValidationError):
@@ -34,6 +43,20 @@ def in_words(error: BaseException) -> str:
     return said if said and not isinstance(error, LookupError | TypeError) else f"{type(error).__name__}: {said}"
 
 
+@contextmanager
+def in_sentences(what: str) -> Iterator[None]:
+    """Turn any error into a ModelImportError that says what could not be done, and why.
+
+    Libraries raise errors of any type for a damaged file.
+    """
+    try:
+        yield
+    except ModelImportError:
+        raise
+    except Exception as error:
+        raise ModelImportError(f"{what}: {in_words(error)}") from error
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of an import, for facts that the source does not state.
@@ -41,13 +64,15 @@ class Options:
     Attributes:
         name: name of the model; None takes that of the source.
         sources, targets: language codes of a translator.
-        prompts: texts that may be put before texts to embed, by name.
+        prompts: texts that may be put before others, by name.
+        dimensions: numbers of dimensions to which embeddings may be cut.
     """
 
     name: str | None = None
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
+    dimensions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,3 +89,5 @@ class ImportedModel:
     """Heads that align, if the source names them."""
     notes: tuple[str, ...] = ()
     """Settings of the source that are not followed, a sentence each."""
+    evaluation: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Scores that its owner published, by test set and metric."""

@@ -12,7 +12,14 @@ import torch
 from tokenizers import Tokenizer
 
 from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import position_tables, read_dimensions, read_embeddings, read_layers
+from model.importing.encoder_decoder import (
+    notes_on_copies,
+    position_tables,
+    read_dimensions,
+    read_embeddings,
+    read_layers,
+    with_head_names,
+)
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
@@ -61,7 +68,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     sources, targets = (chosen(codes, asked) for asked in (options.sources, options.targets))
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
     n_positions = number(config, "max_position_embeddings")
-    tensors = read_tensors(directory)
+    tensors = with_head_names(read_tensors(directory))
     weights, extra = read_embeddings(tensors, config)
     transformer = TransformerConfig(
         max_positions=n_positions,
@@ -95,7 +102,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         weights,
         tokenizer,
         vocabulary,
-        notes=generation.notes,
+        notes=(*generation.notes, *notes_on_copies(tensors, config)),
     )
 
 

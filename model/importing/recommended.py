@@ -6,6 +6,7 @@ It needs nothing but Python, so that `make model` can print the list before anyt
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class Recommended:
     Attributes:
         does: its languages or its task.
         bring: value of FROM, or a description of files.
+        page: address where it can be had; "" if no page has just this model.
         size: number of parameters, about.
         score: "" if none was found.
         publisher: name and address of the page with the score; None if there is no score.
@@ -41,6 +43,7 @@ class Recommended:
 
     does: str
     bring: str
+    page: str
     size: str
     licence: str
     score: str
@@ -48,11 +51,6 @@ class Recommended:
     kind: str
     heads: str
     file: str
-
-    @property
-    def is_on_the_hub(self) -> bool:
-        """Whether `bring` is an id of the hub, and not a description or a pattern."""
-        return not self.file and "SOURCE" not in self.bring
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,7 @@ def _model(entry: dict[str, Any], publishers: dict[str, tuple[str, str]]) -> Rec
     return Recommended(
         does=entry["does"],
         bring=entry["from"],
+        page=entry.get("page", "" if "SOURCE" in entry["from"] else f"{HUB}/{entry['from']}"),
         size=entry["size"],
         licence=entry["licence"],
         score=score,
@@ -100,16 +99,23 @@ def listing(groups: Sequence[Group]) -> str:
 
 
 def _table(group: Group) -> str:
-    rows = [["", "FROM=", "size", "licence", group.measure]]
-    for m in group.models:
-        scores = m.score.split(", ")
-        first, *more = (", ".join(scores[i : i + IN_A_LINE]) for i in range(0, len(scores), IN_A_LINE))
-        rows += [[m.does, m.bring, m.size, m.licence, first], *(["", "", "", "", line] for line in more)]
+    rows = [("", "FROM=", "size", "licence", group.measure), *(row for model in group.models for row in _rows(model))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(["", *(cell.ljust(width) for cell, width in zip(row, widths, strict=True))]).rstrip() for row in rows
+    padded = (map(str.ljust, row, widths) for row in rows)
+    return "\n".join(f"  {'  '.join(cells)}".rstrip() for cells in padded)
+
+
+def _rows(model: Recommended) -> list[tuple[str, ...]]:
+    """Return the cells of a model: one row, or more for many scores."""
+    scores = model.score.split(", ")
+    columns = (
+        [model.does],
+        [model.bring, model.page] if model.file else [model.bring],
+        [model.size],
+        [model.licence],
+        [", ".join(scores[i : i + IN_A_LINE]) for i in range(0, len(scores), IN_A_LINE)],
     )
-    return "\n".join(lines)
+    return list(zip_longest(*columns, fillvalue=""))
 
 
 if __name__ == "__main__":

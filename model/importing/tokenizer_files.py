@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from model.config import SpecialTokens
 from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
-from model.importing.imported import ModelImportError
+from model.importing.imported import ModelImportError, in_sentences
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
 from model.tokenizer import Vocabulary, as_plain_text, special_around
 
@@ -28,6 +28,8 @@ FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 """Flags of an added token: how it is found in a text."""
 GENERIC_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend")
 """Classes of transformers that use a tokenizer.json as it is."""
+USUAL_CLASSES = {"camembert": "CamembertTokenizer", "mpnet": "MPNetTokenizer"}
+"""Classes of directories that name none, by `model_type`, where their files are those of another class, too."""
 NORMALIZER_SETTINGS = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
@@ -59,7 +61,8 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
     last = max(tokenizer.get_vocab(with_added_tokens=True).values())
     if last >= vocab_size:
         raise ModelImportError(f"the tokenizer has a token with id {last}, but the model has only {vocab_size} tokens")
-    before, after = special_around(tokenizer)
+    with in_sentences(f"{TOKENIZER} cannot cut a text"):
+        before, after = special_around(tokenizer)
     if not before or not after:
         raise ModelImportError("the tokenizer must put special tokens around a text, as encoders are trained with them")
     return tokenizer
@@ -107,12 +110,23 @@ def read_tokenizer_json(directory: Path) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
     except Exception as error:  # the library raises bare Exception
         raise ModelImportError(f"{TOKENIZER} is damaged: {error}") from error
+    _refuse_unknown_special(tokenizer)
     if tokenizer.decoder is None:  # only needed to show tokens
         is_byte_level, is_word_piece = (isinstance(tokenizer.model, kind) for kind in (models.BPE, models.WordPiece))
         tokenizer.decoder = (
             decoders.WordPiece() if is_word_piece else decoders.ByteLevel() if is_byte_level else decoders.Metaspace()
         )
     return as_plain_text(tokenizer)
+
+
+def _refuse_unknown_special(tokenizer: Tokenizer) -> None:
+    """Refuse a template with special tokens that it does not define: the library would end the process."""
+    state = json.loads(tokenizer.post_processor.__getstate__()) if tokenizer.post_processor else {}
+    for step in state.get("processors", [state]):
+        pieces = [*step.get("single", []), *step.get("pair", [])] if step.get("type") == "TemplateProcessing" else []
+        named = {piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece}
+        for name in sorted(named - step.get("special_tokens", {}).keys()):
+            raise ModelImportError(f"{TOKENIZER}: the special token {name} of its `post_processor` is not defined")
 
 
 def with_added_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_tokens: int) -> Vocabulary:
@@ -166,7 +180,7 @@ def _class_of(directory: Path) -> str | None:
     """Return the class of transformers that reads the tokenizer, if a file names it."""
     config = read_json_if_there(directory, CONFIG)
     said = read_json_if_there(directory, TOKENIZER_CONFIG).get("tokenizer_class") or config.get("tokenizer_class")
-    kind = said or ("CamembertTokenizer" if config.get("model_type") == "camembert" else None)
+    kind = said or USUAL_CLASSES.get(str(config.get("model_type")))
     return str(kind).removesuffix("Fast") if kind else None
 
 
@@ -196,13 +210,34 @@ def _build_tokenizer(directory: Path) -> Tokenizer:
     )
 
 
-def _word_pieces(directory: Path) -> Tokenizer:
+def _word_pieces_of_bert(directory: Path) -> Tokenizer:
+    tokenizer, cls, sep = _word_pieces(directory, {"pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"})
+    tokenizer.post_processor = processors.BertProcessing(sep, cls)
+    return _with_added_tokens(tokenizer, directory)
+
+
+def _word_pieces_of_mpnet(directory: Path) -> Tokenizer:
+    tokenizer, cls, sep = _word_pieces(directory, {"pad": "<pad>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"})
+    tokenizer.post_processor = processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=False)
+    return _with_added_tokens(tokenizer, directory)
+
+
+Special = tuple[str, int]
+"""Name and id of a special token."""
+
+
+def _word_pieces(directory: Path, usual: Mapping[str, str]) -> tuple[Tokenizer, Special, Special]:
+    """Build a tokenizer from vocab.txt; return it and the special tokens before and after a text.
+
+    Args:
+        usual: usual names of special tokens by kind.
+    """
     settings = read_json_if_there(directory, TOKENIZER_CONFIG)
     name = _names(directory)
     words = (directory / WORD_PIECES).read_text(encoding="utf-8").rstrip("\n").split("\n")
     ids = {word: i for i, word in enumerate(words)}
-    unk, cls, sep = name("unk", "[UNK]"), name("cls", "[CLS]"), name("sep", "[SEP]")
-    special = [name("pad", "[PAD]"), unk, cls, sep, name("mask", "[MASK]")]
+    unk, cls, sep = name("unk", "[UNK]"), name("cls", usual["cls"]), name("sep", usual["sep"])
+    special = [name("pad", usual["pad"]), unk, cls, sep, name("mask", usual["mask"])]
     _refuse_without((unk, cls, sep), ids, WORD_PIECES)
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token=unk, max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(
@@ -214,8 +249,7 @@ def _word_pieces(directory: Path) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.add_special_tokens([token for token in special if token in ids])
-    tokenizer.post_processor = processors.BertProcessing((sep, ids[sep]), (cls, ids[cls]))
-    return _with_added_tokens(tokenizer, directory)
+    return tokenizer, (cls, ids[cls]), (sep, ids[sep])
 
 
 def _byte_pairs(directory: Path) -> Tokenizer:
@@ -304,7 +338,8 @@ def _sentence_pieces(
 
 Layout = tuple[tuple[str, ...], tuple[str, ...], Callable[[Path], Tokenizer]]
 LAYOUTS: tuple[Layout, ...] = (
-    ((WORD_PIECES,), ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MPNetTokenizer"), _word_pieces),
+    ((WORD_PIECES,), ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), _word_pieces_of_bert),
+    ((WORD_PIECES,), ("MPNetTokenizer",), _word_pieces_of_mpnet),
     (BYTE_PAIRS, ("RobertaTokenizer", "BartTokenizer"), _byte_pairs),
     ((SENTENCE_PIECES,), ("XLMRobertaTokenizer",), _pieces_of_xlm_roberta),
     ((SENTENCE_PIECES,), ("CamembertTokenizer",), _pieces_of_camembert),

@@ -1,5 +1,6 @@
 """Writes an imported model as a checkpoint: whole, or not at all."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -7,11 +8,11 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from model.checkpoint import ALIGNMENT, CARD, save_checkpoint
+from model.checkpoint import ALIGNMENT, CARD, EVALUATION, save_checkpoint
 from model.config import ConfigError, load_config
 from model.identity import differences
 from model.importing.card import card_of
-from model.importing.imported import ImportedModel, ModelImportError, in_words
+from model.importing.imported import ImportedModel, ModelImportError, in_sentences, in_words
 from model.progress import step
 
 
@@ -58,7 +59,7 @@ def write_checkpoint(imported: ImportedModel, checkpoint: Path) -> None:
     step(f"writing {checkpoint}")
     with (
         _parents(checkpoint),
-        _told(f"cannot write {checkpoint}"),
+        in_sentences(f"cannot write {checkpoint}"),
         tempfile.TemporaryDirectory(dir=checkpoint.parent, prefix=f".{checkpoint.name}.") as workplace,
     ):
         new = Path(workplace) / "new"
@@ -67,6 +68,8 @@ def write_checkpoint(imported: ImportedModel, checkpoint: Path) -> None:
         if imported.alignment is not None:
             choice = imported.alignment.model_dump_json()
             (new / ALIGNMENT).write_text(f'{{"choice": {choice}}}\n', encoding="utf-8")
+        if imported.evaluation:
+            (new / EVALUATION).write_text(json.dumps(imported.evaluation, indent=2) + "\n", encoding="utf-8")
         if checkpoint.exists():
             checkpoint.rename(Path(workplace) / "former")
         new.rename(checkpoint)
@@ -77,7 +80,7 @@ def _parents(checkpoint: Path) -> Iterator[None]:
     """Create missing parents of a directory; delete them again if it was not written."""
     missing = [parent for parent in checkpoint.parents if not parent.exists()]
     try:
-        with _told(f"cannot create {checkpoint.parent}"):
+        with in_sentences(f"cannot create {checkpoint.parent}"):
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
@@ -85,14 +88,3 @@ def _parents(checkpoint: Path) -> Iterator[None]:
             with suppress(OSError):
                 parent.rmdir()
         raise
-
-
-@contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Turn any error of writing into a sentence."""
-    try:
-        yield
-    except ModelImportError:
-        raise
-    except Exception as error:  # the tokenizers library raises bare Exception
-        raise ModelImportError(f"{what}: {in_words(error)}") from error

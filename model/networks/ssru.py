@@ -30,7 +30,7 @@ class SSRU(nn.Module):
         """Run over x (B, T, E), whose states `scan` computes: (B, T, E)."""
         candidate, gate = self.input(x).chunk(2, dim=-1)
         gate = torch.sigmoid(gate)
-        return torch.relu(scan(self, gate, (1 - gate) * candidate))
+        return torch.relu(scan(self, gate, candidate - gate * candidate))
 
 
 def scan_from_zero(_unit: SSRU, gate: Tensor, added: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 Legend: B batch, S source, T target, L cache length, E d_model, V vocabulary, C classes. Masks: True = may be attended.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -35,6 +35,7 @@ from model.networks.layers import (
     token_embedding,
 )
 from model.networks.masks import causal_mask, distances, padding_mask
+from model.networks.positions import Rotation
 from model.networks.ssru import SSRU, Scan, scan_from_zero, scan_further
 
 
@@ -47,12 +48,24 @@ POOLERS: dict[Pooler, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu":
 DENSE_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": lambda x: x, "tanh": torch.tanh}
 
 
+def share_rotations(attentions: Iterable[MultiHeadAttention]) -> None:
+    """Let sublayers that rotate alike have one table: a long one takes megabytes."""
+    by_base: dict[float, Rotation] = {}
+    for attention in attentions:
+        own = attention.rotation
+        if own is not None and (shared := by_base.setdefault(own.base, own)) is not own:
+            # It stays a module of the first one only: a tracer mixes up tensors that have two names.
+            del attention.rotation
+            object.__setattr__(attention, "rotation", shared)
+
+
 class Encoder(nn.Module):
     """A stack of encoder layers; under a causal mask, a decoder without an encoder."""
 
     def __init__(self, n_layers: int, layer: LayerConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(layer.of_layer(i)) for i in range(n_layers))
+        share_rotations(each.self_attention for each in self.encoder_layers())
         self.final_norm = final_norm(layer)
         self.distance_biases = distance_biases(layer, n_layers, both_ways=True)
         self.local = layer.local_attention
@@ -232,8 +245,8 @@ class TransformerClassifier(nn.Module):
         self.config = config
         self.embedding = token_embedding(config, config.special_tokens.eos if config.pairs == "segments" else None)
         self.encoder = Encoder(config.n_encoder_layers, config)
-        self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
-        self.pooler_norm = nn.LayerNorm(config.d_model, config.norm_eps) if config.pooler_norm else nn.Identity()
+        self.pooler = nn.Linear(config.d_model, config.d_model, config.bias) if config.pooler else None
+        self.pooler_norm = normalization(config) if config.pooler_norm else nn.Identity()
         self.output = nn.Linear(config.d_model, len(config.labels))
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -283,7 +283,7 @@ class ModelCard(BaseModel):
         default=None,
         description="Of a classifier. sigmoid: labels do not exclude each other. identity: scores are logits.",
     )
-    pairs: bool = Field(description="Whether a classifier reads pairs of texts.")
+    pairs: bool | None = Field(default=None, description="Of a classifier: whether it reads pairs of texts.")
     layers: dict[Literal["encoder", "decoder"], int] = Field(description="Number of attention layers.")
     heads: int = Field(description="Attention heads in one layer.")
     limits: Limits = Field(description="Limits of one sentence or window; longer texts are split, never cut off.")
@@ -314,6 +314,7 @@ class ModelCard(BaseModel):
             "layers": {k: n for k, n in layers.items() if n},
             "sources": [*sources],
             "targets": [*targets],
+            "pairs": manifest.pairs if manifest.task == "classification" else None,
         }
         return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
 

@@ -393,4 +393,10 @@ class EmbedRequest(_AttendingRequest):
         description="Scale each embedding to length 1, so that a product is a cosine. By default as the model does; "
         "translators and classifiers do.",
     )
+    dimensions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Return only so many numbers of each embedding, from its first one on. Only for models that were "
+        "trained for that; `cut_to` in /models has the numbers.",
+    )
     encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")

@@ -1,6 +1,7 @@
 """The page tells what to expect of a model."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -57,9 +58,11 @@ def test_a_small_model_is_called_so_and_has_its_scores(visit: Visit, server: htt
                 "parameters": 1_370_000_000,
                 "origin": {"source": "facebook/nllb-200-distilled-1.3B"},
                 "licence": "cc-by-nc-4.0",
-                "evaluation": {},
+                "evaluation": {f"test-{i}.en-fr": {"bleu": 40 + i, "chrf": 60} for i in range(6)},
             },
-            "Imported from facebook/nllb-200-distilled-1.3B (1.4 billion parameters), licence cc-by-nc-4.0.",
+            "Imported from facebook/nllb-200-distilled-1.3B (1.4 billion parameters), licence cc-by-nc-4.0. "
+            "As published, BLEU 40.0 on test-0.en-fr, 41.0 on test-1.en-fr, 42.0 on test-2.en-fr, "
+            "43.0 on test-3.en-fr; 2 more in GET /models.",
         ),
         ({"small": False, "parameters": 62_000_000, "evaluation": {}}, "Trained with attend (62 million parameters)."),
         ({"small": False, "parameters": None, "evaluation": {}}, ""),
@@ -70,3 +73,9 @@ def test_nothing_is_told_but_what_is_known(visit: Visit, changes: dict[str, Any]
     page = visit(state("translate"), before=answering("translate-en-fr", changes))
     expect(part(page, "about")).to_contain_text("translate-en-fr")
     expect(part(page, "expectation")).to_have_text(told)
+
+
+def test_two_small_models_in_a_row_are_called_so(visit: Visit) -> None:
+    page = visit(f"translate?{urlencode({'source': 'de', 'target': 'fr', 'text': 'Zwei Hunde spielen.'})}")
+    expect(part(page, "about")).to_contain_text("translate-de-en and translate-en-fr")
+    expect(part(page, "expectation")).to_contain_text("Small models, trained with attend; two in a row")

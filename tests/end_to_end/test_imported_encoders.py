@@ -29,6 +29,7 @@ from tests.model.importing.encoder_checkpoints import (
     original_ids,
     original_logits,
     original_states,
+    original_tokenizer,
     pooled,
     write_encoder,
     write_modules,
@@ -119,6 +120,30 @@ def test_probabilities_are_those_of_transformers(imported: httpx.Client, origina
         assert prediction["score"] == max(found) == prediction["scores"][prediction["label"]]
         assert prediction["tokens"] == sum(map(len, windows_of(original_ids(directory, text))))
     assert predictions[-1]["tokens"] > N_POSITIONS, "the last one has windows"
+
+
+PAIRS = [(first, second) for first in TEXTS[::2] for second in TEXTS[1::2]]
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_pairs_are_read_and_cut_as_transformers_does(imported: httpx.Client, originals: Originals, name: str) -> None:
+    directory, model = originals[name]
+    firsts, seconds = (list(texts) for texts in zip(*PAIRS, strict=True))
+    predictions = ask(imported, "/classify", text=firsts, text_pair=seconds, model=name, logits=True)["predictions"]
+    options = {"truncation": "longest_first", "max_length": N_POSITIONS, "split_special_tokens": True}
+    tokenizer = original_tokenizer(directory)
+    for pair, prediction in zip(PAIRS, predictions, strict=True):
+        read = tokenizer(*pair, return_tensors="pt", **options)
+        found = [prediction["logits"][label] for label in LABELS["id2label"].values()]
+        assert found == pytest.approx(model(**read).logits[0].tolist(), abs=1e-4), pair
+        assert prediction["tokens"] == read["input_ids"].numel()
+    assert {prediction["truncated"] for prediction in predictions} == {True, False}
+    alone = [
+        ask(imported, "/classify", text=first, text_pair=second, model=name, logits=True)["predictions"][0]
+        for first, second in PAIRS[::5]
+    ]
+    assert alone == predictions[::5], "bit for bit"
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

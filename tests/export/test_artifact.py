@@ -69,6 +69,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "targets": [{"code": "fr", "source_prefix": [], "target_prefix": []}],
         "labels": [],
         "label_activation": None,
+        "pairs": False,
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 70},
         "pooling": None,
         "embedding": None,
@@ -173,6 +174,7 @@ def test_an_artifact_is_replaced_by_its_successor_of_the_same_bytes_each_time(
     assert result.exit_code == 0, result.stderr
     for provider in ("cpu", "cuda"):
         assert f"{provider}: translations together and alone: 13 of 13 equal" in result.stdout
+    assert "curl -s localhost:8000/translate " in result.stdout.splitlines()[-1]
     assert result.stderr == capfd.readouterr().err == ""
     assert contents(out) == expected
     assert list(tmp_path.iterdir()) == [out]

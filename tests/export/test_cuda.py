@@ -123,6 +123,8 @@ for path in sorted(artifact.manifest.graphs):
         ("translation_relative", "fp16", 3),
         ("mean_classifier", "int8", 2),
         ("max_classifier", "fp16", 2),
+        ("disentangled_classifier", "fp16", 2),
+        ("local_embedder", "fp32", 2),
     ],
 )
 def test_no_graph_is_split_between_the_device_and_the_cpu(

@@ -21,11 +21,14 @@ Kind = Literal[
     "translation_rotary",
     "translation_hard",
     "translation_relative",
+    "translation_ssru",
     "mean_classifier",
     "max_classifier",
     "first_classifier",
+    "disentangled_classifier",
     "pair_classifier",
     "embedder",
+    "local_embedder",
 ]
 
 LIKE_BERT: dict[str, Any] = {
@@ -63,9 +66,19 @@ MODELS: dict[Kind, dict[str, Any]] = {
     | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
     "translation_relative": TRANSLATION | LIKE_T5 | {"n_decoder_layers": 2},
+    "translation_ssru": TRANSLATION | {"decoder_self": "ssru", "n_decoder_layers": 2},
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_encoder_layers": 3},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
     "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
+    "disentangled_classifier": CLASSIFICATION
+    | LIKE_BERT
+    | {"n_encoder_layers": 1, "positions": "none", "beta": 0.2, "disentangled": {"buckets": 8, "max_distance": 40}}
+    | {"pooling": "mean_states", "pooler": "gelu", "pooler_norm": True},
+    "local_embedder": LAYERS
+    | LIKE_BERT
+    | {"task": "embedding", "activation": "geglu", "bias": False, "norm": "pre", "first_norm": False}
+    | {"positions": "rotary", "rotary_base": 90.0}
+    | {"local_attention": {"layers": [1], "reach": 3, "rotary_base": 40.0}},
     "pair_classifier": CLASSIFICATION
     | LIKE_BERT
     | {"pooling": "first", "pooler": "tanh", "labels": ["near"], "pairs": "segments"},

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from model.__main__ import app
 from model.checkpoint import load_checkpoint
 from model.config import Provenance, load_config, save_config
-from model.inventory import inventory
+from model.inventory import inventory, nearness_of
 from tests.export.tiny_checkpoints import Kind, write_checkpoint
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +72,20 @@ def test_an_imported_model_tells_its_source_and_licence(checkpoint: Path) -> Non
     save_config(checkpoint, load_config(checkpoint).model_copy(update={"provenance": provenance}))
     (one,) = inventory([checkpoint])
     assert (one.source, one.licence) == ("owner/name", "apache-2.0")
+
+
+@pytest.mark.parametrize(
+    ("nearness", "told"),
+    [
+        (None, None),
+        ({"cpu": {"same": 0.9912, "cosine": None, "of": 400}}, "99.1 % same"),
+        ({"cpu": {"same": None, "cosine": 0.99678, "of": 12}, "cuda": {"cosine": 0.5}}, "cosine 0.9968"),
+        ({"cuda": {"same": 0.5}}, None),
+        ({"cpu": "near"}, None),
+    ],
+)
+def test_nearness_is_told_if_the_manifest_has_it(nearness: object, told: str | None) -> None:
+    assert nearness_of({"nearness": nearness}) == told
 
 
 def test_an_artifact_of_an_earlier_version_has_its_parameters_counted(artifact: Path) -> None:

@@ -67,9 +67,9 @@ class TinyClassifier:
             tokens.post_processor = processors.TemplateProcessing(*template, [("<s>", BOS), ("</s>", EOS)])
         return write_artifact(directory, self.weights, graphs, tokens, parts | changes)
 
-    def save_for_embeddings(self, directory: Path, name: str = "tiny-vectors") -> Path:
+    def save_for_embeddings(self, directory: Path, name: str = "tiny-vectors", cut_to: Sequence[int] = ()) -> Path:
         """Write its encoder as a model that was made for embeddings, with a prompt."""
-        made = {"dimensions": E, "pooling": ["mean"], "normalize": True}
+        made = {"dimensions": E, "pooling": ["mean"], "normalize": True, "cut_to": [*cut_to]}
         prompts = {"prompts": {"query": "where "}, "default_prompt": None, "pool_prompt": True}
         parts = {
             "name": name,
