@@ -26,6 +26,7 @@ from model.networks.distances import local_bias
 from model.networks.layers import (
     DecoderLayer,
     EncoderLayer,
+    SidePositions,
     TokenEmbedding,
     ToTarget,
     biases_of,
@@ -157,6 +158,7 @@ class Transformer(nn.Module):
         encoder_layer = config.encoder_layer
         self.embedding = token_embedding(config)
         self.encoder_embedding = token_embedding(encoder_layer) if config.has_source_embedding else None
+        self.encoder_positions = SidePositions(encoder_layer) if config.encoder_positions else None
         self.encoder = Encoder(config.n_encoder_layers, encoder_layer)
         self.decoder = Decoder(config.n_decoder_layers, config, encoder_layer.d_model)
         self.output = None if config.tied_output else nn.Linear(config.d_model, config.vocab_size, bias=False)
@@ -167,6 +169,11 @@ class Transformer(nn.Module):
     def source_embedding(self) -> TokenEmbedding:
         """Embedding of the encoder: its own, or the shared one."""
         return self.embedding if self.encoder_embedding is None else self.encoder_embedding
+
+    def embed_source(self, source: Tensor) -> Tensor:
+        """Embed source (B, S): (B, S, d_encoder)."""
+        embedded: Tensor = self.source_embedding(source, side=self.encoder_positions)
+        return embedded
 
     @property
     def projection(self) -> nn.Embedding | nn.Linear:
@@ -180,7 +187,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """Encode source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
-        return self.encoder.encode(self.source_embedding(source), source_mask)
+        return self.encoder.encode(self.embed_source(source), source_mask)
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         """Decode teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
