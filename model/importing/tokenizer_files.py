@@ -4,7 +4,7 @@ Source: Wu et al. 2016 (WordPiece), Radford et al. 2019 (byte-level BPE), Kudo a
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -285,6 +285,18 @@ def _pieces_of_xlm_roberta(directory: Path) -> Tokenizer:
     return _sentence_pieces(directory, SENTENCE_PIECES, special, n_left_out=3)
 
 
+def mbart_pieces(directory: Path, codes: list[str]) -> Tokenizer:
+    """Build the tokenizer of mBART-50: that of XLM-R with the tokens of languages before the mask.
+
+    Raises:
+        ModelImportError: the file is missing or damaged.
+    """
+    if not (directory / SENTENCE_PIECES).is_file():
+        raise ModelImportError(f"{TOKENIZER} or {SENTENCE_PIECES} is missing")
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    return _sentence_pieces(directory, SENTENCE_PIECES, special, n_left_out=3, last=codes)
+
+
 def _pieces_of_camembert(directory: Path) -> Tokenizer:
     """Build a tokenizer with ids of fairseq before the pieces, which have <s> and </s> again; only these are used."""
     name = _names(directory)
@@ -304,11 +316,13 @@ def _sentence_pieces(
     special: list[str],
     n_left_out: int,
     names: tuple[tuple[str, str], ...] = (("bos", "<s>"), ("eos", "</s>"), ("mask", "<mask>")),
+    last: Sequence[str] = (),
 ) -> Tokenizer:
     """Build a tokenizer with special tokens, the pieces after the first ones, and a mask.
 
     Args:
         names: kind and usual name of the tokens before and after a text, and of the mask.
+        last: special tokens between the pieces and the mask.
     """
     model = read_model(directory / file)
     tokenizer = tokenizer_of(model)
@@ -316,11 +330,11 @@ def _sentence_pieces(
         raise ModelImportError(f"{file} is a BPE model; it must be a unigram model")
     pieces = [(piece.piece, float(piece.score)) for piece in model.pieces[n_left_out:]]
     bos, eos, mask = (_names(directory)(*name) for name in names)
-    listed = [*((token, 0.0) for token in special), *pieces]
+    listed = [*((token, 0.0) for token in special), *pieces, *((token, 0.0) for token in last)]
     unk = 3 if special else next(i for i, piece in enumerate(model.pieces) if piece.type == UNKNOWN)
     tokenizer.model = models.Unigram([*listed, (mask, 0.0)], unk_id=unk)
     around = [(token, tokenizer.token_to_id(token)) for token in (bos, eos)]
-    tokenizer.add_special_tokens([*special, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
+    tokenizer.add_special_tokens([*special, *last, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
     template = f"{bos} $A {eos}", f"{bos} $A {eos} {eos} $B {eos}"
     tokenizer.post_processor = processors.TemplateProcessing(*template, special_tokens=around)
     return _with_added_tokens(tokenizer, directory)
