@@ -138,6 +138,7 @@ class Generation:
         decoding: the settings that are followed.
         start: the first token of a target.
         banned: tokens that are never written.
+        first: the token that every target must begin with, if there is one.
         notes: settings that are not followed, a sentence each.
     """
 
@@ -145,6 +146,7 @@ class Generation:
     start: int
     banned: frozenset[int]
     notes: tuple[str, ...]
+    first: int | None = None
 
 
 def read_generation(directory: Path, config: Mapping[str, Any], begins_with_language: bool = False) -> Generation:
@@ -197,7 +199,7 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
         )
     except ValueError as error:
         raise ModelImportError(f"{file}: {in_words(error)}") from error
-    return Generation(decoding, start, frozenset(banned), tuple(notes))
+    return Generation(decoding, start, frozenset(banned), tuple(notes), settings.get("forced_bos_token_id"))
 
 
 def _is_ignored(key: str, value: object) -> bool:

@@ -26,6 +26,7 @@ from model.networks.distances import local_bias
 from model.networks.layers import (
     DecoderLayer,
     EncoderLayer,
+    SidePositions,
     TokenEmbedding,
     ToTarget,
     biases_of,
@@ -35,6 +36,7 @@ from model.networks.layers import (
 )
 from model.networks.masks import causal_mask, distances, padding_mask
 from model.networks.positions import Rotation
+from model.networks.shortlist import Shortlist
 from model.networks.ssru import SSRU, Scan, scan_from_zero, scan_further
 
 
@@ -157,16 +159,25 @@ class Transformer(nn.Module):
         encoder_layer = config.encoder_layer
         self.embedding = token_embedding(config)
         self.encoder_embedding = token_embedding(encoder_layer) if config.has_source_embedding else None
+        self.encoder_positions = SidePositions(encoder_layer) if config.encoder_positions else None
         self.encoder = Encoder(config.n_encoder_layers, encoder_layer)
         self.decoder = Decoder(config.n_decoder_layers, config, encoder_layer.d_model)
         self.output = None if config.tied_output else nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+        self.shortlist = (
+            Shortlist(config.shortlist, config.encoder_layer.vocab_size) if config.shortlist is not None else None
+        )
         self.register_buffer("is_target_token", torch.ones(config.vocab_size, dtype=torch.bool))
 
     @property
     def source_embedding(self) -> TokenEmbedding:
         """Embedding of the encoder: its own, or the shared one."""
         return self.embedding if self.encoder_embedding is None else self.encoder_embedding
+
+    def embed_source(self, source: Tensor) -> Tensor:
+        """Embed source (B, S): (B, S, d_encoder)."""
+        embedded: Tensor = self.source_embedding(source, side=self.encoder_positions)
+        return embedded
 
     @property
     def projection(self) -> nn.Embedding | nn.Linear:
@@ -180,7 +191,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """Encode source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
-        return self.encoder.encode(self.source_embedding(source), source_mask)
+        return self.encoder.encode(self.embed_source(source), source_mask)
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         """Decode teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
@@ -195,6 +206,15 @@ class Transformer(nn.Module):
         """Project hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
         logits = F.linear(hidden, self.projection.weight, self.output_bias)
         return logits.masked_fill(~self.is_target_token, float("-inf"))
+
+    def shortlists(self, source: Tensor, source_lengths: Tensor) -> Tensor | None:
+        """Return which tokens (B, V) the translation of each source (B, S) of lengths (B) may have; None: all."""
+        if self.shortlist is None:
+            return None
+        allowed = torch.zeros(len(source), self.config.vocab_size, dtype=torch.bool)
+        for row, (ids, length) in enumerate(zip(source.tolist(), source_lengths.tolist(), strict=True)):
+            allowed[row, self.shortlist.of_source(ids[:length], self.config.vocab_size)] = True
+        return allowed
 
     def init_caches(self, memory: Tensor, cache_length: int) -> DecoderCaches:
         """Return the state before the first target token, and keys and values of memory (B, S, d_encoder).

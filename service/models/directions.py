@@ -47,7 +47,7 @@ class Directions:
     """
 
     def __init__(self, translators: Sequence[Translator], name: str | None = None, ordered: bool = False) -> None:
-        self._translators = [one for one in translators if one.translates or name is not None]
+        self._translators = [one for one in translators if name is not None or not one.manifest.writes_no_language]
         self._others = [one for one in translators if one not in self._translators]
         self._name = name
         self._ordered = ordered

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
+from service.base.artifact import NO_LANGUAGE
 from service.base.errors import (
     GlossaryMismatch,
     InvalidFields,
@@ -50,7 +51,7 @@ from service.tasks.leg import OnPiece
 from service.tasks.pivot import Route
 from service.tasks.reranking import ranked
 from service.text.identification import IdentifiedLanguage
-from service.text.languages import MANY, NO_LANGUAGE, are_same
+from service.text.languages import MANY, are_same
 from service.workers.pool import admission_of
 
 MIN_CONFIDENCE = 0.01

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from service.base.artifact import Manifest
+from service.base.artifact import NO_LANGUAGE, Manifest
 from service.base.errors import InvalidFields
 from service.engine.beam_search import Search
 from service.segments.slots import Slot
 from service.tasks.attention import AttentionPass
-from service.text.languages import MANY, NO_LANGUAGE, Direction, TranslatorLanguages
+from service.text.languages import MANY, Direction, TranslatorLanguages
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
 
@@ -36,11 +36,6 @@ class Translator:
     @cached_property
     def languages(self) -> TranslatorLanguages:
         return TranslatorLanguages(self.manifest.sources, self.manifest.targets)
-
-    @property
-    def translates(self) -> bool:
-        """Whether the model writes any language, or only what is no translation."""
-        return self.languages.targets.by_name.keys() != {NO_LANGUAGE}
 
     def prompted(self, name: str) -> Direction:
         """Return the way of a text with a prompt before it. Raises InvalidFields: the model has no such prompt."""

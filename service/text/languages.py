@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from service.base.artifact import Language
+from service.base.artifact import NO_LANGUAGE, Language
 
 _TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 _REGION = re.compile("-([A-Z]{2}|[0-9]{3})$")
@@ -32,8 +32,6 @@ _SCRIPTS = {"acm": "Arab", "acq": "Arab", "ajp": "Arab", "azb": "Arab", "pbt": "
 """Likely scripts that langcodes does not know."""
 MANY = "mul"
 """Source language of models that read many languages without being told which."""
-NO_LANGUAGE = "und"
-"""Target language of what is no translation: summaries, answers, whatever a model writes."""
 
 
 def canonical(code: str) -> str | None:

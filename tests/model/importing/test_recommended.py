@@ -12,8 +12,6 @@ from model.importing.recommended import DATA, Recommended, recommended
 
 ROOT = Path(__file__).parents[3]
 MODELS = [model for group in recommended() for model in group.models]
-TO_COME = {"mbart"}
-"""Kinds of models that are listed, and that may not be importable yet."""
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.bring)
@@ -24,7 +22,7 @@ def test_a_family_takes_each_model_that_is_listed(model: Recommended, tmp_path: 
         config = {"model_type": model.kind, "architectures": [model.heads] if model.heads else []}
         (tmp_path / "config.json").write_text(json.dumps(config))
         save_file({}, tmp_path / "model.safetensors")
-    assert any(family.recognizes(tmp_path) for family in FAMILIES) or model.kind in TO_COME
+    assert any(family.recognizes(tmp_path) for family in FAMILIES)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.bring)
