@@ -14,6 +14,7 @@ from model.config import SpecialTokens
 from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
 from model.importing.imported import ModelImportError, in_sentences
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
+from model.progress import step
 from model.tokenizer import Vocabulary, as_plain_text, special_around
 
 TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES, PIECES_OF_DEBERTA = (
@@ -51,6 +52,7 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
         ModelImportError: files are missing or damaged, the tokenizer has too many tokens or no special ones around
             texts.
     """
+    step("reading the tokenizer")
     if (directory / TOKENIZER).is_file():
         tokenizer = read_tokenizer_json(directory)
         if _class_of(directory) not in GENERIC_CLASSES:
@@ -122,10 +124,10 @@ def read_tokenizer_json(directory: Path) -> Tokenizer:
 def _refuse_unknown_special(tokenizer: Tokenizer) -> None:
     """Refuse a template with special tokens that it does not define: the library would end the process."""
     state = json.loads(tokenizer.post_processor.__getstate__()) if tokenizer.post_processor else {}
-    for step in state.get("processors", [state]):
-        pieces = [*step.get("single", []), *step.get("pair", [])] if step.get("type") == "TemplateProcessing" else []
+    for part in state.get("processors", [state]):
+        pieces = [*part.get("single", []), *part.get("pair", [])] if part.get("type") == "TemplateProcessing" else []
         named = {piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece}
-        for name in sorted(named - step.get("special_tokens", {}).keys()):
+        for name in sorted(named - part.get("special_tokens", {}).keys()):
             raise ModelImportError(f"{TOKENIZER}: the special token {name} of its `post_processor` is not defined")
 
 

@@ -172,18 +172,21 @@ def test_evidence_is_what_logits_lose_without_each_token(
         np.testing.assert_allclose([*token["contributions"].values()], lost, atol=2e-4)
 
 
-def test_attention_of_every_window_is_that_of_transformers(imported: httpx.Client, originals: Originals) -> None:
-    directory, model = originals["bert"]
+@pytest.mark.parametrize("name", ["bert", "mpnet", "deberta-v2", "modernbert"])
+def test_attention_of_every_window_is_that_of_transformers(
+    imported: httpx.Client, originals: Originals, name: str
+) -> None:
+    directory, model = originals[name]
     model.set_attn_implementation("eager")
     text = TEXTS[-1]
-    (found,) = ask(imported, "/classify", text=text, model="bert", attention=True)["predictions"]
+    (found,) = ask(imported, "/classify", text=text, model=name, attention=True)["predictions"]
     attention, windows = found["attention"], windows_of(original_ids(directory, text))
     assert len(windows) > 1
     tokens = [token["token"] for token in attention["source"]]
     assert len(tokens) == sum(map(len, windows))
-    assert tokens.count("[CLS]") == tokens.count("[SEP]") == len(windows)
+    assert tokens.count(tokens[0]) == tokens.count(tokens[-1]) == len(windows), "special tokens of each window"
     covered = {i for token in attention["source"] for i in range(*token["span"])}
-    assert covered == {i for i, character in enumerate(text) if character != " "}
+    assert covered >= {i for i, character in enumerate(text) if character != " "}
     first = 0
     for ids in windows:
         with torch.inference_mode():
