@@ -275,8 +275,8 @@ class ModelCard(BaseModel):
         description="Languages that the model reads; it translates each into every other of `targets`."
     )
     targets: list[str]
-    prompts: dict[str, str] = Field(
-        description="Of a translator: texts that a request may put before its own, by name."
+    prompts: dict[str, str] | None = Field(
+        default=None, description="Texts that `/translate` may put before a request's own, by name."
     )
     labels: list[str]
     label_activation: Literal["softmax", "sigmoid", "identity"] | None = Field(
@@ -315,6 +315,7 @@ class ModelCard(BaseModel):
             "sources": [*sources],
             "targets": [*targets],
             "pairs": manifest.pairs if manifest.task == "classification" else None,
+            "prompts": manifest.prompts or None,
         }
         return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
 
