@@ -94,6 +94,16 @@ class ModelOrigin(Section):
     """Commit of a hub's repository."""
 
 
+class Shortlist(Section):
+    """Which target tokens a translation may have: those in the lists of its source's tokens, which are tensors of the
+    weights, and the first ones."""
+
+    first: int
+    """Tokens below it are always allowed."""
+    own: bool
+    """Whether the tokens of the source are allowed too."""
+
+
 class File(Section):
     """Checksum and size of a file."""
 
@@ -140,6 +150,8 @@ class Manifest(Section):
     """Heads of cross-attention in attention.onnx that align tokens; None for a classifier."""
     slots: tuple[tuple[int, int], ...] = ()
     """Pairs of a source token and the target token that it becomes, most reliable first."""
+    shortlist: Shortlist | None = None
+    """None if a translation may have all tokens of its language."""
     evaluation: dict[str, dict[str, float]]
     """Scores of the checkpoint by test set and metric."""
     files: dict[str, File]
@@ -191,10 +203,16 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         embedding=_embedding(embedder) if embedder else None,
         decoding=Decoding.model_validate(decoding.model_dump(exclude={"max_target_tokens"})) if translator else None,
         alignment=(checkpoint.alignment or last_layer(translator)) if translator else None,
+        shortlist=_shortlist(translator) if translator else None,
         evaluation=checkpoint.evaluation,
         files={name: checksum(directory / name) for name in sorted([WEIGHTS, TOKENIZER, *vocabulary, *graphs])},
         graphs={name: tensors_by_type(graphs[name]) for name in sorted(graphs)},
     )
+
+
+def _shortlist(config: TransformerConfig) -> Shortlist | None:
+    lists = config.shortlist
+    return Shortlist(first=lists.first, own=lists.own) if lists is not None else None
 
 
 def _embedding(config: EmbedderConfig) -> Embedding:

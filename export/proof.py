@@ -203,6 +203,8 @@ def greedy_alone(model: Transformer, sources: list[list[int]], limit: int) -> tu
     for source, guess in zip(sources, guesses, strict=True):
         found, distribution = guess.ids, distributions_of(model, source, guess.ids[: limit - 1])
         allowed = distribution.copy()
+        if (listed := model.shortlists(*as_batch(source))) is not None:
+            allowed[:, ~listed[0].numpy()] = -np.inf
         allowed[0, tokens.eos] = -np.inf
         if best_ids([allowed]) != [*found, *[tokens.eos] * guess.finished]:
             found = greedy_search_uncached(model, *as_batch(source), limit)[0].ids

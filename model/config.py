@@ -176,6 +176,17 @@ class Language(Strict):
     """Tokens that a target in this language begins with."""
 
 
+class ShortlistConfig(Strict):
+    """Which target tokens a translation may have: those in the lists of its source's tokens, and the first ones."""
+
+    first: NonNegativeInt
+    """Tokens below it are always allowed."""
+    own: bool
+    """Whether the tokens of the source are allowed too."""
+    n_entries: PositiveInt
+    """Number of entries of all lists."""
+
+
 class TransformerConfig(LayerConfig):
     """An encoder-decoder Transformer."""
 
@@ -198,6 +209,8 @@ class TransformerConfig(LayerConfig):
     """Whether the decoder's embedding is also the output projection."""
     output_bias: bool = False
     """Whether each token's logit has a bias."""
+    shortlist: ShortlistConfig | None = None
+    """Lists of target tokens for each source token; None if a translation may have all tokens of the language."""
     source: str | tuple[Language, ...]
     target: str | tuple[Language, ...]
     prompts: dict[str, str] = Field(default_factory=dict)

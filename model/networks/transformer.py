@@ -36,6 +36,7 @@ from model.networks.layers import (
 )
 from model.networks.masks import causal_mask, distances, padding_mask
 from model.networks.positions import Rotation
+from model.networks.shortlist import Shortlist
 from model.networks.ssru import SSRU, Scan, scan_from_zero, scan_further
 
 
@@ -163,6 +164,9 @@ class Transformer(nn.Module):
         self.decoder = Decoder(config.n_decoder_layers, config, encoder_layer.d_model)
         self.output = None if config.tied_output else nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+        self.shortlist = (
+            Shortlist(config.shortlist, config.encoder_layer.vocab_size) if config.shortlist is not None else None
+        )
         self.register_buffer("is_target_token", torch.ones(config.vocab_size, dtype=torch.bool))
 
     @property
@@ -202,6 +206,15 @@ class Transformer(nn.Module):
         """Project hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
         logits = F.linear(hidden, self.projection.weight, self.output_bias)
         return logits.masked_fill(~self.is_target_token, float("-inf"))
+
+    def shortlists(self, source: Tensor, source_lengths: Tensor) -> Tensor | None:
+        """Return which tokens (B, V) the translation of each source (B, S) of lengths (B) may have; None: all."""
+        if self.shortlist is None:
+            return None
+        allowed = torch.zeros(len(source), self.config.vocab_size, dtype=torch.bool)
+        for row, (ids, length) in enumerate(zip(source.tolist(), source_lengths.tolist(), strict=True)):
+            allowed[row, self.shortlist.of_source(ids[:length], self.config.vocab_size)] = True
+        return allowed
 
     def init_caches(self, memory: Tensor, cache_length: int) -> DecoderCaches:
         """Return the state before the first target token, and keys and values of memory (B, S, d_encoder).

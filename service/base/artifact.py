@@ -132,6 +132,16 @@ class ModelOrigin(_Section):
     revision: str | None = None
 
 
+class ShortlistSettings(_Section):
+    """Which target tokens a translation may have: those in the lists of its source's tokens, which are tensors of the
+    weights, and the first ones."""
+
+    first: int = Field(ge=0)
+    """Tokens below it are always allowed."""
+    own: bool
+    """Whether the tokens of the source are allowed too."""
+
+
 class FileSum(_Section):
     sha256: str
     bytes: int
@@ -171,6 +181,8 @@ class Manifest(_Section):
     alignment: AlignmentChoice | None
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
+    shortlist: ShortlistSettings | None = None
+    """None if a translation may have all tokens of its language."""
     evaluation: dict[str, dict[str, float]]
     graphs: dict[str, dict[Dtype, tuple[str, ...]]]
     """The tensors that each graph takes from the weights, by graph and by the type that the graph declares."""
