@@ -59,7 +59,7 @@ class EncoderGraph(Graph[Transformer]):
 
         The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        x = self.model.source_embedding(input_ids)
+        x = self.model.embed_source(input_ids)
         memory = encode(self.model.encoder, x, source_lengths)
         keys_and_values = projected_memory(self.model, memory)
         return *(x for pair in keys_and_values.values() for x in pair), memory.float()
@@ -193,7 +193,7 @@ class ClassifierGraph(Graph[TransformerClassifier]):
         return *self.model.classify(hidden, lengths), hidden
 
 
-class FirstTokenGraph(Graph[TransformerClassifier]):
+class OneStateGraph(Graph[TransformerClassifier]):
     """From tokens to the logits of the classes where one state decides, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -240,7 +240,7 @@ class TranslationAttentionGraph(Graph[Transformer]):
         source_mask = padding_mask(source_lengths, input_ids.shape[1])[:, None, None, :]
         of_source = model.encoder.biases(input_ids.shape[1])
         to_itself = visible_attention(source_mask, encoder, biases=of_source)
-        memory = model.encoder(model.source_embedding(input_ids), to_itself)
+        memory = model.encoder(model.embed_source(input_ids), to_itself)
         past = projected_memory(model, memory, 2 * n_layers - 1)  # no matrix depends on the last values
         T = target_ids.shape[1]
         to_target = reading_target(

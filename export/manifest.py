@@ -133,6 +133,8 @@ class Manifest(Section):
     sources: tuple[Language, ...]
     """Languages that a translator reads; each is translated into every other language of `targets`."""
     targets: tuple[Language, ...]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put before a translator's source, by name."""
     labels: tuple[str, ...]
     """Labels in the order of the logits; empty if the model is no classifier."""
     label_activation: Literal["softmax", "sigmoid", "identity"] | None
@@ -192,6 +194,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         special_tokens=config.special_tokens,
         sources=translator.sources if translator else (),
         targets=translator.targets if translator else (),
+        prompts=translator.prompts if translator else {},
         labels=classifier.labels if classifier else (),
         label_activation=classifier.label_activation if classifier else None,
         pairs=classifier is not None and classifier.pairs is not None,

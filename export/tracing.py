@@ -30,8 +30,8 @@ from export.graphs import (
     DecoderStepGraph,
     DenseGraph,
     EncoderGraph,
-    FirstTokenGraph,
     Graph,
+    OneStateGraph,
     TextAttentionGraph,
     TextEncoderGraph,
     TranslationAttentionGraph,
@@ -103,7 +103,7 @@ def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -
     fused = model.config.attention == "soft"
     if isinstance(model, TransformerClassifier):
         n_layers = model.config.n_encoder_layers * fused
-        graph = FirstTokenGraph(model) if model.config.pools_states else ClassifierGraph(model)
+        graph = OneStateGraph(model) if model.config.pools_states else ClassifierGraph(model)
         return {
             "classifier.onnx": trace(graph, classifier_signature(model), n_layers),
             "attention.onnx": trace(TextAttentionGraph(model), text_attention_signature(model), 0),

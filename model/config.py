@@ -199,6 +199,9 @@ class TransformerConfig(LayerConfig):
     """Width of an encoder with its own embedding; None is d_model, with one embedding for both sides."""
     source_vocab_size: PositiveInt | None = None
     """Vocabulary size of an encoder with its own vocabulary and embedding."""
+    encoder_positions: bool = False
+    """Whether an encoder that shares the decoder's table of tokens has learned positions, and an embedding norm, of its
+    own."""
     decoder_self: DecoderSelf = "attention"
     """How the decoder reads the target tokens before: by self-attention, or by an SSRU in its place (Kim et al. 2019).
     """
@@ -227,6 +230,12 @@ class TransformerConfig(LayerConfig):
     def has_source_embedding(self) -> bool:
         """Whether the encoder has an embedding of its own."""
         return self.d_encoder is not None or self.source_vocab_size is not None
+
+    @model_validator(mode="after")
+    def _positions_of_the_encoder_are_learned(self) -> Self:
+        if self.encoder_positions and (self.has_source_embedding or self.positions != "learned"):
+            raise ValueError("`encoder_positions` need learned `positions`, and one table of tokens for both sides")
+        return self
 
     @model_validator(mode="after")
     def _heads_divide_the_encoder(self) -> Self:

@@ -46,6 +46,9 @@ Stop = Literal["empty", "no_better", "full", "full_no_better"]
 
 Task = Literal["translation", "classification", "embedding"]
 
+NO_LANGUAGE = "und"
+"""Target language of what is no translation: summaries, answers, whatever a model writes."""
+
 Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
 
@@ -166,6 +169,8 @@ class Manifest(_Section):
     sources: tuple[Language, ...]
     """Languages that a translator reads; it translates each into every other language of `targets`."""
     targets: tuple[Language, ...]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put before a source, by name; what they ask for is no translation."""
     labels: tuple[str, ...]
     label_activation: Literal["softmax", "sigmoid", "identity"] | None
     pairs: bool = False
@@ -184,6 +189,11 @@ class Manifest(_Section):
     """The tensors that each graph takes from the weights, by graph and by the type that the graph declares."""
     files: dict[str, FileSum]
     """All files that are read; others in the directory are ignored."""
+
+    @property
+    def writes_no_language(self) -> bool:
+        """Whether what a translator writes is no translation."""
+        return [language.code for language in self.targets] == [NO_LANGUAGE]
 
     def has_graphs_for(self, provider: str) -> bool:
         """Whether there are graphs for a provider: all that the task needs, or none."""

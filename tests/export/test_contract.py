@@ -38,7 +38,14 @@ SLOTS = 24
 
 @pytest.mark.parametrize(
     ("kind", "precision"),
-    [("translation", "int8"), ("translation", "fp16"), ("translation_shortlist", "int8"), ("mean_classifier", "int8")],
+    [
+        ("translation", "int8"),
+        ("translation", "fp16"),
+        ("translation_ssru", "int8"),
+        ("translation_shortlist", "int8"),
+        ("mean_classifier", "int8"),
+        ("disentangled_classifier", "fp32"),
+    ],
 )
 def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, precision: Precision) -> None:
     directory = artifact(kind, precision)
