@@ -27,6 +27,7 @@ def new_session(graph: Path | bytes, tensors: Mapping[str, ort.OrtValue], thread
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(
         graph,
         options,
