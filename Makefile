@@ -40,8 +40,8 @@ format: $(VENV)/dev.installed ## Format the code.
 export: $(VENV)/dev.installed ## Export the shipped artifacts anew, each in its own place.
 	set -e; for model in $(MODELS); do $(BIN)/python -m export artifacts/$$model artifacts/$$model; done
 
-model: $(VENV)/dev.installed ## Import a model and serve it from then on (make model FROM=Helsinki-NLP/opus-mt-en-fr; docs/bring-your-model.md).
-	@test -n "$$FROM" || { echo "which one? make model FROM=a directory, an archive, or owner/name on the hub"; exit 1; }
+model: $(if $(FROM),$(VENV)/dev.installed,$(VENV)/bin/python) ## Import a model and serve it from then on (make model lists good ones; docs/bring-your-model.md).
+	@test -n "$$FROM" || { $(BIN)/python -m model.importing.recommended; exit 2; }
 	set -e; name="$${NAME:-$$(basename -- "$$FROM" | sed -E 's/(\.tar)?\.(argosmodel|bz2|gz|tar|tbz2?|tgz|txz|xz|zip)$$//')}"; \
 	$(BIN)/python -m model import "$$FROM" "runs/$$name/checkpoint" --name "$$name" --overwrite $(OPTIONS); \
 	$(BIN)/python -m export "runs/$$name/checkpoint" "artifacts/$$name" $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite)

@@ -74,6 +74,7 @@ def _fill_encoder(spec: TransformerEncoderSpec, encoder: Encoder) -> None:
 def _fill_decoder(spec: TransformerDecoderSpec, decoder: Decoder) -> None:
     for layer_spec, layer in zip(spec.layer, decoder.layers, strict=True):
         assert isinstance(layer, DecoderLayer)
+        assert isinstance(layer.self_attention, MultiHeadAttention)
         _fill_self_attention(layer_spec.self_attention, layer.self_attention, layer.add_norm_self.norm)
         _fill_cross_attention(layer_spec.attention, layer.cross_attention, layer.add_norm_cross.norm)
         _fill_feed_forward(layer_spec.ffn, layer.feed_forward, layer.add_norm_feed_forward.norm)
@@ -81,14 +82,14 @@ def _fill_decoder(spec: TransformerDecoderSpec, decoder: Decoder) -> None:
         _fill_norm(spec.layer_norm, decoder.final_norm)
 
 
-def _fill_self_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.LayerNorm) -> None:
+def _fill_self_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.Module) -> None:
     """Both sides stack q, k and v in this order in one weight (3 d_model, d_model)."""
     _fill_norm(spec.layer_norm, norm)
     _fill_linear(spec.linear[0], attention.input.weight, attention.input.bias)
     _fill_linear(spec.linear[1], attention.output.weight, attention.output.bias)
 
 
-def _fill_cross_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.LayerNorm) -> None:
+def _fill_cross_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAttention, norm: nn.Module) -> None:
     """CTranslate2 separates the query from the stacked key and value."""
     d = attention.d_model
     _fill_norm(spec.layer_norm, norm)
@@ -97,7 +98,7 @@ def _fill_cross_attention(spec: MultiHeadAttentionSpec, attention: MultiHeadAtte
     _fill_linear(spec.linear[2], attention.output.weight, attention.output.bias)
 
 
-def _fill_feed_forward(spec: FeedForwardSpec, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
+def _fill_feed_forward(spec: FeedForwardSpec, feed_forward: FeedForward, norm: nn.Module) -> None:
     _fill_norm(spec.layer_norm, norm)
     _fill_linear(spec.linear_0, feed_forward.hidden.weight, feed_forward.hidden.bias)
     _fill_linear(spec.linear_1, feed_forward.output.weight, feed_forward.output.bias)
@@ -107,7 +108,8 @@ def _fill_linear(spec: LinearSpec, weight: Tensor, bias: Tensor) -> None:
     spec.weight, spec.bias = _array(weight), _array(bias)
 
 
-def _fill_norm(spec: LayerNormSpec, norm: nn.LayerNorm) -> None:
+def _fill_norm(spec: LayerNormSpec, norm: nn.Module) -> None:
+    assert isinstance(norm, nn.LayerNorm)
     spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
 
 

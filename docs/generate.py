@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from model.importing.recommended import Group, recommended
 from service.base.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -83,8 +84,24 @@ def shipped() -> str:
     return table(["model", "does", "on what it was made for", "on harder text"], ["---"] * 2 + ["---:"] * 2, rows)
 
 
+def importable() -> str:
+    """Return the tables of models that are worth importing, one for each group."""
+    return "\n\n".join(f"**{group.title}**\n\n{_table_of(group)}" for group in recommended())
+
+
+def _table_of(group: Group) -> str:
+    header = ["for", "`FROM=`", "size", "licence", *([group.measure, "published by"] if group.measure else [])]
+    rows = []
+    for model in group.models:
+        bring = model.bring if model.file else f"`{model.bring}`"
+        bring = f"[{bring}]({model.page})" if model.page else bring
+        published = [model.score, "[{}]({})".format(*model.publisher) if model.publisher else ""]
+        rows.append([model.does, bring, model.size, model.licence, *(published if group.measure else [])])
+    return table(header, ["---", "---", "---:", *["---"] * (len(header) - 3)], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
-    function.__name__: function for function in (settings, translators, classifiers, shipped)
+    function.__name__: function for function in (settings, translators, classifiers, shipped, importable)
 }
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from export.artifact import export
-from export.manifest import Precision
+from export.manifest import Precision, read_manifest
+from export.next_steps import next_steps
 from export.proof import ProofError
 from export.tracing import ExportError
 from model.checkpoint import CheckpointError
@@ -67,6 +68,8 @@ def main(
         typer.echo(f"  {line}")
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 1e6
     typer.echo(f"{out}: {precision}, {size:.1f} MB, exported and proved in {time.monotonic() - start:.0f} s")
+    if out != checkpoint:
+        typer.echo(f"\n{next_steps(read_manifest(out), out)}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from export.calibration import ServedModel, calibration_sources
-from export.copying import copy_model
+from export.copying import copy_model, half_without_large_numbers
 from export.dense import Int8Embedding, Int8Linear
 from export.manifest import (
     MAX_BEAM_SIZE,
@@ -257,14 +257,15 @@ def described(model: ServedModel, reading: Reading) -> Nearness:
 
 
 def to_float16(model: ServedModel) -> ServedModel:
-    """Return a copy with weights, activations and caches in float16.
+    """Return a copy with weights, activations and caches in float16, to be traced; its weights may have no numbers.
 
     Still in float32: the statistics of layer normalization (its operator's default), softmax inside CUDA's fused
     attention, log-probabilities (cast in the graph), a classifier's last layers and an embedding's dense layers (here).
     """
-    half = copy_model(model, lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
+    half = copy_model(model, half_without_large_numbers)
     if isinstance(half, TransformerClassifier):
         half.output.float()
+        half.pooler_norm.float()
         if half.pooler is not None:
             half.pooler.float()
     if isinstance(half, TransformerEncoder):

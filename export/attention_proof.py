@@ -14,7 +14,6 @@ from export.padding import MIN_TOKENS, pad
 
 ROW_TOLERANCE = 1e-5
 """Largest difference between the sum of a row and 1."""
-KINDS = ("encoder", "decoder", "cross")
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,9 @@ class AttentionRun:
     @property
     def names(self) -> list[str]:
         """Names of the kinds of matrices."""
-        return [f"{kind} attention" for kind in KINDS] if self.targets else ["attention"]
+        if not self.targets:
+            return ["attention"]
+        return [f"{output.name} attention" for output in self.session.get_outputs()]
 
     def matrices(self, rows: Sequence[int]) -> dict[str, Array]:
         """Return the matrices of a padded batch by name, each (B, L, H, T, S)."""
@@ -37,7 +38,7 @@ class AttentionRun:
         if not self.targets:
             return {"attention": run_classifier(self.session, sources, self.padding)}
         found = run_translation(self.session, sources, [self.targets[row] for row in rows], self.padding)
-        return {f"{kind} attention": found[kind] for kind in KINDS}
+        return {f"{kind} attention": matrices for kind, matrices in found.items()}
 
 
 def examine_matrices(
@@ -63,7 +64,7 @@ def examine_matrices(
             of[name][0, ..., : places[row][0], : places[row][1]] for row, of in zip(alone, by_themselves, strict=True)
         ]
         examination.check_close(f"{name}: together and alone", again, [found[row] for row in alone])
-    if run.targets:
+    if "decoder attention" in together:
         future = np.triu(np.ones(together["decoder attention"].shape[-2:], dtype=bool), 1)
         examination.check_zero("decoder attention to the future", [together["decoder attention"][..., future]])
 

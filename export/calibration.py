@@ -65,7 +65,8 @@ def calibration_sources(checkpoint: Checkpoint, texts: Sequence[str] = ()) -> li
     texts = texts[:: 1 + len(texts) // MAX_TEXTS]
     config = checkpoint.config.model
     if not isinstance(config, TransformerConfig):
-        return [CalibrationSources(cut_sequences(checkpoint, checkpoint.encode(texts or TEXTS["en"])))]
+        texts = texts or TEXTS["en"]
+        return [CalibrationSources(cut_sequences(checkpoint, checkpoint.encode([*texts, *checkpoint.pairs_of(texts)])))]
     pairs = [(config.sources[0], config.targets[0])] if texts else directions(config)
     every = -(-len(pairs) * len(TEXTS["en"]) // MAX_OWN_TEXTS)
     return [

@@ -27,7 +27,7 @@ class Classification:
     """Logits of one sequence."""
 
     logits: NDArray[np.float32]  # (C)
-    token_logits: NDArray[np.float32] | None  # (S, C); None where the first token decides
+    token_logits: NDArray[np.float32] | None  # (S, C); None where one state decides
 
 
 class Classifier:
@@ -43,9 +43,9 @@ class Classifier:
         self.session = open_session(directory, manifest, f"{provider}/classifier.onnx", threads)
 
     def run(self, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> tuple[Array, Array | None]:
-        """Return logits (B, C) and, unless the first token decides, token logits (B, S, C) of ids (B, S) of lengths
+        """Return logits (B, C) and, unless one state decides, token logits (B, S, C) of ids (B, S) of lengths
         (B)."""
-        names = ["logits"] if self.manifest.pooling == "first" else ["logits", "token_logits"]
+        names = ["logits"] if self.manifest.pooling in ("first", "mean_states") else ["logits", "token_logits"]
         logits, *of_tokens = self.session.run(names, {"input_ids": ids, "lengths": lengths})
         return logits, of_tokens[0] if of_tokens else None
 

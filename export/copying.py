@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -17,3 +18,17 @@ def copy_model(model: Module, tensor_of: Callable[[Tensor], Tensor] = lambda ten
     tensors: dict[int, Tensor] = {id(buffer): tensor_of(buffer) for buffer in model.buffers()}
     tensors |= {id(parameter): nn.Parameter(tensor_of(parameter.detach())) for parameter in model.parameters()}
     return copy.deepcopy(model, tensors)
+
+
+LARGE_NUMBERS = 1 << 20
+
+
+def half_without_large_numbers(tensor: Tensor) -> Tensor:
+    """Return a tensor of the same shape in float16, for a model that is only traced.
+
+    A large one has no numbers: its memory is never touched, so the system gives it none. A graph names it, and a reader
+    of the artifact converts the stored tensor.
+    """
+    if not tensor.is_floating_point():
+        return tensor
+    return torch.empty_like(tensor, dtype=torch.float16) if tensor.numel() >= LARGE_NUMBERS else tensor.half()

@@ -19,7 +19,7 @@ from export.float_form import open_float_form
 from export.manifest import Manifest, Provider
 from export.padding import pad
 from export.session import open_session
-from export.signatures import cache_names
+from export.signatures import DECODER_PARTS, cache_names
 from model.batching import batches_by_length
 from model.decoding.search import Hypothesis
 
@@ -151,7 +151,7 @@ class Translator:
 class DecoderRows:
     """R decoder rows: tokens, positions and caches, bound once as inputs; the caches are also outputs.
 
-    An unused row stays at its position and costs as much as any other.
+    The states of SSRUs are caches of length 1. An unused row stays at its position and costs as much as any other.
     """
 
     def __init__(
@@ -172,9 +172,14 @@ class DecoderRows:
         self.rows_of_sources = np.arange(R)[:, None]  # greedy search: one row for each source
         self.places_of_rows = np.arange(R)
         self.source_lengths = np.ones(R, np.int64)
-        self_names = cache_names("past_key_values", "decoder", dimensions.n_decoder_layers)
+        parts = DECODER_PARTS[manifest.decoder_self]
+        self_names = cache_names("past_key_values", "decoder", dimensions.n_decoder_layers, parts)
         memory_names = cache_names("past_key_values", "encoder", dimensions.n_decoder_layers)
-        self.caches = {name: np.zeros((R, H, FIRST_CACHE_LENGTH, D), dtype) for name in self_names}
+        self.has_states = manifest.decoder_self == "ssru"
+        shape = (R, 1, H * D) if self.has_states else (R, H, FIRST_CACHE_LENGTH, D)
+        self.caches = {name: np.zeros(shape, dtype) for name in self_names}
+        # A step may be repeated, which would change a state in place once more.
+        self.present = {name: np.zeros_like(cache) if self.has_states else cache for name, cache in self.caches.items()}
         self.memories = {name: np.zeros((R, source_size, H * D), dtype) for name in memory_names}
         self.ask_for(k)
 
@@ -188,6 +193,9 @@ class DecoderRows:
 
     def advance(self, row: int, token: int) -> None:
         """Continue a row with the token that was chosen."""
+        if self.has_states:
+            for name, states in self.present.items():
+                self.caches[name][row] = states[row]
         self.input_ids[row] = token
         self.positions[row] += 1
 
@@ -201,7 +209,7 @@ class DecoderRows:
     def step(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Run a step and return candidates and their log-probabilities, each (R, k); the next step overwrites them."""
         self.total_length[0] = self.positions.max() + 1
-        if self.total_length[0] > self.cache_length:
+        if not self.has_states and self.total_length[0] > self.cache_length:
             self.grow()
         self.session.run_with_iobinding(self.binding)
         return self.token_ids, self.log_probs
@@ -214,6 +222,7 @@ class DecoderRows:
     def grow(self) -> None:
         """Double the length of the caches."""
         self.caches = {name: np.concatenate([a, np.zeros_like(a)], axis=2) for name, a in self.caches.items()}
+        self.present = self.caches
         self.bind()
 
     def bind(self) -> None:
@@ -230,10 +239,10 @@ class DecoderRows:
         }
         for name, array in {**inputs, **self.caches, **self.memories}.items():
             # On the CPU an OrtValue is a view: the graph reads what is written to the array.
-            value = ort.OrtValue.ortvalue_from_numpy(array)
-            binding.bind_ortvalue_input(name, value)
-            if name in self.caches:
-                binding.bind_ortvalue_output(name.replace("past_key_values", "present"), value)
+            binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
+        for name, array in self.present.items():
+            present = name.replace("past_key_values", "present")
+            binding.bind_ortvalue_output(present, ort.OrtValue.ortvalue_from_numpy(array))
         binding.bind_ortvalue_output("token_ids", ort.OrtValue.ortvalue_from_numpy(self.token_ids))
         binding.bind_ortvalue_output("log_probs", ort.OrtValue.ortvalue_from_numpy(self.log_probs))
         self.binding = binding

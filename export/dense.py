@@ -186,14 +186,14 @@ def scaled_input(attention: MultiHeadAttention) -> Dense:
 
     The weights are scaled because ONNX Runtime's products of one row are fast only without a factor.
     """
-    whole, d = dense(attention.input), attention.d_model
+    whole, d = dense(attention.input), attention.width
     return concatenate([scaled(attention, whole.rows(slice(0, d))), whole.rows(slice(d, 3 * d))])
 
 
 def scaled_query(attention: MultiHeadAttention) -> Dense:
     """Return the query projection of cross-attention, scaled in the same way."""
     if attention.stacked:
-        return scaled(attention, dense(attention.input).rows(slice(0, attention.d_model)))
+        return scaled(attention, dense(attention.input).rows(slice(0, attention.width)))
     return scaled(attention, dense(attention.query))
 
 
@@ -206,7 +206,7 @@ def memory_projection(layers: Sequence[DecoderLayer], step: Tensor | None) -> De
     """Return the key and value projections of all layers in turn as one product, as they all read the same memory."""
     parts = []
     for attention in (layer.cross_attention for layer in layers):
-        d = attention.d_model
+        d = attention.width
         if attention.stacked:
             parts.append(dense(attention.input).rows(slice(d, 3 * d)))
         else:

@@ -16,10 +16,12 @@ from torch import Tensor, nn
 
 from export.attending import Past, RowLayout, cross_attention, decoder_attention, encoder_attention, visible_attention
 from export.dense import Dense, dense, memory_projection
-from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, top_k
-from model.networks.attention import MultiHeadAttention
-from model.networks.masks import causal_mask, padding_mask
-from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
+from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, places_of_keys, top_k
+from export.recurrence import all_states, next_states
+from model.networks.attention import Biases, MultiHeadAttention
+from model.networks.masks import causal_mask, distances, padding_mask
+from model.networks.ssru import SSRU
+from model.networks.transformer import Encoder, Transformer, TransformerClassifier, TransformerEncoder, reading_target
 
 MAX_LOOKED_UP_SHARE = 0.9
 """Largest share of the vocabulary for which the rows of possible target tokens are looked up."""
@@ -57,25 +59,34 @@ class EncoderGraph(Graph[Transformer]):
 
         The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        memory = self.model.encoder(self.model.source_embedding(input_ids), encoder_attention(source_lengths))
+        x = self.model.source_embedding(input_ids)
+        memory = encode(self.model.encoder, x, source_lengths)
         keys_and_values = projected_memory(self.model, memory)
         return *(x for pair in keys_and_values.values() for x in pair), memory.float()
 
 
+def encode(encoder: Encoder, x: Tensor, lengths: Tensor) -> Tensor:
+    """Encode x (B, S, E) of lengths (B): hidden representations (B, S, E)."""
+    hidden: Tensor = encoder(x, encoder_attention(lengths, encoder.biases(x.shape[1])))
+    return hidden
+
+
 def projected_memory(model: Transformer, memory: Tensor, n_parts: int | None = None) -> Past:
-    """Project memory (B, S, d_encoder) to the key and value (B, S, E) of each cross-attention.
+    """Project memory (B, S, d_encoder) to the key and value (B, S, H * D) of each cross-attention.
 
     Args:
         n_parts: how many of all keys and values are needed, counted from the first; None for all.
     """
-    layers, E = list(model.decoder.decoder_layers()), model.config.d_model
+    layers = list(model.decoder.decoder_layers())
+    E = layers[0].cross_attention.width
     projection = memory_projection(layers, getattr(model.decoder, MEMORY_STEP, None))
     parts = torch.split(projection.rows(slice(0, (n_parts or 2 * len(layers)) * E))(memory), E, dim=-1)
     return {layer.cross_attention: parts[2 * i : 2 * i + 2] for i, layer in enumerate(layers)}
 
 
 class DecoderStepGraph(Graph[Transformer]):
-    """One decoder step for R rows, each at its own position, which writes the self-attention caches in place.
+    """One decoder step for R rows, each at its own position, which writes the self-attention caches or the states of
+    SSRUs in place.
 
     The hypotheses of one source share its keys and values: they are the queries of one cross-attention.
     """
@@ -102,25 +113,43 @@ class DecoderStepGraph(Graph[Transformer]):
             positions, total_length, rows_of_sources, places_of_rows, source_lengths: see `RowLayout`.
             k: (1), the number of candidates.
             past_key_values: per layer decoder.key, decoder.value (R, H, L, D), encoder.key, encoder.value (N, S, E).
+                An SSRU has one decoder.state (R, 1, E) instead of key and value.
 
         Returns:
-            token_ids (R, k), log_probs (R, k) falling and in float32, then the written decoder.key and .value of each
-                layer.
+            token_ids (R, k), log_probs (R, k) falling and in float32, then the written decoder.key and .value, or
+                .state, of each layer.
         """
         positions_of_tokens = positions.unsqueeze(1)
         rows = RowLayout(positions, positions_of_tokens, total_length, rows_of_sources, places_of_rows, source_lengths)
         past: dict[MultiHeadAttention, Sequence[Tensor]] = {}
-        for i, layer in enumerate(self.model.decoder.decoder_layers()):
-            past[layer.self_attention] = past_key_values[4 * i : 4 * i + 2]
-            past[layer.cross_attention] = past_key_values[4 * i + 2 : 4 * i + 4]
+        states: dict[SSRU, Sequence[Tensor]] = {}
+        tensors = iter(past_key_values)
+        for layer in self.model.decoder.decoder_layers():
+            if isinstance(layer.self_attention, SSRU):
+                states[layer.self_attention] = [next(tensors)]
+            else:
+                past[layer.self_attention] = [next(tensors), next(tensors)]
+            past[layer.cross_attention] = [next(tensors), next(tensors)]
         present: list[Tensor] = []
+        to_target = reading_target(
+            decoder_attention(rows, past, present, self.biases(past_key_values[0], rows)),
+            next_states(positions_of_tokens, states, present),
+        )
         x = self.model.embedding(input_ids, positions_of_tokens)
-        x = self.model.decoder(x, decoder_attention(rows, past, present), cross_attention(rows, past))
+        x = self.model.decoder(x, to_target, cross_attention(rows, past))
         projection, tokens = self.projection()
         logits = projection(x).squeeze(1).float()
         # ONNX Runtime's LogSoftmax over the vocabulary is faster than the log-sum-exp that k candidates would need.
         log_probs, best = best_tokens(logits.log_softmax(dim=-1), k)
         return best if tokens is None else look_up(tokens, best), log_probs, *present
+
+    def biases(self, cache: Tensor, rows: RowLayout) -> Biases:
+        """Return the biases of self-attention by distance, for caches shaped like `cache`."""
+        decoder = self.model.decoder
+        if not decoder.distance_biases:
+            return {}
+        positions = rows.positions.long()[:, None, None]  # in 64 bits: CUDA has no `Clip` of 32
+        return decoder.biases(places_of_keys(cache, rows.total_length) - positions)
 
     def projection(self) -> tuple[Dense, Tensor | None]:
         """Return the projection to the logits of possible target tokens, with their ids; None if all have logits.
@@ -152,17 +181,17 @@ class ClassifierGraph(Graph[TransformerClassifier]):
 
         The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        hidden = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
+        hidden = encode(self.model.encoder, self.model.embedding(input_ids), lengths).float()
         return *self.model.classify(hidden, lengths), hidden
 
 
 class FirstTokenGraph(Graph[TransformerClassifier]):
-    """From tokens to the logits of the classes where the first token decides, and the encoder output."""
+    """From tokens to the logits of the classes where one state decides, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """input_ids (B, S) of lengths (B) to logits (B, C), and last_hidden_state (B, S, E) in float32."""
-        hidden = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
-        return self.model.classify_first(hidden), hidden
+        hidden = encode(self.model.encoder, self.model.embedding(input_ids), lengths).float()
+        return self.model.classify_state(hidden, lengths), hidden
 
 
 class TextEncoderGraph(Graph[TransformerEncoder]):
@@ -170,8 +199,7 @@ class TextEncoderGraph(Graph[TransformerEncoder]):
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> Tensor:
         """input_ids (B, S) of lengths (B) to last_hidden_state (B, S, E) in float32; rows of padding mean nothing."""
-        hidden: Tensor = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
-        return hidden
+        return encode(self.model.encoder, self.model.embedding(input_ids), lengths).float()
 
 
 class DenseGraph(Graph[TransformerEncoder]):
@@ -190,24 +218,31 @@ class DenseGraph(Graph[TransformerEncoder]):
 class TranslationAttentionGraph(Graph[Transformer]):
     """From source and target, teacher-forced once, to every attention matrix of encoder and decoder."""
 
-    def forward(self, input_ids: Tensor, source_lengths: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, input_ids: Tensor, source_lengths: Tensor, target_ids: Tensor) -> tuple[Tensor, ...]:
         """Return the matrices of input_ids (B, S) of source_lengths (B) and of target_ids (B, T), which begin with <s>.
 
         Returns:
-            encoder (B, Le, H, S, S), decoder (B, Ld, H, T, T) and cross (B, Ld, H, T, S), in float32.
+            encoder (B, Le, H, S, S), decoder (B, Ld, H, T, T), unless it has SSRUs, and cross (B, Ld, H, T, S), in
+                float32.
         """
         model, n_layers = self.model, self.model.config.n_decoder_layers
         encoder: list[Tensor] = []
         decoder: list[Tensor] = []
         cross: list[Tensor] = []
         source_mask = padding_mask(source_lengths, input_ids.shape[1])[:, None, None, :]
-        memory = model.encoder(model.source_embedding(input_ids), visible_attention(source_mask, encoder))
+        of_source = model.encoder.biases(input_ids.shape[1])
+        to_itself = visible_attention(source_mask, encoder, biases=of_source)
+        memory = model.encoder(model.source_embedding(input_ids), to_itself)
         past = projected_memory(model, memory, 2 * n_layers - 1)  # no matrix depends on the last values
-        to_target = visible_attention(causal_mask(target_ids.shape[1]), decoder)
+        T = target_ids.shape[1]
+        to_target = reading_target(
+            visible_attention(causal_mask(T), decoder, biases=model.decoder.biases(distances(T))),
+            all_states(model.config.max_positions),
+        )
         model.decoder(
             model.embedding(target_ids), to_target, visible_attention(source_mask, cross, past, last=n_layers)
         )
-        return torch.stack(encoder, dim=1), torch.stack(decoder, dim=1), torch.stack(cross, dim=1)
+        return tuple(torch.stack(matrices, dim=1) for matrices in (encoder, decoder, cross) if matrices)
 
 
 class TextAttentionGraph(Graph[TransformerClassifier | TransformerEncoder]):
@@ -217,10 +252,9 @@ class TextAttentionGraph(Graph[TransformerClassifier | TransformerEncoder]):
         """Return the matrices (B, Le, H, S, S) of input_ids (B, S) of lengths (B), in float32."""
         mask = padding_mask(lengths, input_ids.shape[1])[:, None, None, :]
         matrices: list[Tensor] = []
-        self.model.encoder(
-            self.model.embedding(input_ids),
-            visible_attention(mask, matrices, last=self.model.config.n_encoder_layers),
-        )
+        encoder, n_layers = self.model.encoder, self.model.config.n_encoder_layers
+        biases = encoder.biases(input_ids.shape[1])
+        encoder(self.model.embedding(input_ids), visible_attention(mask, matrices, last=n_layers, biases=biases))
         return torch.stack(matrices, dim=1)
 
 

@@ -13,8 +13,10 @@ from export.onnx_attention import OPSET
 from model.checkpoint import MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint
 from model.config import (
     ClassifierConfig,
+    DecoderSelf,
     EmbedderConfig,
     Language,
+    Pooling,
     SpecialTokens,
     Stop,
     TokenPooling,
@@ -80,6 +82,17 @@ class Embedding(Section):
     prompts: dict[str, str]
     default_prompt: str | None
     pool_prompt: bool
+    cut_to: tuple[int, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut."""
+
+
+class ModelOrigin(Section):
+    """Where an imported model came from."""
+
+    source: str
+    """Id of the hub, or a file name."""
+    revision: str | None
+    """Commit of a hub's repository."""
 
 
 class Nearness(Section):
@@ -134,17 +147,27 @@ class Manifest(Section):
     task: Task
     precision: Precision
     """Type in which weights are stored."""
+    parameters: int | None = None
+    """Number of trained numbers; None in artifacts that were written before this was recorded."""
+    origin: ModelOrigin | None = None
+    """None if the model was trained with attend."""
+    licence: str | None = None
+    """Licence that the owner of an imported model names."""
     opset: int = OPSET
     dimensions: Dimensions
+    decoder_self: DecoderSelf = "attention"
+    """How a translator's decoder reads the target tokens before: an SSRU has one state in place of keys and values."""
     special_tokens: SpecialTokens
     sources: tuple[Language, ...]
     """Languages that a translator reads; each is translated into every other language of `targets`."""
     targets: tuple[Language, ...]
     labels: tuple[str, ...]
     """Labels in the order of the logits; empty if the model is no classifier."""
-    label_activation: Literal["softmax", "sigmoid"] | None
+    label_activation: Literal["softmax", "sigmoid", "identity"] | None
+    pairs: bool = False
+    """Whether a classifier reads pairs of texts."""
     limits: Limits
-    pooling: Literal["mean", "max", "first"] | None
+    pooling: Pooling | None
     """How a classifier pools its tokens."""
     embedding: Embedding | None
     """Settings of an encoder of texts."""
@@ -170,7 +193,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
     translator = config if isinstance(config, TransformerConfig) else None
     classifier = config if isinstance(config, ClassifierConfig) else None
     embedder = config if isinstance(config, EmbedderConfig) else None
-    decoding = checkpoint.config.decoding
+    decoding, provenance = checkpoint.config.decoding, checkpoint.config.provenance
     # A model is of no use beyond the longest source that it was trained on.
     max_source_tokens = checkpoint.config.max_tokens
     max_target_tokens = min(config.max_positions, decoding.max_target_tokens or config.max_positions)
@@ -179,22 +202,27 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         name=checkpoint.config.name,
         task=config.task,
         precision=precision,
+        parameters=sum(parameter.numel() for parameter in checkpoint.model.parameters()),
+        origin=ModelOrigin(source=provenance.source, revision=provenance.revision) if provenance else None,
+        licence=provenance.licence if provenance else None,
         dimensions=Dimensions(
             d_model=config.d_model,
             d_encoder=translator.d_encoder if translator else None,
             n_heads=config.n_heads,
-            head_dim=config.d_model // config.n_heads,
+            head_dim=config.width_of_head,
             d_ff=config.d_ff,
             n_encoder_layers=config.n_encoder_layers,
             n_decoder_layers=translator.n_decoder_layers if translator else 0,
             vocab_size=(translator.source_vocab_size if translator else None) or config.vocab_size,
             target_vocab_size=config.vocab_size,
         ),
+        decoder_self=translator.decoder_self if translator else "attention",
         special_tokens=config.special_tokens,
         sources=translator.sources if translator else (),
         targets=translator.targets if translator else (),
         labels=classifier.labels if classifier else (),
         label_activation=classifier.label_activation if classifier else None,
+        pairs=classifier is not None and classifier.pairs is not None,
         limits=Limits(max_source_tokens=max_source_tokens, max_target_tokens=max_target_tokens if translator else 0),
         pooling=classifier.pooling if classifier else None,
         embedding=_embedding(embedder) if embedder else None,
@@ -215,6 +243,7 @@ def _embedding(config: EmbedderConfig) -> Embedding:
         prompts=config.prompts,
         default_prompt=config.default_prompt,
         pool_prompt=config.pool_prompt,
+        cut_to=config.cut_to,
     )
 
 

@@ -11,11 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from model.networks.masks import count
+
 OPSET = 24
 """First opset whose `Attention` counts the valid keys of each row and which has `TensorScatter`."""
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int) -> Tensor:
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int, bias: Tensor | None = None
+) -> Tensor:
     """Fused dot-product attention in which row b sees its first n_keys[b] keys, without a mask.
 
     Args:
@@ -23,6 +27,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: i
             Queries are already scaled.
         n_keys: (B) int64, each from 1 to S.
         n_heads: H.
+        bias: numbers that are added to the scores, broadcastable to (B, H, T, S).
 
     Returns:
         The context, shaped like `query`.
@@ -34,7 +39,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: i
         attributes |= {"q_num_heads": n_heads, "kv_num_heads": n_heads}
     return torch.onnx.ops.symbolic(
         "Attention",
-        (query, key, value, None, None, None, n_keys),
+        (query, key, value, bias, None, None, n_keys),
         attrs=attributes,
         dtype=query.dtype,
         shape=query.shape,
@@ -43,7 +48,13 @@ def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: i
 
 
 def attend_to_past(
-    qkv: Tensor, key: Tensor, value: Tensor, positions: Tensor, total_length: Tensor, n_heads: int
+    qkv: Tensor,
+    key: Tensor,
+    value: Tensor,
+    positions: Tensor,
+    total_length: Tensor,
+    n_heads: int,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Attend from one new token per row to all tokens up to it; its key and value are written at its position.
 
@@ -56,6 +67,7 @@ def attend_to_past(
         positions: (R) int32.
         total_length: (1) int32, the largest of `positions` plus one.
         n_heads: H.
+        bias: (R, H, 1, n), of the keys at `places_of_keys`; added to the scores.
 
     Returns:
         The context (R, 1, E) and both caches.
@@ -64,20 +76,44 @@ def attend_to_past(
     requires a head_dim that is a multiple of 8; others use `TensorScatter` and `Attention`, which read the whole cache.
     """
     R, _, width = qkv.shape
-    if key.shape[-1] % 8 != 0:
+    if not is_grouped(key):
         query, *key_and_value = (x.view(R, n_heads, 1, -1) for x in qkv.chunk(3, dim=-1))
         key, value = (write_to_cache(*pair, positions) for pair in zip((key, value), key_and_value, strict=True))
-        context = attend(query, key, value, positions.long() + 1, n_heads)
+        context = attend(query, key, value, positions.long() + 1, n_heads, bias)
         return context.view(R, 1, -1), key, value
     context, new_key, new_value = torch.onnx.ops.symbolic_multi_out(
         "com.microsoft::GroupQueryAttention",
-        (qkv, None, None, key, value, positions, total_length),
+        (qkv, None, None, key, value, positions, total_length, *([] if bias is None else [None, None, None, bias])),
         attrs={"num_heads": n_heads, "kv_num_heads": n_heads, "scale": 1.0},
         dtypes=(qkv.dtype, key.dtype, value.dtype),
         shapes=((R, 1, width // 3), key.shape, value.shape),
         version=1,
     )
     return context, new_key, new_value
+
+
+def is_grouped(cache: Tensor) -> bool:
+    """Whether attention to a cache (R, H, L, D) is `GroupQueryAttention`."""
+    return cache.shape[-1] % 8 == 0
+
+
+def places_of_keys(cache: Tensor, total_length: Tensor) -> Tensor:
+    """Return the places (n) of the keys that attention to a cache (R, H, L, D) adds a bias to.
+
+    `GroupQueryAttention` wants a bias for `total_length` (1) keys, other operators for all L. Neither length is known
+    while tracing.
+    """
+    R, _, L, _ = cache.shape
+    places = count(L) - 1
+    if not is_grouped(cache):
+        return places
+    return torch.onnx.ops.symbolic(
+        "Slice",
+        (places, torch.tensor([0], dtype=torch.int32), total_length),
+        dtype=places.dtype,
+        shape=(R,),  # a size that tracing does not know
+        version=OPSET,
+    )
 
 
 def write_to_cache(cache: Tensor, row: Tensor, positions: Tensor) -> Tensor:
@@ -135,6 +171,18 @@ def look_up(table: Tensor, indices: Tensor) -> Tensor:
     """Return table (V, ...) at indices of any shape: (*indices, ...). One node, where PyTorch's indexing takes two."""
     shape = (*indices.shape, *table.shape[1:])
     return torch.onnx.ops.symbolic("Gather", (table, indices), dtype=table.dtype, shape=shape, version=OPSET)
+
+
+def look_up_numbers(x: Tensor, places: Tensor) -> Tensor:
+    """Return the numbers at places (T, S) of each matrix of x (B, H, T, n), read as one row: (B, H, T, S)."""
+    B, H, T, n = x.shape
+    flat = torch.onnx.ops.symbolic(
+        "Reshape", (x, torch.tensor([0, 0, -1])), dtype=x.dtype, shape=(B, H, T * n), version=OPSET
+    )
+    shape = (B, H, *places.shape)
+    return torch.onnx.ops.symbolic(
+        "Gather", (flat, places), attrs={"axis": 2}, dtype=x.dtype, shape=shape, version=OPSET
+    )
 
 
 def flatten_rows(x: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ def proof_sequences(checkpoint: Checkpoint, manifest: Manifest) -> list[list[int
     """Return real and random sequences of many lengths; fewer random ones for a model with a `LARGE_TABLE`, which is
     slow."""
     limit = manifest.limits.max_source_tokens
-    real = checkpoint.encode(TEXTS)
+    real = checkpoint.encode([*TEXTS, *checkpoint.pairs_of(TEXTS)])
     random = np.random.default_rng(0)
     words = ids_of_words(manifest.dimensions.vocab_size, manifest.special_tokens)
     is_large = manifest.dimensions.vocab_size * manifest.dimensions.d_model > LARGE_TABLE

@@ -66,6 +66,8 @@ SMOOTHING_SHARE = 0.6
 that read normalized states, 0.4 and 0.5 left larger errors, and 0.75 hardly smaller ones."""
 ROWS_TRIED = 200
 """Rows, about, that measure an error: projecting to a large vocabulary is slow, and takes much memory."""
+ROWS_AT_ONCE = 1 << 14
+"""Rows of a weight that become bytes at once."""
 OUTPUTS_TRIED = 60_000
 """Output rows used to measure an error; of a larger vocabulary only every second token, or every third."""
 
@@ -314,6 +316,13 @@ def row_norms(x: Tensor) -> Tensor:
 
 def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return weight (N, K) as bytes (N, K) times a scale per row (N, 1)."""
+    # Of a large table all rows at once would take its memory twice more.
+    parts = [_quantize(rows) for rows in weight.split(ROWS_AT_ONCE)]
+    numbers, scales = (torch.cat(each) for each in zip(*parts, strict=True))
+    return numbers, scales
+
+
+def _quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     largest = torch.maximum(weight.amax(dim=1, keepdim=True), -weight.amin(dim=1, keepdim=True))
     scales = torch.where(largest > 0, largest, 1.0) / WEIGHT_LIMIT
     return (weight / scales).round_().to(torch.int8), scales

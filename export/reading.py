@@ -77,8 +77,9 @@ def answer_of(model: ServedModel, ids: Tensor, lengths: Tensor, *target: Tensor)
 
 
 def probabilities(model: TransformerClassifier, logits: Tensor) -> Tensor:
-    """Return the probabilities (C) of logits (C)."""
-    return logits.sigmoid() if model.config.label_activation == "sigmoid" else logits.softmax(dim=-1)
+    """Return the probabilities (C) of logits (C); logits, if the model's answers are no probabilities."""
+    activation = {"sigmoid": torch.sigmoid, "softmax": lambda x: x.softmax(dim=-1), "identity": lambda x: x}
+    return activation[model.config.label_activation](logits)
 
 
 def embedding_of(model: Any, states: Tensor) -> Tensor:
@@ -94,7 +95,9 @@ def compare(model: ServedModel, found: Answers, expected: Answers) -> Nearness:
         same = np.concatenate([a == e for a, e in pairs])
         return Nearness(same=float(same.mean()), of=len(same))
     if isinstance(model, TransformerClassifier):
-        label = (lambda p: tuple(p > 0.5)) if model.config.label_activation == "sigmoid" else np.argmax
+        threshold = 0.5 if model.config.label_activation == "sigmoid" else 0.0
+        one_of_many = model.config.label_activation == "softmax"
+        label = np.argmax if one_of_many else lambda found: tuple(found > threshold)
         return Nearness(
             same=float(np.mean([label(a) == label(e) for a, e in pairs])),
             difference=float(np.mean([np.abs(a - e).mean() for a, e in pairs])),

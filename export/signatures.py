@@ -4,9 +4,10 @@ Legend: B batch, S source, T target, R decoder rows of N sources, at most W of o
 E d_model, C classes.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from model.config import LayerConfig
+from model.config import DecoderSelf, LayerConfig
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Shape = tuple[str | int, ...]
@@ -19,6 +20,11 @@ LAST_HIDDEN_STATE = "last_hidden_state"
 """Output with the encoder state of each token, for clients that want representations."""
 
 
+KEY_AND_VALUE = ("key", "value")
+DECODER_PARTS: Mapping[DecoderSelf, tuple[str, ...]] = {"attention": KEY_AND_VALUE, "ssru": ("state",)}
+"""What a decoder layer keeps of the target tokens before, by `decoder_self`."""
+
+
 @dataclass(frozen=True)
 class Signature:
     """Names and shapes of a graph's inputs and outputs, in order. All but integers have the model's float type."""
@@ -29,8 +35,9 @@ class Signature:
 
 
 def encoder_signature(model: Transformer) -> Signature:
+    H, D = heads(model.config)
     names = cache_names("present", "encoder", model.config.n_decoder_layers)
-    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", model.config.d_model))
+    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", H * D))
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_encoder or model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",)}, {}, outputs)
 
@@ -46,33 +53,34 @@ def decoder_step_signature(model: Transformer) -> Signature:
         "source_lengths": ("N",),
         "k": (1,),
     }
+    E, n_layers, parts = model.config.d_model, model.config.n_decoder_layers, DECODER_PARTS[model.config.decoder_self]
+    of_target: Shape = ("R", H, "L", D) if model.config.decoder_self == "attention" else ("R", 1, E)
     past: dict[str, Shape] = {}
-    for i in range(model.config.n_decoder_layers):
-        for side, shape in (("decoder", ("R", H, "L", D)), ("encoder", ("N", "S", model.config.d_model))):
-            past |= {f"past_key_values.{i}.{side}.{part}": shape for part in ("key", "value")}
-    names = cache_names("present", "decoder", model.config.n_decoder_layers)
+    for i in range(n_layers):
+        past |= {f"past_key_values.{i}.decoder.{part}": of_target for part in parts}
+        past |= {f"past_key_values.{i}.encoder.{part}": ("N", "S", H * D) for part in KEY_AND_VALUE}
     outputs: dict[str, Shape] = {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
-    outputs |= dict.fromkeys(names, ("R", H, "L", D))
+    outputs |= dict.fromkeys(cache_names("present", "decoder", n_layers, parts), of_target)
     return Signature(integers, past, outputs)
 
 
 def classifier_signature(model: TransformerClassifier) -> Signature:
-    """Return the signature of classifier.onnx; if the first token decides, there are no token logits."""
+    """Return the signature of classifier.onnx; if one state decides, there are no token logits."""
     C = len(model.config.labels)
     outputs: dict[str, Shape] = {"logits": ("B", C)}
-    if model.config.pooling != "first":
+    if not model.config.pools_states:
         outputs["token_logits"] = ("B", "S", C)
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
 
 
 def translation_attention_signature(model: Transformer) -> Signature:
-    """Return the signature of attention.onnx of a translator."""
+    """Return the signature of attention.onnx of a translator; an SSRU has no matrices."""
     H, _ = heads(model.config)
     n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
     outputs: dict[str, Shape] = {
         "encoder": ("B", n_encoder, H, "S", "S"),
-        "decoder": ("B", n_decoder, H, "T", "T"),
+        **({"decoder": ("B", n_decoder, H, "T", "T")} if model.config.decoder_self == "attention" else {}),
         "cross": ("B", n_decoder, H, "T", "S"),
     }
     return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",), "target_ids": ("B", "T")}, {}, outputs)
@@ -96,11 +104,11 @@ def text_attention_signature(model: TransformerClassifier | TransformerEncoder) 
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
 
 
-def cache_names(tense: str, side: str, n_layers: int) -> list[str]:
+def cache_names(tense: str, side: str, n_layers: int, parts: Sequence[str] = KEY_AND_VALUE) -> list[str]:
     """Return the names of key and value of each layer in turn: present.0.decoder.key, present.0.decoder.value, ..."""
-    return [f"{tense}.{i}.{side}.{part}" for i in range(n_layers) for part in ("key", "value")]
+    return [f"{tense}.{i}.{side}.{part}" for i in range(n_layers) for part in parts]
 
 
 def heads(config: LayerConfig) -> tuple[int, int]:
     """Return (H, D)."""
-    return config.n_heads, config.d_model // config.n_heads
+    return config.n_heads, config.width_of_head

@@ -48,6 +48,7 @@ from export.signatures import (
     text_encoder_signature,
     translation_attention_signature,
 )
+from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.weights import SCALES, STEP, WEIGHTS
 
@@ -101,7 +102,7 @@ def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -
     fused = model.config.attention == "soft"
     if isinstance(model, TransformerClassifier):
         n_layers = model.config.n_encoder_layers * fused
-        graph = FirstTokenGraph(model) if model.config.pooling == "first" else ClassifierGraph(model)
+        graph = FirstTokenGraph(model) if model.config.pools_states else ClassifierGraph(model)
         return {
             "classifier.onnx": trace(graph, classifier_signature(model), n_layers),
             "attention.onnx": trace(TextAttentionGraph(model), text_attention_signature(model), 0),
@@ -128,7 +129,8 @@ def trace_decoder_step(model: Transformer) -> ir.Model:
     Raises:
         ExportError: like `trace_all`.
     """
-    fused = 2 * model.config.n_decoder_layers if model.config.attention == "soft" else 0
+    attentions = [module for module in model.decoder.modules() if isinstance(module, MultiHeadAttention)]
+    fused = len(attentions) if model.config.attention == "soft" else 0
     return trace(DecoderStepGraph(model), decoder_step_signature(model), fused)
 
 

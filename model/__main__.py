@@ -1,10 +1,10 @@
-"""`python -m model COMMAND`: import, train, evaluate, card, cases, faithfulness, align, translate, classify, generate,
-embed."""
+"""`python -m model COMMAND`: import, list, train, evaluate, card, cases, faithfulness, align, translate, classify,
+generate, embed."""
 
 import json
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,13 +29,13 @@ from model.evaluation.scoring import evaluate as evaluate_checkpoint
 from model.evaluation.scoring import translate as translate_texts
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
+from model.inventory import CHECKPOINT, Listed, default_directories, inventory
+from model.progress import progress_shown
 from model.recipe import Recipe, load_experiment, load_recipe
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
-
-CHECKPOINT = "checkpoint"
-"""Folder of the trained checkpoint in the directory of a run."""
+errors = Console(stderr=True)
 
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; by default they are downloaded.")]
 CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint or artifact, e.g. artifacts/translate-en-fr.")]
@@ -77,21 +77,55 @@ def import_(
     language: Annotated[list[str] | None, typer.Option("--source", help="Language that the model reads.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Language that the model writes.")] = None,
     prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT, text to put before texts to embed.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the result of an earlier import.")] = False,
+    dimensions: Annotated[
+        str | None, typer.Option(help="Numbers of dimensions to which embeddings may be cut: 256,512.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the import of another model too.")] = False,
 ) -> None:
     """Import a model that was trained elsewhere as a checkpoint (docs/bring-your-model.md)."""
     for pair in prompt or []:
         if "=" not in pair:
             raise typer.BadParameter(f"{pair!r} must be NAME=TEXT", param_hint="--prompt")
     prompts = {name: text for name, _, text in (pair.partition("=") for pair in prompt or [])}
-    options = Options(name, tuple(language or ()), tuple(target or ()), prompts)
+    numbers = dimensions.split(",") if dimensions else []
+    if not all(number.strip().isdecimal() for number in numbers):
+        raise typer.BadParameter(f"{dimensions!r} must be numbers with commas between them", param_hint="--dimensions")
+    options = Options(name, tuple(language or ()), tuple(target or ()), prompts, tuple(map(int, numbers)))
     try:
-        imported = import_model(source, checkpoint, options, revision, overwrite)
+        with progress_shown():
+            imported = import_model(source, checkpoint, options, revision, overwrite)
     except ModelImportError as error:
         raise ModelImportError(f"cannot import {source}: {error}") from error
     for note in imported.notes:
         console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"{checkpoint}: {imported.config.description}", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command("list")
+def list_(
+    directories: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Models, or folders of them; by default artifacts and runs.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List artifacts and checkpoints: what they do, how large they are, and where they came from."""
+    found = inventory(directories or default_directories())
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
+        return
+    header = ["model", "does", "parameters", "size", "precision", "nearness", "licence", "source", "directory"]
+    rows = [_cells(one) for one in found if one.problem is None]
+    if console.is_terminal:
+        table = Table(*header)
+        for row in rows:
+            table.add_row(*map(escape, row))
+        console.print(table)
+    else:
+        print("\n".join("\t".join(row) for row in [header, *rows]))
+    for one in found:
+        if one.problem is not None:
+            console.print(f"{one.directory}: {one.problem}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -270,6 +304,14 @@ def _pass_table(results: list[CaseResult]) -> Table:
     return table
 
 
+def _cells(model: Listed) -> list[str]:
+    parameters = f"{model.parameters / 1e6:,.1f} M" if model.parameters else ""
+    own = ("of its training data", "trained with attend")
+    licence, source = (model.licence or "not named", model.source) if model.source else own
+    texts = (model.precision, model.nearness, licence, source, model.directory)
+    return [model.name, model.does or "", parameters, f"{model.bytes / 1e6:,.1f} MB", *(text or "" for text in texts)]
+
+
 def _lines() -> Iterable[str]:
     return (line.rstrip("\n") for line in sys.stdin)
 
@@ -290,7 +332,7 @@ def main() -> None:
     try:
         app()
     except USERS_ERRORS as error:
-        console.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        errors.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
 
 

@@ -22,6 +22,11 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
+def parsed(text: str) -> Any:
+    """Return the content of a text in YAML; raise yaml.YAMLError, or ValueError for a day that no month has."""
+    return yaml.load(text, SafeLoader)
+
+
 def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueError]) -> Content:
     """Read a file and return the result of a pydantic check.
 
@@ -29,7 +34,7 @@ def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueErro
         error: raised with the name of a file that is missing, no YAML or fails the check; then with each wrong key.
     """
     try:
-        return check(yaml.load(path.read_text(encoding="utf-8"), SafeLoader))
+        return check(parsed(path.read_text(encoding="utf-8")))
     except FileNotFoundError as cause:
         raise error(f"{path}: no such file") from cause
     except yaml.YAMLError as cause:

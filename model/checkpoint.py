@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,7 +44,7 @@ from model.weights import WEIGHTS, WeightsError, WithoutInitialization, assign_w
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier | TransformerEncoder
 
-EMBEDDING = "embedding.tokens.weight"
+EMBEDDING, SECOND = "embedding.tokens.weight", "embedding.second"
 ENCODER_PREFIXES = ("embedding.", "encoder.")
 """Prefixes of the tensors that the encoder of every model has."""
 TOKEN_SUFFIXES = (EMBEDDING, "is_target_token")
@@ -84,10 +85,15 @@ class Checkpoint:
     vocabulary: Vocabulary | None = None
     """Ids of pieces, if the model numbers them otherwise than the tokenizer."""
 
+    def pairs_of(self, texts: Sequence[str]) -> list[tuple[str, str]]:
+        """Return each text with the next one, if the model reads pairs of texts; else nothing."""
+        reads_pairs = isinstance(self.config.model, ClassifierConfig) and self.config.model.pairs is not None
+        return list(pairwise(texts)) if reads_pairs else []
+
     def encode(
-        self, texts: Sequence[str], source: Language | None = None, target: Language | None = None
+        self, texts: Sequence[str | tuple[str, str]], source: Language | None = None, target: Language | None = None
     ) -> list[list[int]]:
-        """Return token ids of texts as the model reads them.
+        """Return token ids of texts, or of pairs of texts, as the model reads them.
 
         Args:
             source, target: the languages of a translation; by default the model's first ones.
@@ -152,7 +158,7 @@ def save_checkpoint(
     graphs are not served with other weights.
 
     Args:
-        dtype: type of stored floating-point weights; None keeps each as it is.
+        dtype: see `write_weights`.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / MANIFEST).unlink(missing_ok=True)
@@ -161,8 +167,7 @@ def save_checkpoint(
     (directory / VOCABULARY).unlink(missing_ok=True)
     if vocabulary is not None:
         vocabulary.save(directory / VOCABULARY)
-    rounded = {name: tensor.to(dtype) for name, tensor in weights.items() if dtype and tensor.is_floating_point()}
-    write_weights(directory / WEIGHTS, {**weights, **rounded})
+    write_weights(directory / WEIGHTS, weights, dtype)
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:
@@ -205,6 +210,8 @@ def initialize_from(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) 
     if isinstance(model, TransformerClassifier) and not _tells_labels(checkpoint.config, model.config.labels):
         head = {name: weight for name, weight in model.state_dict().items() if not name.startswith(ENCODER_PREFIXES)}
         weights = {name: weight for name, weight in weights.items() if name.startswith(ENCODER_PREFIXES)} | head
+        if model.config.pairs != "segments":
+            weights.pop(SECOND, None)
     shared = new.keys() & old.keys()
     if not shared:
         raise CheckpointError(f"{checkpoint.config.name} shares no piece with this vocabulary")

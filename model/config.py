@@ -20,11 +20,15 @@ class ConfigError(ValueError):
 
 
 Positions = Literal["none", "sinusoidal", "learned", "rotary"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu"]
 Norm = Literal["post", "pre"]
+NormType = Literal["layer", "rms"]
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
+DecoderSelf = Literal["attention", "ssru"]
 Cell = Literal["rnn", "gru", "lstm"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
+Pooling = Literal["max", "mean", "first", "mean_states"]
+Pooler = Literal["tanh", "relu", "gelu"]
 
 
 class SpecialTokens(Strict):
@@ -37,6 +41,55 @@ class SpecialTokens(Strict):
     eos: NonNegativeInt = EOS_ID
 
 
+class Disentangled(Strict):
+    """Self-attention whose scores also depend on products of tokens with distances (He et al. 2021, "DeBERTa")."""
+
+    buckets: NonNegativeInt
+    """Number of buckets for distances in one direction; 0 if each distance has a row of its own."""
+    max_distance: PositiveInt
+    """Distances from here on are the same."""
+    query_to_distance: bool = True
+    distance_to_key: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in a table of distances, for both directions."""
+        return 2 * (self.buckets or self.max_distance)
+
+
+class LocalAttention(Strict):
+    """Self-attention of some layers to neighbours only."""
+
+    layers: tuple[NonNegativeInt, ...]
+    """Numbers of these layers, from 0."""
+    reach: PositiveInt
+    """Largest distance of a token that is attended to."""
+    rotary_base: PositiveFloat = 10000.0
+    """`rotary_base` of these layers."""
+
+
+class RelativePositions(Strict):
+    """A bias of self-attention's scores by the distance of query and key (Raffel et al. 2020, "T5", section 2.1).
+
+    Near distances have a bias each. Farther ones share one, in ranges that grow up to `max_distance`, and all beyond it
+    share the last. Encoders use half of the buckets for each direction.
+    """
+
+    buckets: PositiveInt = 32
+    max_distance: PositiveInt = 128
+    per_layer: bool = False
+    """Whether each layer has biases of its own; otherwise all layers of encoder or decoder share them."""
+
+    @model_validator(mode="after")
+    def _some_distances_have_a_bucket_each(self) -> Self:
+        if self.buckets % 4 != 0 or self.buckets // 2 >= self.max_distance:
+            raise ValueError(
+                f"`buckets` is {self.buckets}; it must be a multiple of 4, and less than twice `max_distance`, "
+                f"{self.max_distance}"
+            )
+        return self
+
+
 class LayerConfig(Strict):
     """Settings of encoder and decoder layers."""
 
@@ -44,14 +97,30 @@ class LayerConfig(Strict):
     special_tokens: SpecialTokens = SpecialTokens()
     d_model: PositiveInt
     n_heads: PositiveInt
+    head_dim: PositiveInt | None = None
+    """Width of a head; None is d_model / n_heads."""
     d_ff: PositiveInt
     max_positions: PositiveInt
     dropout: float = Field(default=0.1, ge=0, lt=1)
     norm: Norm = "post"
+    norm_type: NormType = "layer"
+    """`rms` divides by the root mean square, without subtracting the mean (Zhang and Sennrich 2019)."""
     norm_eps: PositiveFloat = 1e-5
-    """Added to the variance in every layer normalization."""
+    """Added to the variance in every normalization."""
+    bias: bool = True
+    """Whether normalizations and the dense layers of attention, feed-forward and a pooler have biases."""
     positions: Positions = "sinusoidal"
     """`learned` is a table in the weights, also if it was computed."""
+    rotary_base: PositiveFloat = 10000.0
+    """The slowest pair of numbers turns by about 1 / rotary_base from one position to the next."""
+    disentangled: Disentangled | None = None
+    """Scores of an encoder's self-attention that depend on distances."""
+    local_attention: LocalAttention | None = None
+    """Layers of an encoder that attend to neighbours only."""
+    first_norm: bool = True
+    """Whether pre-norm layers begin with a normalization in the first one, too."""
+    relative_positions: RelativePositions | None = None
+    """Biases of self-attention by distance, beside `positions`."""
     embedding_scale: PositiveFloat | None = None
     """Factor of token embeddings; None is sqrt(d_model)."""
     embedding_norm: bool = False
@@ -61,17 +130,39 @@ class LayerConfig(Strict):
     beta: PositiveFloat | None = None
     """Inverse temperature of soft attention, and of the gradient of hard attention; None is 1 / sqrt(head_dim)."""
 
+    @property
+    def width_of_head(self) -> int:
+        """Width of a head."""
+        return self.head_dim or self.d_model // self.n_heads
+
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
         self._check_heads("d_model", self.d_model)
+        if self.relative_positions is not None and self.attention == "hard":
+            raise ValueError("`relative_positions` need soft `attention`")
         return self
 
+    def of_layer(self, i: int) -> Self:
+        """Return the settings of one encoder layer, counted from 0."""
+        local = self.local_attention if self.local_attention and i in self.local_attention.layers else None
+        own = {
+            "local_attention": local,
+            "rotary_base": local.rotary_base if local else self.rotary_base,
+            "first_norm": self.first_norm or i > 0,
+        }
+        return self.model_copy(update=own)
+
     def _check_heads(self, name: str, width: int) -> None:
-        if width % self.n_heads != 0:
+        if self.head_dim is None and width % self.n_heads != 0:
             raise ValueError(f"`{name}` is {width}; it must be a multiple of `n_heads`, {self.n_heads}")
-        head_dim = width // self.n_heads
+        head_dim = self.head_dim or width // self.n_heads
         if self.positions == "rotary" and head_dim % 2 != 0:
-            raise ValueError(f"`{name}` / `n_heads` is {head_dim}; rotary `positions` need an even number")
+            said = f"`{name}` / `n_heads`" if self.head_dim is None else "`head_dim`"
+            raise ValueError(f"{said} is {head_dim}; rotary `positions` need an even number")
+
+
+ANY_LANGUAGE, NO_LANGUAGE = "mul", "und"
+"""Codes (ISO 639) of sources in languages that the model is not told, and of targets that are no translation."""
 
 
 class Language(Strict):
@@ -89,18 +180,25 @@ class TransformerConfig(LayerConfig):
     """An encoder-decoder Transformer."""
 
     task: Literal["translation"] = "translation"
+    disentangled: None = None
+    local_attention: None = None
     n_encoder_layers: PositiveInt
     n_decoder_layers: PositiveInt
     d_encoder: PositiveInt | None = None
     """Width of an encoder with its own embedding; None is d_model, with one embedding for both sides."""
     source_vocab_size: PositiveInt | None = None
     """Vocabulary size of an encoder with its own vocabulary and embedding."""
+    decoder_self: DecoderSelf = "attention"
+    """How the decoder reads the target tokens before: by self-attention, or by an SSRU in its place (Kim et al. 2019).
+    """
     tied_output: bool = True
     """Whether the decoder's embedding is also the output projection."""
     output_bias: bool = False
     """Whether each token's logit has a bias."""
     source: str | tuple[Language, ...]
     target: str | tuple[Language, ...]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put before a source, by name; what they ask for is no translation."""
 
     @property
     def sources(self) -> tuple[Language, ...]:
@@ -159,7 +257,10 @@ class LanguageModelConfig(LayerConfig):
     """A decoder-only Transformer, which continues a text."""
 
     task: Literal["language_model"] = "language_model"
+    disentangled: None = None
+    local_attention: None = None
     n_decoder_layers: PositiveInt
+    relative_positions: None = None
 
 
 class ClassifierConfig(LayerConfig):
@@ -168,20 +269,30 @@ class ClassifierConfig(LayerConfig):
     task: Literal["classification"] = "classification"
     n_encoder_layers: PositiveInt
     labels: tuple[str, ...] = Field(min_length=1)
-    label_activation: Literal["softmax", "sigmoid"] = "softmax"
-    """How logits become probabilities: softmax over all labels, or sigmoid for each."""
+    label_activation: Literal["softmax", "sigmoid", "identity"] = "softmax"
+    """How logits become scores: softmax over all labels, sigmoid for each, or not at all (identity)."""
+    pairs: Literal["separated", "segments"] | None = None
+    """How the model reads two texts at once: with special tokens between them (separated), and perhaps also with a
+    vector that is added to each token of the second one (segments, as in BERT). None: it reads single texts only."""
     one_form: bool = False
     """Whether the tokenizer ignores differences of form: capitals, full-width letters, typographic marks. There are
     fewer word pieces then, each seen more often."""
-    pooling: Literal["max", "mean", "first"] = "max"
-    """Pooling over the logits of all tokens; `first` uses only the first token."""
-    pooler: Literal["tanh", "relu"] | None = None
-    """Activation of a dense layer before the output, if the first token decides."""
+    pooling: Pooling = "max"
+    """Pooling over the logits of all tokens; or one state decides: that of the first token, or the mean of all."""
+    pooler: Pooler | None = None
+    """Activation of a dense layer between that state and the output."""
+    pooler_norm: bool = False
+    """Whether what the pooler gives is normalized."""
+
+    @property
+    def pools_states(self) -> bool:
+        """Whether one state decides, so that no token has logits of its own."""
+        return self.pooling in ("first", "mean_states")
 
     @model_validator(mode="after")
-    def _pooler_reads_one_token(self) -> Self:
-        if self.pooler is not None and self.pooling != "first":
-            raise ValueError(f"`pooler` requires `pooling: first`, not {self.pooling}")
+    def _pooler_reads_one_state(self) -> Self:
+        if self.pooler is not None and not self.pools_states:
+            raise ValueError(f"`pooler` requires `pooling: first` or `mean_states`, not {self.pooling}")
         return self
 
 
@@ -208,6 +319,9 @@ class EmbedderConfig(LayerConfig):
     default_prompt: str | None = None
     pool_prompt: bool = True
     """Whether the tokens of a prompt are pooled too."""
+    cut_to: tuple[PositiveInt, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut, as the model was trained for that (Kusupati et al. 2022,
+    "Matryoshka Representation Learning")."""
 
 
 ModelConfig = Annotated[

@@ -48,27 +48,40 @@ class WithoutInitialization(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def write_weights(path: Path, tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> None:
     """Write tensors; the same tensors give the same bytes. Those that fill whole cache lines come first, so that all of
-    these are aligned; then the others by the size of their numbers, and all by name.
+    these are aligned; then the others by the size of their numbers, and all by name. Each is converted when it is
+    written, so that no two are in memory twice.
+
+    Args:
+        dtype: type of stored floating-point tensors; None keeps each as it is, and makes unknown types float32.
     """
+    types = {name: _stored_type(tensor, dtype) for name, tensor in tensors.items()}
+    sizes = {name: tensor.numel() * types[name].itemsize for name, tensor in tensors.items()}
 
     def order(name: str) -> tuple[bool, int, str]:
-        return tensors[name].nbytes % CACHE_LINE != 0, -tensors[name].element_size(), name
+        return sizes[name] % CACHE_LINE != 0, -types[name].itemsize, name
 
     header, end = {}, 0
     for name in sorted(tensors, key=order):
-        tensor, start = tensors[name], end
-        end = start + tensor.nbytes
-        header[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        start, end = end, end + sizes[name]
+        shape = list(tensors[name].shape)
+        header[name] = {"dtype": TYPES[types[name]], "shape": shape, "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % CACHE_LINE)
     part = path.with_name(f"{path.name}.part")  # an old file may still be mapped
     with part.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in header:
-            file.write(memoryview(tensors[name].detach().contiguous().flatten().numpy()))  # type: ignore[arg-type]
+            stored = tensors[name].detach().to(types[name]).contiguous().flatten()
+            file.write(memoryview(stored.numpy()))  # type: ignore[arg-type]
     part.replace(path)
+
+
+def _stored_type(tensor: Tensor, dtype: torch.dtype | None) -> torch.dtype:
+    if not tensor.is_floating_point():
+        return tensor.dtype
+    return dtype or (tensor.dtype if tensor.dtype in TYPES else torch.float32)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -149,8 +162,3 @@ def strays(name: str, stored: Mapping[str, Tensor], expected: Tensor) -> bool:
         if not is_within.all():
             return True
     return False
-
-
-def to_known_type(tensor: Tensor) -> Tensor:
-    """Convert floating-point tensors of other than `TYPES`, such as bfloat16, to float32."""
-    return tensor.float() if tensor.is_floating_point() and tensor.dtype not in TYPES else tensor

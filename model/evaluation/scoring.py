@@ -1,7 +1,8 @@
 """Scores of a checkpoint on its test sets: BLEU and chrF, accuracy and calibration, or perplexity."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,12 @@ from model.recipe import DataSource
 from model.tokenizer import cut_source, special_around, windows_of
 
 BATCH_TOKENS = 4096
+SCORES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "softmax": partial(torch.softmax, dim=-1),
+    "sigmoid": torch.sigmoid,
+    "identity": torch.clone,
+}
+"""Scores of labels from their logits, by the activation."""
 UNSPACED = {"ja"}
 """Languages without spaces between words."""
 
@@ -195,5 +202,4 @@ def _pool_windows(config: ClassifierConfig, parts: list[tuple[torch.Tensor, int]
     else:
         lengths = torch.tensor([length for _, length in parts], dtype=stacked.dtype)
         pooled = (stacked * lengths.unsqueeze(1)).sum(dim=0) / lengths.sum()
-    probabilities = pooled.softmax(dim=-1) if config.label_activation == "softmax" else pooled.sigmoid()
-    return dict(zip(config.labels, probabilities.tolist(), strict=True))
+    return dict(zip(config.labels, SCORES[config.label_activation](pooled).tolist(), strict=True))

@@ -1,7 +1,4 @@
-"""Encoders like BERT in the layout of transformers: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT.
-
-Source: Devlin et al. 2019, "BERT"; Liu et al. 2019, "RoBERTa"; Sanh et al. 2019, "DistilBERT".
-"""
+"""Encoders like BERT in the layout of transformers: those of `encoder_namings`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,107 +10,15 @@ from torch import Tensor
 
 from model.batching import bucket
 from model.importing.encoder_decoder import activation_of, tensor_of
+from model.importing.encoder_namings import NAMINGS, Naming
 from model.importing.hugging_face import CONFIG, number, read_json
 from model.importing.imported import ModelImportError
 from model.importing.weights_files import read_tensors
 
-
-@dataclass(frozen=True)
-class Naming:
-    """Names of weights and settings in one family of encoders.
-
-    Attributes:
-        prefix: prefix of the encoder's weights if there is a head beside it.
-        layers: prefix of a layer's weights, before its number.
-        query, key, value: projections of a layer.
-        parts: other parts of a layer, by our names.
-        sizes: keys of config.json, by our names.
-        fixed: values that config.json may leave out.
-        tied: the output projection of a language model, to which the token table is tied.
-        pads_first: whether positions are counted from after the padding id.
-    """
-
-    family: str
-    prefix: str
-    layers: str
-    query: str
-    key: str
-    value: str
-    parts: Mapping[str, str]
-    sizes: Mapping[str, str]
-    fixed: Mapping[str, Any]
-    tied: str
-    pads_first: bool = False
-
-
-def _like_bert(family: str, prefix: str, tied: str, pads_first: bool = False) -> Naming:
-    return Naming(
-        family,
-        prefix,
-        layers="encoder.layer.",
-        query="attention.self.query",
-        key="attention.self.key",
-        value="attention.self.value",
-        parts={
-            "self_attention.output": "attention.output.dense",
-            "add_norm_self.norm": "attention.output.LayerNorm",
-            "feed_forward.hidden": "intermediate.dense",
-            "feed_forward.output": "output.dense",
-            "add_norm_feed_forward.norm": "output.LayerNorm",
-        },
-        sizes={
-            "d_model": "hidden_size",
-            "n_heads": "num_attention_heads",
-            "d_ff": "intermediate_size",
-            "n_encoder_layers": "num_hidden_layers",
-            "activation": "hidden_act",
-            "norm_eps": "layer_norm_eps",
-            "dropout": "hidden_dropout_prob",
-        },
-        fixed={"activation": "gelu", "norm_eps": 1e-12, "dropout": 0.1},
-        tied=tied,
-        pads_first=pads_first,
-    )
-
-
-TIED_OF_ROBERTA = "lm_head.decoder.weight"
-
-NAMINGS: Mapping[str, Naming] = {
-    "bert": _like_bert("BERT", "bert.", "cls.predictions.decoder.weight"),
-    "roberta": _like_bert("RoBERTa", "roberta.", TIED_OF_ROBERTA, pads_first=True),
-    "xlm-roberta": _like_bert("XLM-RoBERTa", "roberta.", TIED_OF_ROBERTA, pads_first=True),
-    "camembert": _like_bert("CamemBERT", "roberta.", TIED_OF_ROBERTA, pads_first=True),
-    "distilbert": Naming(
-        "DistilBERT",
-        "distilbert.",
-        layers="transformer.layer.",
-        query="attention.q_lin",
-        key="attention.k_lin",
-        value="attention.v_lin",
-        parts={
-            "self_attention.output": "attention.out_lin",
-            "add_norm_self.norm": "sa_layer_norm",
-            "feed_forward.hidden": "ffn.lin1",
-            "feed_forward.output": "ffn.lin2",
-            "add_norm_feed_forward.norm": "output_layer_norm",
-        },
-        sizes={
-            "d_model": "dim",
-            "n_heads": "n_heads",
-            "d_ff": "hidden_dim",
-            "n_encoder_layers": "n_layers",
-            "activation": "activation",
-            "dropout": "dropout",
-        },
-        fixed={"activation": "gelu", "norm_eps": 1e-12, "dropout": 0.1},
-        tied="vocab_projector.weight",
-    ),
-}
-"""Naming by model_type."""
-
-WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
-UNUSED_TENSORS = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
-"""Prefixes of tensors that are ignored: a pooler that no head reads, and numbers from 0 on."""
+POSITIONS, SEGMENTS = (f"embeddings.{name}_embeddings.weight" for name in ("position", "token_type"))
+UNUSED_TENSORS = ("pooler.", "embeddings.position_", "embeddings.token_type_ids")
+"""Prefixes of tensors that are ignored: a pooler that no head reads, numbers from 0 on, and positions of a model that
+does not use them."""
 OLDER_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
@@ -151,19 +56,34 @@ def read_encoder(directory: Path) -> ImportedEncoder:
         raise ModelImportError(f"`model_type` {kind} is not supported as an encoder; {', '.join(NAMINGS)} are")
     naming = NAMINGS[kind]
     _refuse_variants(config)
-    fields = _sizes(config, naming)
     tensors = {_current_name(name): tensor for name, tensor in read_tensors(directory).items()}
     prefix = naming.prefix if any(name.startswith(naming.prefix) for name in tensors) else ""
-    own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-    if WORD_EMBEDDINGS not in own and naming.tied in tensors and config.get("tie_word_embeddings", True):
-        own[WORD_EMBEDDINGS] = tensors[naming.tied]
-    weights = dict(_embedding(own, config, naming))
-    weights.update(_layers(own, fields["n_encoder_layers"], naming))
-    _refuse_more(own, fields["n_encoder_layers"], naming)
-    fields["vocab_size"], fields["max_positions"] = (
-        len(weights[f"embedding.{name}"]) for name in ("tokens.weight", "encoding")
+    own = ReadTensors(
+        {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
     )
+    if naming.tokens not in own and naming.tied in tensors and config.get("tie_word_embeddings", True):
+        own[naming.tokens] = tensors[naming.tied]
+    fields = _fields(config, naming)
+    weights = {
+        **dict(_embedding(own, config, naming, fields)),
+        **dict(_layers(own, naming, fields)),
+        **dict(naming.tables(own, config, fields)),
+    }
+    own.refuse_more(naming.family)
+    fields["vocab_size"] = len(weights["embedding.tokens.weight"])
+    table = weights.get("embedding.encoding")
+    fields["max_positions"] = number(config, "max_position_embeddings") if table is None else len(table)
     return ImportedEncoder(naming, config, fields, weights, tensors)
+
+
+def second_segment(encoder: ImportedEncoder) -> Tensor | None:
+    """Return what is added to tokens of a second text, besides what is added to all tokens; None for nothing."""
+    prefix = encoder.naming.prefix
+    for name in (f"{prefix}{SEGMENTS}", SEGMENTS):
+        if (types := encoder.tensors.get(name)) is not None and len(types) > 1:
+            second = types[1].float() - types[0].float()
+            return second if second.any() else None
+    return None
 
 
 def max_input_tokens(limits: list[int], n_positions: int) -> int:
@@ -184,62 +104,66 @@ def _refuse_variants(config: Mapping[str, Any]) -> None:
         raise ModelImportError(f"{CONFIG} has `quantization_config`: import the model before quantization")
 
 
-def _sizes(config: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+def _fields(config: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
     found = dict(naming.fixed)
     for ours, theirs in naming.sizes.items():
         if ours not in naming.fixed:
             found[ours] = number(config, theirs)
         elif config.get(theirs) is not None:
             found[ours] = config[theirs]
-    return {
-        **found,
-        "activation": activation_of(str(found["activation"])),
-        "norm": "post",
-        "positions": "learned",
-        "embedding_scale": 1.0,
-        "embedding_norm": True,
-    }
+    if "activation" in found:
+        found["activation"] = activation_of(str(found["activation"]))
+    usual = {"norm": "post", "positions": "learned", "embedding_scale": 1.0, "embedding_norm": True}
+    return {**found, **usual, **naming.settings(config)}
 
 
 def _embedding(
-    tensors: Mapping[str, Tensor], config: Mapping[str, Any], naming: Naming
+    tensors: Mapping[str, Tensor], config: Mapping[str, Any], naming: Naming, fields: Mapping[str, Any]
 ) -> Iterator[tuple[str, Tensor]]:
-    yield "embedding.tokens.weight", tensor_of(tensors, WORD_EMBEDDINGS)
-    positions = tensor_of(tensors, "embeddings.position_embeddings.weight").float()
-    if naming.pads_first:
-        positions = positions[number(config, "pad_token_id") + 1 :]
-    if "embeddings.token_type_embeddings.weight" in tensors:
-        positions = positions + tensors["embeddings.token_type_embeddings.weight"][0]  # one text is all of type 0
-    yield "embedding.encoding", positions
-    for end in ("weight", "bias"):
-        yield f"embedding.norm.{end}", tensor_of(tensors, f"embeddings.LayerNorm.{end}")
+    # One text is all of type 0.
+    of_all = tensors[SEGMENTS][0] if SEGMENTS in tensors else None
+    tokens = tensor_of(tensors, naming.tokens)
+    if fields["positions"] == "learned":
+        positions = tensor_of(tensors, POSITIONS).float()
+        if naming.pads_first:
+            positions = positions[number(config, "pad_token_id") + 1 :]
+        yield "embedding.encoding", positions if of_all is None else positions + of_all
+    elif of_all is not None:
+        tokens = tokens.float() + of_all
+    yield "embedding.tokens.weight", tokens
 
 
-def _layers(tensors: Mapping[str, Tensor], n_layers: int, naming: Naming) -> Iterator[tuple[str, Tensor]]:
-    for i in range(n_layers):
-        theirs, ours = f"{naming.layers}{i}", f"encoder.layers.{i}"
-        for end in ("weight", "bias"):
-            stacked = [
-                tensor_of(tensors, f"{theirs}.{name}.{end}") for name in (naming.query, naming.key, naming.value)
-            ]
+def _layers(tensors: Mapping[str, Tensor], naming: Naming, fields: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    for end in ("weight", "bias") if fields.get("bias", True) else ("weight",):
+        for our_name, their_name in naming.norms.items():
+            yield f"{our_name}.{end}", tensor_of(tensors, f"{their_name}.{end}")
+        for i in range(fields["n_encoder_layers"]):
+            theirs, ours = f"{naming.layers}{i}", f"encoder.layers.{i}"
+            stacked = [tensor_of(tensors, f"{theirs}.{name}.{end}") for name in naming.projections]
             yield f"{ours}.self_attention.input.{end}", torch.cat(stacked)
             for our_name, their_name in naming.parts.items():
-                yield f"{ours}.{our_name}.{end}", tensor_of(tensors, f"{theirs}.{their_name}.{end}")
+                if our_name != "add_norm_self.norm" or i > 0 or fields.get("first_norm", True):
+                    yield f"{ours}.{our_name}.{end}", tensor_of(tensors, f"{theirs}.{their_name}.{end}")
 
 
-def _refuse_more(tensors: Mapping[str, Tensor], n_layers: int, naming: Naming) -> None:
-    """Refuse unknown tensors, which show that the model is not what its config.json says."""
-    names = (naming.query, naming.key, naming.value, *naming.parts.values())
-    known = {f"{naming.layers}{i}.{name}" for i in range(n_layers) for name in names}
-    known |= {
-        f"embeddings.{name}"
-        for name in ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
-    }
-    more = [name for name in tensors if name.rpartition(".")[0] not in known and not name.startswith(UNUSED_TENSORS)]
-    if more:
-        raise ModelImportError(
-            f"the weights have unknown tensors, which no {naming.family} has: {more[0]} ({len(more)} in all)"
-        )
+class ReadTensors(dict[str, Tensor]):
+    """Tensors by name, which note the names that were read."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__(tensors)
+        self.read = set[str]()
+
+    def __getitem__(self, name: str) -> Tensor:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def refuse_more(self, family: str) -> None:
+        """Refuse tensors that nothing has read, which show that the model is not what its config.json says."""
+        more = [name for name in self if name not in self.read and not name.startswith(UNUSED_TENSORS)]
+        if more:
+            raise ModelImportError(
+                f"the weights have unknown tensors, which no {family} has: {more[0]} ({len(more)} in all)"
+            )
 
 
 def _current_name(name: str) -> str:

@@ -14,7 +14,7 @@ from model.config import Language, SpecialTokens, TransformerConfig
 from model.importing.ctranslate2_files import MODEL, read_directory
 from model.importing.ctranslate2_names import Variables, read_weights
 from model.importing.encoder_decoder import pad_rows, round_up
-from model.importing.imported import ModelImportError
+from model.importing.imported import ModelImportError, in_words
 from model.tokenizer import Vocabulary
 
 SPEC, MIN_REVISION = "TransformerSpec", 3
@@ -91,7 +91,7 @@ def read_transformer(directory: Path, source: str, target: str, target_prefix: s
             target=(language,) if language.source_prefix or language.target_prefix else target,
         )
     except ValidationError as error:
-        raise ModelImportError(f"{MODEL} has sizes that do not fit: {error.errors()[0]['msg']}") from error
+        raise ModelImportError(f"{MODEL} has sizes that do not fit: {in_words(error)}") from error
     n_written = min(len(stored.target), len(weights["embedding.tokens.weight"]))
     weights |= {name: pad_rows(weights[name], n_tokens) for name in tables}
     weights["is_target_token"] = torch.arange(n_tokens) < n_written

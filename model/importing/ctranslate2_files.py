@@ -15,7 +15,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
-from model.importing.imported import ModelImportError
+from model.importing.imported import ModelImportError, in_words
 from model.tokenizer import BOS, EOS, UNK
 
 MODEL, CONFIG = "model.bin", "config.json"
@@ -86,9 +86,7 @@ def read_json_as(path: Path, kind: type[Content]) -> Content:
     try:
         return TypeAdapter(kind).validate_json(path.read_bytes())
     except ValidationError as error:
-        wrong = error.errors()[0]
-        where = "".join(f"{part}: " for part in wrong["loc"])
-        raise ModelImportError(f"{path.name} is damaged: {where}{wrong['msg']}") from error
+        raise ModelImportError(f"{path.name} is damaged: {in_words(error)}") from error
 
 
 def _take_settings(variables: dict[str, Tensor]) -> Settings:

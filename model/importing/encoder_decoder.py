@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from model.config import Activation, Norm
-from model.importing.hugging_face import number
-from model.importing.imported import ModelImportError
+from model.importing.hugging_face import CONFIG, number
+from model.importing.imported import MissingTensorError, ModelImportError
 
 ACTIVATIONS: Mapping[str, Activation] = {
     "relu": "relu",
@@ -31,6 +31,9 @@ SHARED_TABLE, ENCODER_TABLE, DECODER_TABLE, OUTPUT = (
 )
 """Names of token tables, of both sides and of each, and of the output projection. A file may have a table that is tied
 to others under any one of their names."""
+
+BARE = ("shared.", "encoder.", "decoder.")
+"""Beginnings of names in a model without its head."""
 
 _PARTS = {
     "self_attn.out_proj": "self_attention.output",
@@ -59,7 +62,9 @@ def read_dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scal
     }.items():
         encoder, decoder = (number(config, key) for key in keys)
         if encoder != decoder:
-            raise ModelImportError(f"`{keys[0]}` is {encoder} and `{keys[1]}` is {decoder}; they must be equal")
+            raise ModelImportError(
+                f"{CONFIG}: `{keys[0]}` is {encoder} and `{keys[1]}` is {decoder}; they must be equal"
+            )
         sizes[name] = encoder
     return {
         **sizes,
@@ -81,7 +86,7 @@ def activation_of(name: str) -> Activation:
         ModelImportError: the activation is not supported.
     """
     if name not in ACTIVATIONS:
-        raise ModelImportError(f"activation {name} is not supported; {', '.join(ACTIVATIONS)} are")
+        raise ModelImportError(f"{CONFIG}: activation {name} is not supported; {', '.join(ACTIVATIONS)} are")
     return ACTIVATIONS[name]
 
 
@@ -90,8 +95,8 @@ def read_embeddings(
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return token tables and output projection by our names, and the fields of a TransformerConfig that follow.
 
-    If config.json says that all are one, further copies in the file, which some conversions got wrong, are ignored. If
-    it does not, equal tables are still shared.
+    If config.json says that all are one, further copies in the file, which some conversions got wrong, are ignored
+    (`notes_on_copies` names them). If it does not, equal tables are still shared.
 
     Raises:
         ModelImportError: a tensor is missing.
@@ -111,6 +116,17 @@ def read_embeddings(
         extra["tied_output"] = False
         weights["output.weight"] = pad_rows(tensor_of(tensors, OUTPUT), n_tokens)
     return weights, extra
+
+
+def notes_on_copies(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a note if tables differ that config.json says are one."""
+    tied, shared = (config.get(key, True) for key in ("tie_word_embeddings", "share_encoder_decoder_embeddings"))
+    one = [SHARED_TABLE, DECODER_TABLE, ENCODER_TABLE, OUTPUT] if shared else [DECODER_TABLE, OUTPUT]
+    used, *others = [name for name in one if name in tensors]
+    differing = [name for name in others if not torch.equal(tensors[name], tensors[used])]
+    if not tied or not differing:
+        return ()
+    return tuple(f"{name} differs from {used}; {CONFIG} ties them, so that {used} is used" for name in differing)
 
 
 def position_tables(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -141,10 +157,15 @@ def read_layers(
         yield f"{side}.final_norm.{end}", tensor_of(tensors, f"model.{side}.layer_norm.{end}")
 
 
+def with_head_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors by their names in a model with its head, if they are of a model without it."""
+    return {f"model.{name}" if name.startswith(BARE) else name: tensor for name, tensor in tensors.items()}
+
+
 def tensor_of(tensors: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return a tensor; raise ModelImportError if it is missing."""
+    """Return a tensor; raise MissingTensorError if there is none."""
     if name not in tensors:
-        raise ModelImportError(f"the weights have no {name}")
+        raise MissingTensorError(name)
     return tensors[name]
 
 

@@ -1,6 +1,5 @@
 """Model families that can be imported, and reasons why others cannot."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,14 +7,22 @@ from pathlib import Path
 import torch
 from pydantic import ValidationError
 
-from model.checkpoint import ALIGNMENT, CARD, build_model, save_checkpoint
-from model.config import ConfigError, load_config
-from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
-from model.importing.card import card_of
+from model.checkpoint import build_model
+from model.importing import argos, bert, firefox, m2m100, marian, marian_npz, sentence_encoder, t5
+from model.importing.foreign_files import foreign_files, reason_against
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import (
+    ImportedModel,
+    MissingTensorError,
+    ModelImportError,
+    Options,
+    in_sentences,
+    in_words,
+)
+from model.importing.published import published_scores
 from model.importing.sources import open_source_files
-from model.weights import to_known_type
+from model.importing.weights_files import weights_name
+from model.importing.writing import refuse_other_model, refuse_what_is_no_import, write_checkpoint
 
 
 @dataclass(frozen=True)
@@ -36,9 +43,11 @@ class Family:
 FAMILIES = (
     Family("MarianMT (opus-mt-*)", marian.recognizes, marian.import_directory),
     Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.import_directory),
+    Family("T5, Flan-T5, mT5, UMT5 and MADLAD-400", t5.recognizes, t5.import_directory),
     Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
     Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
+    Family("Firefox's translators (Bergamot, .bin)", firefox.recognizes, firefox.import_directory),
     Family("Argos Translate (.argosmodel)", argos.recognizes, argos.import_directory),
 )
 
@@ -47,11 +56,11 @@ UNSUPPORTED: Mapping[str, str] = {
     "mbart": "its embeddings are normalized before the layers of encoder and decoder",
     "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
     "mpnet": "its attention has a bias by distance",
-    "mt5": "its attention has a bias by distance, and its norms have no mean",
-    "t5": "its attention has a bias by distance, and its norms have no mean",
-    "umt5": "its attention has a bias by distance, and its norms have no mean",
 }
 """Reasons why a model_type is not supported."""
+
+MAX_DEPTH, MAX_DIRECTORIES = 3, 100
+"""How deep a directory is searched for a model, and in how many directories of each depth."""
 
 
 def import_model(
@@ -59,47 +68,34 @@ def import_model(
 ) -> ImportedModel:
     """Import a model that was trained elsewhere; `checkpoint` appears only if everything succeeded.
 
+    An earlier import of the same model is replaced.
+
     Args:
         source: a directory, an archive, or an id of Hugging Face's hub.
         revision: branch, tag or commit on the hub; None is the newest.
-        overwrite: whether the result of an earlier import is replaced.
+        overwrite: whether an earlier import of another model is replaced too.
 
     Raises:
-        ModelImportError: the source is missing, damaged, incomplete or not supported, or `checkpoint` exists.
+        ModelImportError: the source is missing, damaged, incomplete or not supported, or something else is at
+            `checkpoint`.
     """
-    if checkpoint.exists() and not (overwrite and _was_imported(checkpoint)):
-        raise ModelImportError(f"{checkpoint} already exists; `--overwrite` replaces the result of an earlier import")
-    with open_source_files(source, revision) as found:
+    refuse_what_is_no_import(checkpoint)
+    with in_sentences("it cannot be read"), open_source_files(source, revision) as found:
         name = found.name if options.name is None else options.name
         _check_name(name)
         imported = import_directory(found.directory, replace(options, name=name))
         provenance = imported.config.provenance
         assert provenance is not None, "every family sets it"
         provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
-        imported = replace(imported, config=imported.config.model_copy(update={"provenance": provenance}))
-        try:
-            checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ModelImportError(f"cannot create {checkpoint.parent}: {error.strerror}") from error
-        with tempfile.TemporaryDirectory(dir=checkpoint.parent, prefix=f".{checkpoint.name}.") as workplace:
-            new = Path(workplace) / "new"
-            save_checkpoint(new, imported.config, imported.weights, imported.tokenizer, imported.vocabulary, dtype=None)
-            (new / CARD).write_text(card_of(imported.config, imported.notes), encoding="utf-8")
-            if imported.alignment is not None:
-                choice = imported.alignment.model_dump_json()
-                (new / ALIGNMENT).write_text(f'{{"choice": {choice}}}\n', encoding="utf-8")
-            if checkpoint.exists():
-                checkpoint.rename(Path(workplace) / "former")
-            new.rename(checkpoint)
+        imported = replace(
+            imported,
+            config=imported.config.model_copy(update={"provenance": provenance}),
+            evaluation=published_scores(found.directory, imported.config.model.task),
+        )
+        if not overwrite:
+            refuse_other_model(imported, checkpoint)
+        write_checkpoint(imported, checkpoint)
     return imported
-
-
-def _was_imported(checkpoint: Path) -> bool:
-    """Whether an earlier import wrote the directory, so another can replace it."""
-    try:
-        return load_config(checkpoint).provenance is not None
-    except (ConfigError, OSError):
-        return False
 
 
 def _check_name(name: str) -> None:
@@ -114,37 +110,66 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     Raises:
         ModelImportError: no family does, or the model is incomplete or damaged.
     """
-    for family in FAMILIES:
-        if family.recognizes(directory):
-            try:
-                imported = family.import_directory(directory, options)
-            except ValidationError as error:
-                wrong = error.errors()[0]
-                where = "".join(f"{part}: " for part in wrong["loc"])
-                raise ModelImportError(f"wrong settings: {where}{wrong['msg']}") from error
-            _check_shapes(imported)
-            return replace(imported, weights={name: to_known_type(one) for name, one in imported.weights.items()})
-    raise ModelImportError(
-        f"{_describe_directory(directory)}; supported are {', '.join(family.name for family in FAMILIES)}"
-    )
+    directory = _with_model(directory)
+    family = _family_of(directory)
+    if family is None:
+        families = ", ".join(family.name for family in FAMILIES)
+        raise ModelImportError(f"{_describe_directory(directory)}; supported are {families}")
+    try:
+        imported = family.import_directory(directory, options)
+    except MissingTensorError as error:
+        raise ModelImportError(f"{weights_name(directory)} has no {error.name}") from error
+    except ValidationError as error:
+        settings = CONFIG if (directory / CONFIG).is_file() else "wrong settings"
+        raise ModelImportError(f"{settings}: {in_words(error)}") from error
+    _check_shapes(imported, weights_name(directory))
+    return imported
 
 
-def _check_shapes(imported: ImportedModel) -> None:
-    """Check that weights have the shapes of the configuration, before anything is written."""
+def _family_of(directory: Path) -> Family | None:
+    return next((family for family in FAMILIES if family.recognizes(directory)), None)
+
+
+def _with_model(directory: Path) -> Path:
+    """Return the directory with the model: this one, or else the only one with a model inside it.
+
+    Raises:
+        ModelImportError: there are several.
+    """
+    level = [directory]
+    for _ in range(MAX_DEPTH):
+        found = [one for one in level if _family_of(one) is not None]
+        if len(found) > 1:
+            names = ", ".join(one.relative_to(directory).as_posix() for one in found)
+            raise ModelImportError(f"it has several models ({names}); name the directory of one")
+        if found:
+            return found[0]
+        if any((one / CONFIG).is_file() for one in level):  # a model that is not supported
+            break
+        level = [path for one in level for path in sorted(one.iterdir()) if path.is_dir()][:MAX_DIRECTORIES]
+    return directory
+
+
+def _check_shapes(imported: ImportedModel, file: str) -> None:
+    """Check that weights have the shapes and kinds of numbers of the configuration, before anything is written."""
     with torch.device("meta"):
-        expected = {name: tensor.shape for name, tensor in build_model(imported.config).state_dict().items()}
-    for name, shape in expected.items():
+        own = build_model(imported.config).state_dict()
+    for name, expected in own.items():
         found = imported.weights.get(name)
-        if found is None or found.shape != shape:
+        if found is None or found.shape != expected.shape:
             what = "is missing" if found is None else f"is {tuple(found.shape)}"
-            raise ModelImportError(f"weights do not match the configuration: {name} {what}; it must be {tuple(shape)}")
+            shape = tuple(expected.shape)
+            raise ModelImportError(f"{file} does not match the configuration: {name} {what}; it must be {shape}")
+        if found.is_floating_point() != expected.is_floating_point():
+            kind = str(found.dtype).removeprefix("torch.")
+            raise ModelImportError(f"{file} has {kind} numbers in {name}: import the model before quantization")
 
 
 def _describe_directory(directory: Path) -> str:
     config = read_json_if_there(directory, CONFIG)
     kind = config.get("model_type")
     if not kind:
-        return f"no known model ({CONFIG} is missing or has no `model_type`)"
-    named = "/".join(architectures(config)) or "a model"
-    reason = f": {UNSUPPORTED[kind]}" if kind in UNSUPPORTED else ""
-    return f"{named} (`model_type` {kind}) is not supported{reason}"
+        return f"no known model ({CONFIG} is missing or has no `model_type`){foreign_files(directory)}"
+    named = architectures(config)
+    reason = f": {UNSUPPORTED[kind]}" if kind in UNSUPPORTED else reason_against(config, named)
+    return f"{'/'.join(named) or 'a model'} (`model_type` {kind}) is not supported{reason}"

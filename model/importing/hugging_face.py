@@ -1,15 +1,19 @@
 """Directories in the layout of Hugging Face: JSON files, the licence in a card, and generation settings."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
+from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 
+from model.checked_yaml import parsed
 from model.config import Decoding
-from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError
+from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError, in_words
+from model.importing.setting_types import check_types, shown
+from model.tokenizer import UNK
 
 CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
     "config.json",
@@ -42,23 +46,19 @@ FOLLOWED = frozenset({
     "renormalize_logits", "suppress_tokens",
 })  # fmt: skip
 WITHOUT_EFFECT = frozenset({"cache_implementation", "low_memory", "transformers_version", "use_cache"})
+_IDS = TypeAdapter(dict[str, NonNegativeInt])
+_NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=0, lt=2**31)])
 
 
 def read_json(directory: Path, name: str) -> dict[str, Any]:
-    """Read a JSON object.
+    """Read the settings of a JSON file that are not null.
 
     Raises:
-        ModelImportError: the file is missing or no JSON object.
+        ModelImportError: the file is missing or no JSON object, or a setting is of another type.
     """
-    try:
-        content = json.loads((directory / name).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelImportError(f"{name} is missing") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ModelImportError(f"{name} is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise ModelImportError(f"{name} is not a JSON object")
-    return content
+    settings = {key: value for key, value in _read_object(directory, name).items() if value is not None}
+    check_types(settings, name)
+    return settings
 
 
 def read_json_if_there(directory: Path, name: str) -> dict[str, Any]:
@@ -66,14 +66,44 @@ def read_json_if_there(directory: Path, name: str) -> dict[str, Any]:
     return read_json(directory, name) if (directory / name).is_file() else {}
 
 
+def read_ids(directory: Path, name: str, needed: Iterable[str] = (UNK,)) -> dict[str, int]:
+    """Read a vocabulary: the id of each piece.
+
+    Raises:
+        ModelImportError: the file is missing or no such object, or a needed piece is.
+    """
+    try:
+        ids = _IDS.validate_python(_read_object(directory, name), strict=True)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        piece = wrong["loc"][0] if wrong["loc"] else "all"
+        raise ModelImportError(f"{name}: the id of {piece} is {shown(wrong['input'])}; it must be 0 or more") from None
+    for piece in needed:
+        if piece not in ids:
+            raise ModelImportError(f"{name} has no {piece}")
+    return ids
+
+
 def number(content: Mapping[str, Any], key: str, name: str = CONFIG) -> int:
-    """Return an integer; raise ModelImportError if it is missing or something else."""
+    """Return a size, a count or an id; raise ModelImportError if it is missing or something else."""
     if content.get(key) is None:
         raise ModelImportError(f"{name} has no `{key}`")
     try:
-        return int(content[key])
-    except (TypeError, ValueError, OverflowError):
-        raise ModelImportError(f"{name}: `{key}` is {json.dumps(content[key])}; it must be an integer") from None
+        return _NUMBER.validate_python(content[key])
+    except ValidationError:
+        raise ModelImportError(f"{name}: `{key}` is {shown(content[key])}; it must be an integer, 0 or more") from None
+
+
+def _read_object(directory: Path, name: str) -> dict[str, Any]:
+    try:
+        content = json.loads((directory / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelImportError(f"{name} is missing") from None
+    except (ValueError, RecursionError) as error:  # of JSON or of its encoding
+        raise ModelImportError(f"{name} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ModelImportError(f"{name} is not a JSON object")
+    return content
 
 
 def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -84,17 +114,22 @@ def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 def licence_of(directory: Path) -> str | None:
     """Return the licence at the top of the card, if there is one."""
+    licence = front_matter(directory).get("license")
+    return str(licence) if licence else None
+
+
+def front_matter(directory: Path) -> dict[str, Any]:
+    """Return what the card says at its top for programs; nothing if there is no card, or no YAML at its top."""
     path = directory / CARD
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     parts = text.split("---\n", 2)
     if len(parts) < 3 or parts[0].strip():
-        return None
+        return {}
     try:
-        front = yaml.safe_load(parts[1])
-    except yaml.YAMLError:
-        return None
-    licence = front.get("license") if isinstance(front, dict) else None
-    return str(licence) if licence else None
+        front = parsed(parts[1])
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return front if isinstance(front, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -133,7 +168,10 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
         if _is_ignored(key, value)
     ]
     bad_words: list[list[int]] = settings.get("bad_words_ids") or []
+    n_tokens = config.get("decoder_vocab_size") or config.get("vocab_size")
     banned = {words[0] for words in bad_words if len(words) == 1} | set(settings.get("suppress_tokens") or [])
+    if banned and isinstance(n_tokens, int) and max(banned) >= n_tokens:
+        raise ModelImportError(f"{file} bars the token {max(banned)}, but the model has only {n_tokens}")
     notes += [
         f"{file} bars the tokens {words} together (bad_words_ids), which is not followed here"
         for words in bad_words
@@ -160,7 +198,7 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
             max_target_tokens=longest - 1 if longest else None,  # the start is counted there
         )
     except ValueError as error:
-        raise ModelImportError(f"{file}: {error}") from error
+        raise ModelImportError(f"{file}: {in_words(error)}") from error
     return Generation(decoding, start, frozenset(banned), tuple(notes))
 
 

@@ -1,8 +1,10 @@
 """The result of an import, its options and its error."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from pydantic import ValidationError
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -21,6 +23,40 @@ class ModelImportError(ValueError):
     """A source is incomplete, damaged or not supported; the message says why."""
 
 
+class MissingTensorError(ModelImportError):
+    """The weights lack a tensor, which is named."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the weights have no {name}")
+        self.name = name
+
+
+def in_words(error: BaseException) -> str:
+    """Return the first line of an error: libraries add traces, and advice that nobody should follow."""
+    if isinstance(error, ValidationError):
+        wrong = error.errors()[0]
+        where = "".join(f"{part}: " for part in wrong["loc"])
+        return where + wrong["msg"].removeprefix("Value error, ")
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    said = next(iter(str(error).splitlines()), "")
+    return said if said and not isinstance(error, LookupError | TypeError) else f"{type(error).__name__}: {said}"
+
+
+@contextmanager
+def in_sentences(what: str) -> Iterator[None]:
+    """Turn any error into a ModelImportError that says what could not be done, and why.
+
+    Libraries raise errors of any type for a damaged file.
+    """
+    try:
+        yield
+    except ModelImportError:
+        raise
+    except Exception as error:
+        raise ModelImportError(f"{what}: {in_words(error)}") from error
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of an import, for facts that the source does not state.
@@ -29,12 +65,14 @@ class Options:
         name: name of the model; None takes that of the source.
         sources, targets: language codes of a translator.
         prompts: texts that may be put before texts to embed, by name.
+        dimensions: numbers of dimensions to which embeddings may be cut.
     """
 
     name: str | None = None
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
+    dimensions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,3 +89,5 @@ class ImportedModel:
     """Heads that align, if the source names them."""
     notes: tuple[str, ...] = ()
     """Settings of the source that are not followed, a sentence each."""
+    evaluation: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Scores that its owner published, by test set and metric."""

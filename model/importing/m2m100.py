@@ -12,19 +12,28 @@ import torch
 from tokenizers import Tokenizer
 
 from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import position_tables, read_dimensions, read_embeddings, read_layers
+from model.importing.encoder_decoder import (
+    notes_on_copies,
+    position_tables,
+    read_dimensions,
+    read_embeddings,
+    read_layers,
+    with_head_names,
+)
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
     licence_of,
     number,
     read_generation,
+    read_ids,
     read_json,
     read_json_if_there,
 )
 from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.importing.tasks import chosen
 from model.importing.tokenizer_files import TOKENIZER, read_tokenizer_json, with_added_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import EOS, Vocabulary, end_with
@@ -56,10 +65,10 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     generation = read_generation(directory, config, begins_with_language=True)
     size = number(config, "vocab_size")
     family, tokenizer, vocabulary, codes = _tokenizer(directory, tokenizer_config, size)
-    sources, targets = (_chosen(codes, asked) for asked in (options.sources, options.targets))
+    sources, targets = (chosen(codes, asked) for asked in (options.sources, options.targets))
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
     n_positions = number(config, "max_position_embeddings")
-    tensors = read_tensors(directory)
+    tensors = with_head_names(read_tensors(directory))
     weights, extra = read_embeddings(tensors, config)
     transformer = TransformerConfig(
         max_positions=n_positions,
@@ -93,15 +102,8 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         weights,
         tokenizer,
         vocabulary,
-        notes=generation.notes,
+        notes=(*generation.notes, *notes_on_copies(tensors, config)),
     )
-
-
-def _chosen(codes: Mapping[str, int], asked: tuple[str, ...]) -> tuple[str, ...]:
-    for code in asked:
-        if code not in codes:
-            raise ModelImportError(f"unknown language {code}; the model has {', '.join(codes)}")
-    return asked or tuple(codes)
 
 
 def _tokenizer(
@@ -109,7 +111,7 @@ def _tokenizer(
 ) -> tuple[str, Tokenizer, Vocabulary | None, dict[str, int]]:
     """Return the family, its tokenizer with </s> after a text, its vocabulary, and the tokens of its languages."""
     if (directory / "vocab.json").is_file():
-        ids: dict[str, int] = read_json(directory, "vocab.json")
+        ids = read_ids(directory, "vocab.json")
         codes = {code: len(ids) + i for i, code in enumerate(M2M100_CODES.split())}
         if (kind := tokenizer_config.get("language_codes", "m2m100")) != "m2m100":
             raise ModelImportError(f"{TOKENIZER_CONFIG}: `language_codes` is {kind}; it must be m2m100")

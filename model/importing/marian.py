@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from model.config import Config, Provenance, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import (
+    notes_on_copies,
     pad_rows,
     position_tables,
     read_dimensions,
     read_embeddings,
     read_layers,
-    tensor_of,
+    with_head_names,
 )
 from model.importing.hugging_face import (
     CONFIG,
@@ -24,6 +26,7 @@ from model.importing.hugging_face import (
     licence_of,
     number,
     read_generation,
+    read_ids,
     read_json,
     read_json_if_there,
 )
@@ -42,7 +45,7 @@ from model.importing.tokenizer_files import with_added_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import Vocabulary
 
-FAMILY = "MarianMT"
+FAMILY, OUTPUT_BIAS = "MarianMT", "final_logits_bias"
 
 
 def recognizes(directory: Path) -> bool:
@@ -65,7 +68,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     labels = target_labels(vocabulary.source)
     said = () if labels else _said(tokenizer_config, "target_lang")
     source, target = choose_languages(labels, _said(tokenizer_config, "source_lang"), said, options)
-    tensors = read_tensors(directory)
+    tensors = with_head_names(read_tensors(directory))
     weights, extra = read_embeddings(tensors, config)
     n_tokens, d_model = weights["embedding.tokens.weight"].shape
     n_positions = number(config, "max_position_embeddings")
@@ -82,7 +85,8 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         **read_dimensions(config, norm="post", activation="gelu", scales=False),
     )
     weights |= position_tables(sines_then_cosines(n_positions, d_model, d_model / 2), weights)
-    weights["output_bias"] = pad_rows(tensor_of(tensors, "final_logits_bias").flatten(), n_tokens)
+    bias = tensors.get(OUTPUT_BIAS, torch.zeros(n_tokens))
+    weights["output_bias"] = pad_rows(bias.flatten(), n_tokens)
     refuse_other_pieces(directory, published, weights["output_bias"])
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
         weights.update(read_layers(tensors, n_layers, side, final_norm=False))
@@ -102,8 +106,12 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         {**weights, "is_target_token": written},
         tokenizer,
         vocabulary,
-        notes=generation.notes,
+        notes=(*generation.notes, *notes_on_copies(tensors, config), *_notes_on_bias(tensors)),
     )
+
+
+def _notes_on_bias(tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
+    return () if OUTPUT_BIAS in tensors else (f"the weights have no {OUTPUT_BIAS}, so that it is zero",)
 
 
 def _refuse_variants(config: Mapping[str, Any]) -> None:
@@ -115,10 +123,8 @@ def _refuse_variants(config: Mapping[str, Any]) -> None:
 
 
 def _vocabulary(directory: Path, separate: bool) -> Vocabulary:
-    source: dict[str, int] = read_json(directory, "vocab.json")
-    target: dict[str, int] = read_json(directory, "target_vocab.json") if separate else source
-    if "<unk>" not in source:
-        raise ModelImportError("vocab.json has no <unk>")
+    source = read_ids(directory, "vocab.json")
+    target = read_ids(directory, "target_vocab.json") if separate else source
     return Vocabulary(source, target, source["<unk>"])
 
 

@@ -1,7 +1,6 @@
 """OPUS-MT's releases in Marian's own format (Tiedemann and Thottingal 2020; Junczys-Dowmunt et al. 2018).
 
-decoder.yml names the weights (.npz) and the vocabularies, and has the search settings; source.spm cuts texts. Marian
-computes other positions than its copy in transformers (model/importing/marian.py).
+decoder.yml names the weights and the vocabularies, and has the search settings; source.spm cuts texts.
 """
 
 import re
@@ -9,36 +8,36 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-import torch
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
-from model.checkpoint import Alignment
-from model.config import Config, Decoding, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import round_up
+from model.config import Config, Decoding, Provenance
 from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ImportedModel, ModelImportError, Options
+from model.importing.marian_model import (
+    N_POSITIONS,
+    aligning_head,
+    build,
+    read_vocabularies,
+    read_weights,
+    sentencepiece_tokenizer,
+    written_tokens,
+)
 from model.importing.marian_pieces import (
     SOURCE_PIECES,
     Languages,
     choose_languages,
     language_names,
-    read_pieces,
     refuse_other_pieces,
     source_tokenizer,
     target_ids,
     target_labels,
 )
-from model.importing.marian_weights import ACTIVATIONS, Architecture, Weights, read_npz
-from model.importing.positions import sines_then_cosines
 from model.importing.yaml_files import read_text, read_yaml
-from model.tokenizer import EOS, UNK, Vocabulary
+from model.tokenizer import Vocabulary
 
 FAMILY = "OPUS-MT (Marian)"
 DECODER, PREPROCESSING, LICENCE, CARD = "decoder.yml", "preprocess.sh", "LICENSE", "README.md"
 
-N_POSITIONS = 512
-"""Number of positions. Marian has no limit; OPUS-MT models were trained on at most 500 tokens."""
-NORM_EPS = 1e-6
 BEAM_SIZE = 12
 """Marian's default, if decoder.yml has none."""
 NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
@@ -64,44 +63,16 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     decoder = read_yaml(directory / DECODER)
-    npz = _named_file(directory, decoder, "models")
-    file = read_npz(npz)
+    path = _named_file(directory, decoder, "models")
+    file = read_weights(path)
     vocabulary, tokenizer = _pieces(directory, decoder)
-    pad = max(len(vocabulary.source), len(vocabulary.target))  # Marian has none: the first added row
-    n_tokens = round_up(pad + 1)
     release = _release(directory)
     source, target = _languages(directory, vocabulary, release, options)
-    architecture = file.architecture
-    if architecture.is_shared_embedding and vocabulary.source != vocabulary.target:
-        raise ModelImportError("encoder and decoder share an embedding, but not a vocabulary")
-    transformer = TransformerConfig(
-        vocab_size=n_tokens,
-        source_vocab_size=None if architecture.is_shared_embedding else n_tokens,
-        special_tokens=SpecialTokens(pad=pad, unk=vocabulary.unk, bos=pad, eos=vocabulary.target[EOS]),
-        d_model=architecture.dim_emb,
-        n_heads=architecture.transformer_heads,
-        d_ff=architecture.transformer_dim_ffn,
-        n_encoder_layers=architecture.enc_depth,
-        n_decoder_layers=architecture.dec_depth,
-        max_positions=N_POSITIONS,
-        norm_eps=NORM_EPS,
-        positions="learned",
-        activation=ACTIVATIONS[architecture.transformer_ffn_activation],
-        tied_output=architecture.is_tied_output,
-        output_bias=True,
-        source=source,
-        target=target,
-    )
-    weights = Weights(file, n_tokens).by_our_names(len(vocabulary.source), len(vocabulary.target))
+    transformer, weights = build(file, vocabulary, source, target)
     refuse_other_pieces(directory, vocabulary, weights["output_bias"])
-    encoding = sines_then_cosines(N_POSITIONS, transformer.d_model, transformer.d_model / 2 - 1)
-    weights["embedding.encoding"] = encoding
-    if transformer.has_source_embedding:
-        weights["encoder_embedding.encoding"] = encoding.clone()
-    weights["is_target_token"] = torch.zeros(n_tokens, dtype=torch.bool)
-    weights["is_target_token"][target_ids(directory, vocabulary.target)] = True
-    weights["is_target_token"][vocabulary.unk] = False
+    weights["is_target_token"] = written_tokens(transformer, target_ids(directory, vocabulary.target))
     decoding, notes = _decoding(decoder)
+    is_aligned = "align" in f"{release.get('modeltype')} {path.name}"
     return ImportedModel(
         Config(
             name=options.name or directory.name,
@@ -114,7 +85,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         weights,
         tokenizer,
         vocabulary,
-        _alignment(architecture, f"{release.get('modeltype')} {npz.name}"),
+        aligning_head(file.architecture) if is_aligned else None,
         (*notes, *_preprocessing_notes(directory)),
     )
 
@@ -129,24 +100,18 @@ def _named_file(directory: Path, decoder: Mapping[str, Any], key: str, place: in
     path = directory / PurePath(str(names[place])).name
     if not path.is_file():
         raise ModelImportError(f"{path.name} is missing; {DECODER} names it")
-    if key == "models" and path.suffix != ".npz":
-        raise ModelImportError(f"{path.name} is not supported; of Marian's formats .npz is")
     return path
 
 
 def _pieces(directory: Path, decoder: Mapping[str, Any]) -> tuple[Vocabulary, Tokenizer]:
     """Return the ids of pieces, and the tokenizer that cuts a source into them."""
     source_path, target_path = (_named_file(directory, decoder, "vocabs", place) for place in (0, 1))
-    source = read_pieces(source_path)
-    target = source if target_path == source_path else read_pieces(target_path)
-    for piece in (UNK, EOS):
-        if source[piece] != target[piece]:
-            raise ModelImportError(f"{source_path.name} and {target_path.name} have different ids for {piece}")
+    vocabulary = read_vocabularies(source_path, target_path)
     if source_path.suffix == ".spm":
-        return Vocabulary(source, target, source[UNK]), source_tokenizer(source_path)
+        return vocabulary, sentencepiece_tokenizer(source_path, target_path)
     if (directory / "source.bpe").is_file():
         raise ModelImportError("its pieces are from BPE (source.bpe), which is not supported; SentencePiece is")
-    return Vocabulary(source, target, source[UNK]), source_tokenizer(directory / SOURCE_PIECES)
+    return vocabulary, source_tokenizer(directory / SOURCE_PIECES)
 
 
 def _release(directory: Path) -> dict[str, Any]:
@@ -211,13 +176,6 @@ def _decoding(decoder: Mapping[str, Any]) -> tuple[Decoding, list[str]]:
     except ValidationError as error:
         raise ModelImportError(f"{DECODER}: `beam-size` {beam_size} or `normalize` {normalize} is not valid") from error
     return decoding, notes
-
-
-def _alignment(architecture: Architecture, modeltype: str) -> Alignment | None:
-    """Return the first head of one layer, if the model was trained to align (Garg et al. 2019)."""
-    if "align" not in modeltype:
-        return None
-    return Alignment(layer=architecture.alignment_layer, heads=(0,), next_row=False)
 
 
 def _preprocessing_notes(directory: Path) -> list[str]:

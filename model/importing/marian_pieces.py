@@ -41,7 +41,8 @@ def read_pieces(path: Path) -> dict[str, int]:
     if path.suffix in (".yml", ".yaml", ".json"):
         numbers = {piece: str(i) for piece, i in read_yaml(path).items()}
     else:
-        lines = pieces_of(read_model(path)) if path.suffix == ".spm" else read_text(path).rstrip("\n").split("\n")
+        is_model = path.name.endswith((".spm", ".spm.gz"))
+        lines = pieces_of(read_model(path)) if is_model else read_text(path).rstrip("\n").split("\n")
         numbers = {piece.removesuffix("\r"): str(i) for i, piece in enumerate(lines)}
     ids = {piece: int(i) if i.isdecimal() else -1 for piece, i in numbers.items()}
     if sorted(ids.values()) != list(range(len(ids))):

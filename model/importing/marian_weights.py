@@ -1,4 +1,4 @@
-"""Weights of Marian's own files (.npz) by our names, and the options of the model.
+"""Weights of Marian's own files (.npz, .bin) by our names, and the options of the model.
 
 Marian's matrices are (in, out), PyTorch's (out, in). Legend: E d_model, F d_ff, V vocabulary.
 """
@@ -30,7 +30,7 @@ SUPPORTED_VALUES = {
     "transformer-postprocess": ("other steps behind its layers than sum and norm", ("dan", "an")),
     "transformer-postprocess-emb": ("normalized embeddings", ("d", "")),
     "transformer-postprocess-top": ("steps behind its last layers", ("", "d")),
-    "transformer-decoder-autoreg": ("a decoder without self-attention (SSRU, AAN)", ("self-attention",)),
+    "transformer-decoder-autoreg": ("a decoder with average attention (AAN)", ("self-attention", "rnn")),
     "transformer-ffn-depth": ("feed-forward layers of another depth", ("2",)),
     "transformer-decoder-ffn-depth": ("feed-forward layers of another depth", ("0", "2")),
     "transformer-tied-layers": ("layers that share weights (tied layers)", ("[]",)),
@@ -65,6 +65,12 @@ class Architecture(BaseModel):
     transformer_dim_ffn: PositiveInt
     transformer_decoder_dim_ffn: int = 0
     """0 means as in the encoder."""
+    transformer_decoder_autoreg: Literal["self-attention", "rnn"] = "self-attention"
+    dec_cell: str = "gru"
+    """Unit that a recurrent decoder layer has in place of self-attention."""
+    transformer_rnn_projection: bool = False
+    layer_normalization: bool = False
+    """Whether recurrent units have norms inside."""
     transformer_ffn_activation: Literal["swish", "relu", "gelu"]
     transformer_guided_alignment_layer: PositiveInt | Literal["last"] = "last"
     """Layer that aligns, counted from 1."""
@@ -85,9 +91,18 @@ class Architecture(BaseModel):
             raise ValueError(
                 f"`dim-emb` is {self.dim_emb}; it must be a multiple of `transformer-heads`, {self.transformer_heads}"
             )
+        if self.is_recurrent and self.dec_cell != "ssru":
+            raise ValueError(f"`dec-cell` is {self.dec_cell}; it must be ssru")
+        if self.is_recurrent and (self.transformer_rnn_projection or self.layer_normalization):
+            raise ValueError("SSRUs with `transformer-rnn-projection` or `layer-normalization` are not supported")
         if self.alignment_layer >= self.dec_depth:
             raise ValueError(f"`transformer-guided-alignment-layer` must be at most `dec-depth`, {self.dec_depth}")
         return self
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether SSRUs take the place of the decoder's self-attention."""
+        return self.transformer_decoder_autoreg == "rnn"
 
     @property
     def alignment_layer(self) -> int:
@@ -124,18 +139,27 @@ def read_npz(path: Path) -> MarianFile:
             arrays = {name: archive[name] for name in archive.files}
     except NUMPY_ERRORS as error:
         raise ModelImportError(f"{path.name} is damaged, or is no .npz file") from error
+    return marian_file(path.name, arrays)
+
+
+def marian_file(name: str, arrays: dict[str, Any]) -> MarianFile:
+    """Separate the arrays of a file from its options.
+
+    Raises:
+        ModelImportError: the file has no options, or the model is not supported.
+    """
     if OPTIONS not in arrays:
-        raise ModelImportError(f"{path.name} has no {OPTIONS}, the options of the model")
+        raise ModelImportError(f"{name} has no {OPTIONS}, the options of the model")
     text = arrays.pop(OPTIONS).tobytes().rstrip(b"\0").decode("utf-8", errors="replace")
-    options = yaml_of(text, f"{OPTIONS} of {path.name}")
+    options = yaml_of(text, f"{OPTIONS} of {name}")
     _refuse_others(options)
     try:
         architecture = Architecture.model_validate(options)
     except ValidationError as error:
         first = error.errors()[0]
         said = ": ".join([*map(str, first["loc"][:1]), first["msg"]])
-        raise ModelImportError(f"{OPTIONS} of {path.name}: {said}") from error
-    return MarianFile(path.name, architecture, arrays)
+        raise ModelImportError(f"{OPTIONS} of {name}: {said}") from error
+    return MarianFile(name, architecture, arrays)
 
 
 def _refuse_others(options: Mapping[str, Any]) -> None:
@@ -175,10 +199,11 @@ class Weights:
             found |= self._attention(f"{theirs}_self", ours, "self") | self._feed_forward(f"{theirs}_ffn", ours)
         for i in range(architecture.dec_depth):
             theirs, ours = f"decoder_l{i + 1}", f"decoder.layers.{i}"
-            found |= self._attention(f"{theirs}_self", ours, "self") | self._attention(
-                f"{theirs}_context", ours, "cross"
-            )
-            found |= self._feed_forward(f"{theirs}_ffn", ours)
+            if architecture.is_recurrent:
+                found |= self._ssru(f"{theirs}_rnn", ours)
+            else:
+                found |= self._attention(f"{theirs}_self", ours, "self")
+            found |= self._attention(f"{theirs}_context", ours, "cross") | self._feed_forward(f"{theirs}_ffn", ours)
         if self._left:
             raise ModelImportError(f"the weights have an unknown array: {min(self._left)}")
         return found
@@ -210,6 +235,17 @@ class Weights:
             f"{ours}.{kind}_attention.output.weight": self._take(f"{theirs}_Wo", d, d).T,
             f"{ours}.{kind}_attention.output.bias": self._take(f"{theirs}_bo", 1, d)[0],
             **self._norm(f"{theirs}_Wo_ln", f"{ours}.add_norm_{kind}.norm"),
+        }
+
+    def _ssru(self, theirs: str, ours: str) -> dict[str, Tensor]:
+        d = self._architecture.dim_emb
+        bias = self._take(f"{theirs}_bf", 1, d)[0]
+        return {
+            f"{ours}.self_attention.input.weight": torch.cat(
+                [self._take(f"{theirs}_{x}", d, d).T for x in ("W", "Wf")]
+            ),
+            f"{ours}.self_attention.input.bias": torch.cat([torch.zeros_like(bias), bias]),
+            **self._norm(f"{theirs}_ffn_ln", f"{ours}.add_norm_self.norm"),
         }
 
     def _feed_forward(self, theirs: str, ours: str) -> dict[str, Tensor]:

@@ -15,12 +15,13 @@ from torch import Tensor
 
 from model.config import Config, DenseConfig, EmbedderConfig, Provenance, TokenPooling
 from model.importing import bert
-from model.importing.bert_encoder import NAMINGS, ImportedEncoder, max_input_tokens, read_encoder
+from model.importing.bert_encoder import ImportedEncoder, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of
+from model.importing.encoder_namings import NAMINGS
 from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, MissingTensorError, ModelImportError, Options, in_words
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
-from model.importing.weights_files import read_tensors
+from model.importing.weights_files import read_tensors, weights_name
 from model.tokenizer import special_around
 
 MODULES, PROMPTS, TRANSFORMER_SETTINGS = (
@@ -48,9 +49,13 @@ FLAGS = {
 }
 """Kinds of pooling by flags of older configurations; several are joined in this order."""
 
-LANGUAGE_MODEL_PREFIXES = ("cls.", "lm_head.", "vocab_")
+LANGUAGE_MODEL_PREFIXES = (
+    "cls.", "decoder.", "head.", "lm_head.", "lm_predictions.", "mask_predictions.", "vocab_",
+)  # fmt: skip
 """Prefixes of weights that predict tokens, which encoders are trained with first."""
 PER_TEXT = "sentence_embedding"
+MATRYOSHKA, IS_MATRYOSHKA = "matryoshka_dimensions", "is_matryoshka"
+"""Keys of config.json: the numbers of dimensions to which embeddings may be cut, and whether there are any."""
 ACTIVATIONS = {"Tanh": "tanh", "Identity": "identity"}
 """Activations by the names of PyTorch modules."""
 
@@ -112,6 +117,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
             prompts=prompts,
             default_prompt=said.get("default_prompt_name"),
             pool_prompt=pipeline.pool_prompt,
+            cut_to=_cut_to(encoder, options, pipeline),
         )
         config = Config(
             name=options.name or directory.name,
@@ -125,9 +131,21 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
             ),
         )
     except ValidationError as error:
-        raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
+        raise ModelImportError(f"{CONFIG}: {in_words(error)}") from error
     _refuse_long_prompts(tokenizer, embedder, config.max_tokens)
-    return ImportedModel(config, {**encoder.weights, **pipeline.weights}, tokenizer)
+    notes = []
+    if encoder.config.get(IS_MATRYOSHKA) and not embedder.cut_to:
+        notes.append(f"{CONFIG} has `{IS_MATRYOSHKA}` and no `{MATRYOSHKA}`: name them with `--dimensions`")
+    return ImportedModel(config, {**encoder.weights, **pipeline.weights}, tokenizer, notes=tuple(notes))
+
+
+def _cut_to(encoder: ImportedEncoder, options: Options, pipeline: _Pipeline) -> tuple[int, ...]:
+    """Return the numbers of dimensions to which embeddings may be cut: those of the options, or of config.json."""
+    width = pipeline.dense[-1].d_output if pipeline.dense else encoder.fields["d_model"] * len(pipeline.pooling)
+    named = options.dimensions or encoder.config.get(MATRYOSHKA) or ()
+    if not isinstance(named, list | tuple) or not all(isinstance(n, int) and 0 < n <= width for n in named):
+        raise ModelImportError(f"embeddings have {width} dimensions and cannot be cut to {named}")
+    return tuple(sorted({n for n in named if n < width}))
 
 
 def _modules(directory: Path) -> list[tuple[str, str]]:
@@ -214,8 +232,11 @@ def _read_dense(directory: Path, path: str, found: _Pipeline) -> None:
         raise ModelImportError(f"{path} is a layer over every token, which is not supported; layers over a text are")
     tensors = read_tensors(directory / path)
     place, has_bias = len(found.dense), bool(settings.get("bias", True))
-    for end in ("weight", "bias") if has_bias else ("weight",):
-        found.weights[f"dense.{place}.{end}"] = tensor_of(tensors, f"linear.{end}")
+    try:
+        for end in ("weight", "bias") if has_bias else ("weight",):
+            found.weights[f"dense.{place}.{end}"] = tensor_of(tensors, f"linear.{end}")
+    except MissingTensorError as error:
+        raise ModelImportError(f"{path}/{weights_name(directory / path)} has no {error.name}") from error
     d_output = len(found.weights[f"dense.{place}.weight"])
     found.dense.append(DenseConfig(d_output=d_output, bias=has_bias, activation=ACTIVATIONS[activation]))
 

@@ -11,6 +11,7 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from model.importing.imported import ModelImportError
+from model.importing.packed_files import read_packed
 
 SPACE = "▁"
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -22,14 +23,14 @@ CONTROL_NAME = "\ue000control\ue000{}"
 
 
 def read_model(path: Path) -> Any:
-    """Read a SentencePiece model as its protocol buffer.
+    """Read a SentencePiece model, perhaps compressed, as its protocol buffer.
 
     Raises:
         ModelImportError: the file is damaged, or its type is not supported.
     """
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     try:
-        model.ParseFromString(path.read_bytes())
+        model.ParseFromString(read_packed(path))
     except DecodeError as error:
         raise ModelImportError(f"{path.name} is no SentencePiece model: {error}") from error
     if not model.pieces:

@@ -1,15 +1,17 @@
 """Sources of models: a directory, an archive, or the hub."""
 
 import re
+import shutil
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from model.importing.imported import ModelImportError
+from model.importing.foreign_files import what_is
+from model.importing.imported import ModelImportError, in_sentences
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 HUB_FILES = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "*_Dense/*.bin", "README.md")
@@ -47,6 +49,8 @@ def open_source_files(source: str, revision: str | None = None) -> Iterator[Sour
     if path.is_dir():
         yield Source(path, path.resolve().name, str(path.resolve().name))
     elif path.is_file():
+        if what := what_is(path):
+            raise ModelImportError(f"{path.name} is {what}")
         with tempfile.TemporaryDirectory(prefix="attend-import-") as workplace:
             _unpack(path, Path(workplace))
             name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
@@ -59,23 +63,30 @@ def open_source_files(source: str, revision: str | None = None) -> Iterator[Sour
 
 
 def _unpack(path: Path, directory: Path) -> None:
-    try:
+    with in_sentences(f"the archive {path.name} is damaged or cannot be unpacked"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                for name in archive.namelist():
-                    _refuse_leading_out(name)
-                wanted = [name for name in archive.namelist() if not _is_hidden(name)]
+                wanted = _checked({entry.filename: entry.file_size for entry in archive.infolist()}, directory)
                 archive.extractall(directory, wanted)  # noqa: S202  names were looked at
         elif tarfile.is_tarfile(path):
             with tarfile.open(path) as archive:
-                for member in archive:
-                    _refuse_leading_out(member.name)
-                members = [member for member in archive if not _is_hidden(member.name)]
+                wanted = _checked({entry.name: entry.size for entry in archive}, directory)
+                members = [entry for entry in archive if entry.name in wanted]
                 archive.extractall(directory, members, filter="data")
         else:
-            raise ModelImportError("the archive must be zip or tar")
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
-        raise ModelImportError(f"the archive is damaged or cannot be unpacked: {error}") from error
+            raise ModelImportError(f"{path.name} is no archive that can be read: it must be zip or tar")
+
+
+def _checked(sizes: Mapping[str, int], directory: Path) -> list[str]:
+    """Return the names of the entries to unpack, after a look at all names and sizes, in bytes."""
+    for name in sizes:
+        _refuse_leading_out(name)
+    needed, free = sum(sizes.values()), shutil.disk_usage(directory).free
+    if needed > free:
+        raise ModelImportError(
+            f"the archive needs {needed / 1e9:.1f} GB to be unpacked, and {directory.parent} has {free / 1e9:.1f} GB"
+        )
+    return [name for name in sizes if not _is_hidden(name)]
 
 
 def _refuse_leading_out(name: str) -> None:

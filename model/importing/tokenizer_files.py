@@ -6,33 +6,37 @@ Source: Wu et al. 2016 (WordPiece), Radford et al. 2019 (byte-level BPE), Kudo a
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from model.config import SpecialTokens
-from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_json, read_json_if_there
-from model.importing.imported import ModelImportError
-from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
+from model.importing.imported import ModelImportError, in_sentences
+from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
 from model.tokenizer import Vocabulary, as_plain_text, special_around
 
-TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES = (
+TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES, PIECES_OF_DEBERTA = (
     "tokenizer.json",
     "vocab.txt",
     ("vocab.json", "merges.txt"),
     "sentencepiece.bpe.model",
+    "spm.model",
 )
 SPECIAL_TOKENS_MAP, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 """Flags of an added token: how it is found in a text."""
 GENERIC_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend")
 """Classes of transformers that use a tokenizer.json as it is."""
+USUAL_CLASSES = {"camembert": "CamembertTokenizer", "mpnet": "MPNetTokenizer"}
+"""Classes of directories that name none, by `model_type`, where their files are those of another class, too."""
 NORMALIZER_SETTINGS = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 """Settings of BERT's normalizer, by their names in transformers."""
+SEGMENT_INPUT = "token_type_ids"
 UNLIMITED_FROM = 100_000
 """From here a model_max_length is none: transformers writes 10^30 for no limit."""
 
@@ -57,7 +61,8 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
     last = max(tokenizer.get_vocab(with_added_tokens=True).values())
     if last >= vocab_size:
         raise ModelImportError(f"the tokenizer has a token with id {last}, but the model has only {vocab_size} tokens")
-    before, after = special_around(tokenizer)
+    with in_sentences(f"{TOKENIZER} cannot cut a text"):
+        before, after = special_around(tokenizer)
     if not before or not after:
         raise ModelImportError("the tokenizer must put special tokens around a text, as encoders are trained with them")
     return tokenizer
@@ -70,6 +75,23 @@ def special_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> SpecialTo
     unk = model.get("unk_id", tokenizer.token_to_id(model.get("unk_token") or "<unk>"))
     pad = config.get("pad_token_id") or 0
     return SpecialTokens(pad=pad, unk=pad if unk is None else unk, bos=before[0], eos=after[-1])
+
+
+def pair_reading(directory: Path, tokenizer: Tokenizer, max_tokens: int) -> Literal["separated", "segments"] | None:
+    """Tell how a model reads two texts at once (ClassifierConfig.pairs), from what its tokenizer puts around them.
+
+    Args:
+        max_tokens: the most tokens that the model reads; None is returned if they leave no room for two texts.
+    """
+    pair = tokenizer.encode("a", "a")
+    separator = len(pair) - pair.sequence_ids[::-1].index(0)  # the place after the first text
+    _, after = special_around(tokenizer)
+    if pair.ids[separator] != after[-1] or max_tokens < len(pair):
+        return None
+    inputs = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_input_names", [SEGMENT_INPUT])
+    if not any(pair.type_ids) or SEGMENT_INPUT not in inputs:
+        return "separated"
+    return "segments" if pair.type_ids == [int(place > separator) for place in range(len(pair))] else None
 
 
 def length_limits(directory: Path) -> list[int]:
@@ -88,12 +110,23 @@ def read_tokenizer_json(directory: Path) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
     except Exception as error:  # the library raises bare Exception
         raise ModelImportError(f"{TOKENIZER} is damaged: {error}") from error
+    _refuse_unknown_special(tokenizer)
     if tokenizer.decoder is None:  # only needed to show tokens
         is_byte_level, is_word_piece = (isinstance(tokenizer.model, kind) for kind in (models.BPE, models.WordPiece))
         tokenizer.decoder = (
             decoders.WordPiece() if is_word_piece else decoders.ByteLevel() if is_byte_level else decoders.Metaspace()
         )
     return as_plain_text(tokenizer)
+
+
+def _refuse_unknown_special(tokenizer: Tokenizer) -> None:
+    """Refuse a template with special tokens that it does not define: the library would end the process."""
+    state = json.loads(tokenizer.post_processor.__getstate__()) if tokenizer.post_processor else {}
+    for step in state.get("processors", [state]):
+        pieces = [*step.get("single", []), *step.get("pair", [])] if step.get("type") == "TemplateProcessing" else []
+        named = {piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece}
+        for name in sorted(named - step.get("special_tokens", {}).keys()):
+            raise ModelImportError(f"{TOKENIZER}: the special token {name} of its `post_processor` is not defined")
 
 
 def with_added_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_tokens: int) -> Vocabulary:
@@ -104,8 +137,11 @@ def with_added_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: P
         n_tokens: number of tokens of the model.
 
     Raises:
-        ModelImportError: the model has no such token.
+        ModelImportError: the model has no such token, or no token of the published ones.
     """
+    piece, last = max(vocabulary.source.items(), key=lambda item: item[1])
+    if last >= n_tokens:
+        raise ModelImportError(f"the token {piece} has the id {last}, but the model has only {n_tokens} tokens")
     added = [(i, token) for i, token in _added_tokens(directory) if token.content not in vocabulary.source]
     for i, token in added:
         if i >= n_tokens:
@@ -144,7 +180,7 @@ def _class_of(directory: Path) -> str | None:
     """Return the class of transformers that reads the tokenizer, if a file names it."""
     config = read_json_if_there(directory, CONFIG)
     said = read_json_if_there(directory, TOKENIZER_CONFIG).get("tokenizer_class") or config.get("tokenizer_class")
-    kind = said or ("CamembertTokenizer" if config.get("model_type") == "camembert" else None)
+    kind = said or USUAL_CLASSES.get(str(config.get("model_type")))
     return str(kind).removesuffix("Fast") if kind else None
 
 
@@ -169,17 +205,39 @@ def _build_tokenizer(directory: Path) -> Tokenizer:
         files = " with ".join(found[0][0])
         raise ModelImportError(f"the tokenizer is a {kind}, which cannot be built from {files}: add its {TOKENIZER}")
     raise ModelImportError(
-        f"no tokenizer: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, or {SENTENCE_PIECES} is needed"
+        f"no tokenizer: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, {SENTENCE_PIECES} or "
+        f"{PIECES_OF_DEBERTA} is needed"
     )
 
 
-def _word_pieces(directory: Path) -> Tokenizer:
+def _word_pieces_of_bert(directory: Path) -> Tokenizer:
+    tokenizer, cls, sep = _word_pieces(directory, {"pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"})
+    tokenizer.post_processor = processors.BertProcessing(sep, cls)
+    return _with_added_tokens(tokenizer, directory)
+
+
+def _word_pieces_of_mpnet(directory: Path) -> Tokenizer:
+    tokenizer, cls, sep = _word_pieces(directory, {"pad": "<pad>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"})
+    tokenizer.post_processor = processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=False)
+    return _with_added_tokens(tokenizer, directory)
+
+
+Special = tuple[str, int]
+"""Name and id of a special token."""
+
+
+def _word_pieces(directory: Path, usual: Mapping[str, str]) -> tuple[Tokenizer, Special, Special]:
+    """Build a tokenizer from vocab.txt; return it and the special tokens before and after a text.
+
+    Args:
+        usual: usual names of special tokens by kind.
+    """
     settings = read_json_if_there(directory, TOKENIZER_CONFIG)
     name = _names(directory)
     words = (directory / WORD_PIECES).read_text(encoding="utf-8").rstrip("\n").split("\n")
     ids = {word: i for i, word in enumerate(words)}
-    unk, cls, sep = name("unk", "[UNK]"), name("cls", "[CLS]"), name("sep", "[SEP]")
-    special = [name("pad", "[PAD]"), unk, cls, sep, name("mask", "[MASK]")]
+    unk, cls, sep = name("unk", "[UNK]"), name("cls", usual["cls"]), name("sep", usual["sep"])
+    special = [name("pad", usual["pad"]), unk, cls, sep, name("mask", usual["mask"])]
     _refuse_without((unk, cls, sep), ids, WORD_PIECES)
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token=unk, max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(
@@ -191,17 +249,15 @@ def _word_pieces(directory: Path) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.add_special_tokens([token for token in special if token in ids])
-    tokenizer.post_processor = processors.BertProcessing((sep, ids[sep]), (cls, ids[cls]))
-    return _with_added_tokens(tokenizer, directory)
+    return tokenizer, (cls, ids[cls]), (sep, ids[sep])
 
 
 def _byte_pairs(directory: Path) -> Tokenizer:
     space_before = bool(read_json_if_there(directory, TOKENIZER_CONFIG).get("add_prefix_space", False))
     name = _names(directory)
-    ids = read_json(directory, BYTE_PAIRS[0])
     cls, sep = name("cls", "<s>"), name("sep", "</s>")
+    ids = read_ids(directory, BYTE_PAIRS[0], needed=(cls, sep))
     special = [cls, name("pad", "<pad>"), sep, name("unk", "<unk>")]
-    _refuse_without((cls, sep), ids, BYTE_PAIRS[0])
     try:
         merges = models.BPE.read_file(*(str(directory / file) for file in BYTE_PAIRS))[1]
         tokenizer = Tokenizer(models.BPE(ids, merges, unk_token=name("unk", "<unk>")))
@@ -222,38 +278,58 @@ def _pieces_of_xlm_roberta(directory: Path) -> Tokenizer:
     """Build a tokenizer with the ids of fairseq: four special tokens, the pieces, and a mask."""
     name = _names(directory)
     special = [name("bos", "<s>"), name("pad", "<pad>"), name("eos", "</s>"), name("unk", "<unk>")]
-    return _sentence_pieces(directory, special, n_left_out=3)
+    return _sentence_pieces(directory, SENTENCE_PIECES, special, n_left_out=3)
 
 
 def _pieces_of_camembert(directory: Path) -> Tokenizer:
     """Build a tokenizer with ids of fairseq before the pieces, which have <s> and </s> again; only these are used."""
     name = _names(directory)
     special = ["<s>NOTUSED", name("pad", "<pad>"), "</s>NOTUSED", name("unk", "<unk>"), "<unk>NOTUSED"]
-    return _sentence_pieces(directory, special, n_left_out=1)
+    return _sentence_pieces(directory, SENTENCE_PIECES, special, n_left_out=1)
 
 
-def _sentence_pieces(directory: Path, special: list[str], n_left_out: int) -> Tokenizer:
-    """Build a tokenizer with special tokens, the pieces after the first ones, and a mask."""
-    name = _names(directory)
-    model = read_model(directory / SENTENCE_PIECES)
+def _pieces_of_deberta(directory: Path) -> Tokenizer:
+    """Build a tokenizer with the ids of the pieces, among which are all special tokens but the mask."""
+    names = (("cls", "[CLS]"), ("sep", "[SEP]"), ("mask", "[MASK]"))
+    return _sentence_pieces(directory, PIECES_OF_DEBERTA, [], 0, names)
+
+
+def _sentence_pieces(
+    directory: Path,
+    file: str,
+    special: list[str],
+    n_left_out: int,
+    names: tuple[tuple[str, str], ...] = (("bos", "<s>"), ("eos", "</s>"), ("mask", "<mask>")),
+) -> Tokenizer:
+    """Build a tokenizer with special tokens, the pieces after the first ones, and a mask.
+
+    Args:
+        names: kind and usual name of the tokens before and after a text, and of the mask.
+    """
+    model = read_model(directory / file)
     tokenizer = tokenizer_of(model)
     if not isinstance(tokenizer.model, models.Unigram):
-        raise ModelImportError(f"{SENTENCE_PIECES} is a BPE model; it must be a unigram model")
+        raise ModelImportError(f"{file} is a BPE model; it must be a unigram model")
     pieces = [(piece.piece, float(piece.score)) for piece in model.pieces[n_left_out:]]
-    bos, eos, mask = name("bos", "<s>"), name("eos", "</s>"), name("mask", "<mask>")
-    tokenizer.model = models.Unigram([*((token, 0.0) for token in special), *pieces, (mask, 0.0)], unk_id=3)
+    bos, eos, mask = (_names(directory)(*name) for name in names)
+    listed = [*((token, 0.0) for token in special), *pieces]
+    unk = 3 if special else next(i for i, piece in enumerate(model.pieces) if piece.type == UNKNOWN)
+    tokenizer.model = models.Unigram([*listed, (mask, 0.0)], unk_id=unk)
     around = [(token, tokenizer.token_to_id(token)) for token in (bos, eos)]
     tokenizer.add_special_tokens([*special, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=around)
+    template = f"{bos} $A {eos}", f"{bos} $A {eos} {eos} $B {eos}"
+    tokenizer.post_processor = processors.TemplateProcessing(*template, special_tokens=around)
     return _with_added_tokens(tokenizer, directory)
 
 
 Layout = tuple[tuple[str, ...], tuple[str, ...], Callable[[Path], Tokenizer]]
 LAYOUTS: tuple[Layout, ...] = (
-    ((WORD_PIECES,), ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), _word_pieces),
+    ((WORD_PIECES,), ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), _word_pieces_of_bert),
+    ((WORD_PIECES,), ("MPNetTokenizer",), _word_pieces_of_mpnet),
     (BYTE_PAIRS, ("RobertaTokenizer", "BartTokenizer"), _byte_pairs),
     ((SENTENCE_PIECES,), ("XLMRobertaTokenizer",), _pieces_of_xlm_roberta),
     ((SENTENCE_PIECES,), ("CamembertTokenizer",), _pieces_of_camembert),
+    ((PIECES_OF_DEBERTA,), ("DebertaV2Tokenizer",), _pieces_of_deberta),
 )
 """Files, the classes of transformers that read them, and the function here; the first if no class is named."""
 

@@ -1,18 +1,22 @@
 """Weights in directories of Hugging Face: safetensors, or PyTorch's older .bin, in one file or several."""
 
 import json
-import pickle
+import zipfile
 from pathlib import Path, PurePath
 
 import torch
-from safetensors import SafetensorError
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from model.importing.imported import ModelImportError
+from model.importing.foreign_files import foreign_files
+from model.importing.imported import ModelImportError, in_sentences
+from model.importing.tensor_names import tensors_of, without_wrappers
+from model.progress import advance, step
 
 WEIGHTS_FILES = ("model.safetensors", "pytorch_model.bin")
 """Files in the order of preference; each may be an index of several files instead."""
+SUFFIXES = (".safetensors", ".bin")
 INDEX = ".index.json"
 LFS_POINTER = b"version https://git-lfs"
 
@@ -23,10 +27,32 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
     Raises:
         ModelImportError: a file is missing or damaged.
     """
-    tensors: dict[str, Tensor] = {}
-    for path in weights_files(directory):
-        tensors |= _read_file(path)
-    return tensors
+    paths, places, tensors = weights_files(directory), dict[str, Path](), dict[str, Tensor]()
+    step("reading weights", total=sum(path.stat().st_size for path in paths))
+    for path in paths:
+        for name, tensor in _read_file(path).items():
+            if name in tensors and not torch.equal(tensors[name], tensor):
+                raise ModelImportError(f"{places[name].name} and {path.name} have {name}, and it differs")
+            tensors[name], places[name] = tensor, path
+        advance(path.stat().st_size)
+    return without_wrappers(tensors)
+
+
+def tensor_names(directory: Path) -> set[str]:
+    """Return the names of the tensors, as `read_tensors` does; safetensors are not read for them."""
+    paths = weights_files(directory)
+    if any(path.suffix != ".safetensors" for path in paths):
+        return {*read_tensors(directory)}
+    return {*without_wrappers({name: torch.empty(0) for path in paths for name in _names(path)})}
+
+
+def weights_name(directory: Path) -> str:
+    """Return the name of the file that holds the weights, or lists the files."""
+    return next((name for name in (*WEIGHTS_FILES, *_index_names()) if (directory / name).is_file()), "the weights")
+
+
+def _index_names() -> list[str]:
+    return [f"{name}{INDEX}" for name in WEIGHTS_FILES]
 
 
 def weights_files(directory: Path) -> list[Path]:
@@ -40,7 +66,11 @@ def weights_files(directory: Path) -> list[Path]:
             return [directory / name]
         if (directory / f"{name}{INDEX}").is_file():
             return _indexed(directory / f"{name}{INDEX}")
-    raise ModelImportError(f"{directory} has no weights: {' or '.join(WEIGHTS_FILES)} is needed")
+    shards = sorted(path.name for path in directory.glob("*-of-*.*") if path.suffix in SUFFIXES)
+    if shards:
+        raise ModelImportError(f"the index of {shards[0]} is missing: {' or '.join(_index_names())}")
+    others = foreign_files(directory)
+    raise ModelImportError(f"{directory} has no weights: {' or '.join(WEIGHTS_FILES)} is needed{others}")
 
 
 def _indexed(index: Path) -> list[Path]:
@@ -56,18 +86,21 @@ def _indexed(index: Path) -> list[Path]:
 
 
 def _read_file(path: Path) -> dict[str, Tensor]:
+    _refuse_pointer(path)
+    with in_sentences(f"{path} is damaged, or holds no weights"):
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        # Mapped into memory, so that the tensors are not copied; only files of old versions of PyTorch are no zips.
+        return tensors_of(torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)))
+
+
+def _names(path: Path) -> list[str]:
+    _refuse_pointer(path)
+    with in_sentences(f"{path} is damaged, or holds no weights"), safe_open(path, "pt") as file:
+        return list(file.keys())
+
+
+def _refuse_pointer(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(len(LFS_POINTER)) == LFS_POINTER:
             raise ModelImportError(f"{path} is only a Git LFS pointer: run `git lfs pull`")
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
-        return {str(name): tensor for name, tensor in content.items() if isinstance(tensor, Tensor)}
-    except (SafetensorError, RuntimeError, EOFError, pickle.UnpicklingError, AttributeError, ValueError) as error:
-        raise ModelImportError(f"{path} is damaged, or holds no weights: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of an error: PyTorch adds advice that nobody should follow."""
-    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -3,16 +3,17 @@
 Source: lecture, "Key-value store" and "Queries, keys and values".
 
 Legend: B batch, T queries, S keys, L cache length, H heads, D head_dim, E d_model. Masks are boolean, True = may be
-attended.
+attended, or numbers that are added to scores.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.networks.distances import DisentangledScores
 from model.networks.positions import Rotation
 
 
@@ -29,7 +30,7 @@ def scaled_dot_product_attention(
     Args:
         query: (B, H, T, D).
         key, value: (B, H, S, D).
-        mask: boolean, broadcastable to (B, H, T, S).
+        mask: broadcastable to (B, H, T, S).
         beta: inverse temperature of the scores; None is 1/sqrt(D).
         hard: whether each query attends to one key only.
 
@@ -40,7 +41,7 @@ def scaled_dot_product_attention(
     """
     scores = query @ key.transpose(-2, -1) * inverse_temperature(beta, query.shape[-1])  # (B, H, T, S)
     if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
     weights = (hard_weights(scores) if hard else scores.softmax(dim=-1, dtype=torch.float32)).to(value.dtype)
     return weights @ value, weights
 
@@ -75,18 +76,22 @@ class MultiHeadAttention(nn.Module):
     stacking all the W's"), cross-attention k and v.
 
     Args:
-        d_model: width of the output, divided evenly among the heads.
+        d_model: width of the output.
         n_heads: number of heads.
         d_input: width of the inputs: None for d_model, or (query, key, value) widths.
         beta: inverse temperature; None is 1/sqrt(head_dim).
         hard: whether each query attends to one key only.
         rotation: rotates queries and keys of self-attention by their positions.
+        head_dim: D; None divides d_model evenly among the heads.
+        bias: whether the projections have biases.
+        disentangled: scores of self-attention between tokens and distances.
 
     Attributes:
+        width: H * D, of all heads side by side.
         fused: whether `attend` uses PyTorch's fused kernel; without it, training on short sequences is faster on a CPU.
 
     Raises:
-        ValueError: d_model is not a multiple of n_heads.
+        ValueError: d_model is not a multiple of n_heads, and there is no head_dim.
     """
 
     def __init__(
@@ -97,26 +102,31 @@ class MultiHeadAttention(nn.Module):
         beta: float | None = None,
         hard: bool = False,
         rotation: Rotation | None = None,
+        head_dim: int | None = None,
+        bias: bool = True,
+        disentangled: DisentangledScores | None = None,
     ) -> None:
         super().__init__()
-        if d_model % n_heads != 0:
+        if head_dim is None and d_model % n_heads != 0:
             raise ValueError(f"d_model {d_model} is not a multiple of n_heads {n_heads}")
         self.d_model = d_model
         self.n_heads = n_heads
-        self.head_dim = d_model // n_heads
+        self.head_dim = head_dim or d_model // n_heads
+        self.width = width = n_heads * self.head_dim
         self.beta = beta
         self.hard = hard
         self.rotation = rotation
+        self.disentangled = disentangled
         self.fused = True
         d_query, d_key, d_value = d_input or (d_model, d_model, d_model)
         self.stacked = d_query == d_key == d_value
         if self.stacked:
-            self.input = nn.Linear(d_query, 3 * d_model)
+            self.input = nn.Linear(d_query, 3 * width, bias)
         else:
-            self.query = nn.Linear(d_query, d_model)
-            self.key = nn.Linear(d_key, d_model)
-            self.value = nn.Linear(d_value, d_model)
-        self.output = nn.Linear(d_model, d_model)
+            self.query = nn.Linear(d_query, width, bias)
+            self.key = nn.Linear(d_key, width, bias)
+            self.value = nn.Linear(d_value, width, bias)
+        self.output = nn.Linear(width, d_model, bias)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend from `query` (B, T, d_query) to `key` (B, S, d_key) and `value` (B, S, d_value): (B, T, E)."""
@@ -127,8 +137,15 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Compute the same as `forward`, unfused, with the attention matrix: (B, T, E) and (B, H, T, S)."""
         q, k, v = self.project(query, key, value)
+        mask = self.with_distances(mask, q, k)
         context, weights = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard)
         return self.output(self.merge_heads(context)), weights
+
+    def with_distances(self, mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
+        """Add the scores of q and k, each (B, H, S, D), with distances to a mask, if there are such scores."""
+        if self.disentangled is None:
+            return mask
+        return with_mask(self.disentangled(q, k, inverse_temperature(self.beta, self.head_dim)), mask)
 
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Project inputs as in `forward` to q (B, H, T, D), k and v, each (B, H, S, D)."""
@@ -146,11 +163,11 @@ class MultiHeadAttention(nn.Module):
         return self.split_heads(q), self.split_heads(k), self.split_heads(v)
 
     def rotate(self, qkv: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Rotate queries and keys at the left of qkv (B, T, 3 * E) by their positions (B, T), if they are rotary."""
+        """Rotate queries and keys at the left of qkv (B, T, 3 * H * D) by positions (B, T), if they are rotary."""
         if self.rotation is None:
             return qkv
         B, T, _ = qkv.shape
-        q_and_k, *v = torch.split(qkv, 2 * self.d_model, dim=-1)
+        q_and_k, *v = torch.split(qkv, 2 * self.width, dim=-1)
         heads = q_and_k.view(B, T, 2 * self.n_heads, self.head_dim)
         return torch.cat([self.rotation(heads, positions).flatten(-2), *v], dim=-1)
 
@@ -158,24 +175,27 @@ class MultiHeadAttention(nn.Module):
         """Project queries (B, T, d_query) to q (B, H, T, D)."""
         if not self.stacked:
             return self.split_heads(self.query(query))
-        d = self.d_model
-        return self.split_heads(F.linear(query, self.input.weight[:d], self.input.bias[:d]))
+        return self.split_heads(self.project_rows(query, slice(0, self.width)))
 
     def project_memory(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project key (B, S, d_key) and value (B, S, d_value) inputs to k and v, each (B, H, S, D)."""
         if not self.stacked:
             return self.split_heads(self.key(key)), self.split_heads(self.value(value))
-        d = self.d_model
-        weight, bias = self.input.weight, self.input.bias
+        d = self.width
         if key is value:
-            k, v = F.linear(key, weight[d:], bias[d:]).chunk(2, dim=-1)
+            k, v = self.project_rows(key, slice(d, 3 * d)).chunk(2, dim=-1)
         else:
-            k = F.linear(key, weight[d : 2 * d], bias[d : 2 * d])
-            v = F.linear(value, weight[2 * d :], bias[2 * d :])
+            k, v = self.project_rows(key, slice(d, 2 * d)), self.project_rows(value, slice(2 * d, 3 * d))
         return self.split_heads(k), self.split_heads(v)
+
+    def project_rows(self, x: Tensor, rows: slice) -> Tensor:
+        """Project x (B, T, E) by some rows of the stacked weight."""
+        bias = self.input.bias
+        return F.linear(x, self.input.weight[rows], None if bias is None else bias[rows])
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend over projected heads, merge them and project to (B, T, E)."""
+        mask = self.with_distances(mask, q, k)
         if self.fused and not self.hard:
             context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.beta)
         else:
@@ -184,29 +204,43 @@ class MultiHeadAttention(nn.Module):
         return output
 
     def split_heads(self, x: Tensor) -> Tensor:
-        """Split (B, T, E) into (B, H, T, D)."""
+        """Split (B, T, H * D) into (B, H, T, D)."""
         B, T, _ = x.shape
         return x.view(B, T, self.n_heads, self.head_dim).transpose(1, 2)
 
     def merge_heads(self, x: Tensor) -> Tensor:
-        """Merge (B, H, T, D) to (B, T, E)."""
+        """Merge (B, H, T, D) to (B, T, H * D)."""
         B, _, T, _ = x.shape
-        return x.transpose(1, 2).reshape(B, T, self.d_model)
+        return x.transpose(1, 2).reshape(B, T, self.width)
 
 
 Attend = Callable[[MultiHeadAttention, Tensor], Tensor]
 """Function that an attention sublayer attends with: from its input (B, T, E) to (B, T, E)."""
 
+Biases = Mapping[MultiHeadAttention, Tensor]
+"""Numbers that are added to the scores of attention sublayers, each broadcastable to (B, H, T, S)."""
 
-def masked_attention(mask: Tensor | None, memory: Tensor | None = None) -> Attend:
+
+def masked_attention(mask: Tensor | None, memory: Tensor | None = None, biases: Biases | None = None) -> Attend:
     """Return attention under a mask that broadcasts to (B, H, T, S), to memory (B, S, d_memory) or the input itself."""
 
     def attend(attention: MultiHeadAttention, x: Tensor) -> Tensor:
         read = x if memory is None else memory
-        output: Tensor = attention(x, read, read, mask)
+        output: Tensor = attention(x, read, read, biased_mask(mask, biases, attention))
         return output
 
     return attend
+
+
+def biased_mask(mask: Tensor | None, biases: Biases | None, attention: MultiHeadAttention) -> Tensor | None:
+    """Return a boolean mask, or the sublayer's bias with -inf where the mask is false."""
+    bias = biases.get(attention) if biases else None
+    return mask if bias is None else with_mask(bias, mask)
+
+
+def with_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Return scores (B, H, T, S) with -inf where the boolean mask is false."""
+    return scores if mask is None else scores.masked_fill(~mask, float("-inf"))
 
 
 @dataclass
@@ -221,10 +255,10 @@ Caches = dict[MultiHeadAttention, Cache]
 """Caches by attention sublayer of a decoder."""
 
 
-def cached_attention(caches: Caches, positions: Tensor) -> Attend:
+def cached_attention(caches: Caches, positions: Tensor, biases: Biases | None = None) -> Attend:
     """Return self-attention of further tokens at positions (B, T), which see their row up to there.
 
-    Their keys and values are written to the caches in place.
+    Their keys and values are written to the caches in place. Biases are those of all keys of the caches.
     """
     rows = torch.arange(positions.shape[0], device=positions.device).unsqueeze(1)
 
@@ -235,7 +269,7 @@ def cached_attention(caches: Caches, positions: Tensor) -> Attend:
         cache.value[rows, :, positions] = v.transpose(1, 2)
         places = torch.arange(cache.key.shape[2], device=positions.device)
         written = (places <= positions.unsqueeze(-1)).unsqueeze(1)  # (B, 1, T, L)
-        return attention.attend(q, cache.key, cache.value, written)
+        return attention.attend(q, cache.key, cache.value, biased_mask(written, biases, attention))
 
     return attend
 

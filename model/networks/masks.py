@@ -18,6 +18,12 @@ def causal_mask(size: int, device: torch.device | None = None) -> Tensor:
     return places.unsqueeze(1) >= places
 
 
+def distances(size: int, device: torch.device | None = None) -> Tensor:
+    """Return the position of each key minus that of each query, (size, size)."""
+    places = count(size, device)
+    return places - places.unsqueeze(1)
+
+
 def count(size: int, device: torch.device | None = None) -> Tensor:
     """Return 1 to size, counted where a graph runs; `arange` would get its end from the CPU."""
     return torch.ones(size, dtype=torch.int64, device=device).cumsum(0)

@@ -18,24 +18,22 @@ class Matrices:
     """Attention matrices of a translator; columns of padding and of the decoder's future are zero."""
 
     encoder: Tensor  # (B, Le, H, S, S)
-    decoder: Tensor  # (B, Ld, H, T, T)
+    decoder: Tensor  # (B, Ld, H, T, T); no layers if the decoder has no self-attention
     cross: Tensor  # (B, Ld, H, T, S)
 
 
 def translation_matrices(model: Transformer, source: Tensor, source_lengths: Tensor, target: Tensor) -> Matrices:
     """Return the matrices of source (B, S) of source_lengths (B) and of target (B, T), which begins with <s>."""
-    encoder, decoder = list(model.encoder.encoder_layers()), list(model.decoder.decoder_layers())
-    attentions = [
-        *(layer.self_attention for layer in encoder),
-        *(layer.self_attention for layer in decoder),
-        *(layer.cross_attention for layer in decoder),
-    ]
-    matrices = observe(attentions, lambda: model(source, source_lengths, target))
-    Le, Ld = len(encoder), len(decoder)
+    encoder = [layer.self_attention for layer in model.encoder.encoder_layers()]
+    layers = list(model.decoder.decoder_layers())
+    decoder = [layer.self_attention for layer in layers if isinstance(layer.self_attention, MultiHeadAttention)]
+    cross = [layer.cross_attention for layer in layers]
+    matrices = observe([*encoder, *decoder, *cross], lambda: model(source, source_lengths, target))
+    Le, Ld, (B, T) = len(encoder), len(cross), target.shape
     return Matrices(
         torch.stack(matrices[:Le], dim=1),
-        torch.stack(matrices[Le : Le + Ld], dim=1),
-        torch.stack(matrices[Le + Ld :], dim=1),
+        torch.stack(matrices[Le:-Ld], dim=1) if decoder else matrices[-1].new_zeros(B, 0, model.config.n_heads, T, T),
+        torch.stack(matrices[-Ld:], dim=1),
     )
 
 

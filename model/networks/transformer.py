@@ -4,24 +4,45 @@ Legend: B batch, S source, T target, L cache length, E d_model, V vocabulary, C 
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, TransformerConfig
-from model.networks.attention import Attend, Cache, Caches, cached_attention, cached_cross_attention, masked_attention
-from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
-from model.networks.masks import causal_mask, padding_mask
+from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, Pooler, TransformerConfig
+from model.networks.attention import (
+    Attend,
+    Biases,
+    Cache,
+    Caches,
+    MultiHeadAttention,
+    cached_attention,
+    cached_cross_attention,
+    masked_attention,
+)
+from model.networks.distances import local_bias
+from model.networks.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    TokenEmbedding,
+    ToTarget,
+    biases_of,
+    distance_biases,
+    normalization,
+    token_embedding,
+)
+from model.networks.masks import causal_mask, distances, padding_mask
+from model.networks.ssru import SSRU, Scan, scan_from_zero, scan_further
 
 
 def final_norm(layer: LayerConfig) -> nn.Module:
     """Return the norm at the end of a stack: pre-norm stacks leave their sum unnormalized."""
-    return nn.LayerNorm(layer.d_model, layer.norm_eps) if layer.norm == "pre" else nn.Identity()
+    return normalization(layer) if layer.norm == "pre" else nn.Identity()
 
 
-POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
+POOLERS: dict[Pooler, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu, "gelu": F.gelu}
 DENSE_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": lambda x: x, "tanh": torch.tanh}
 
 
@@ -30,8 +51,10 @@ class Encoder(nn.Module):
 
     def __init__(self, n_layers: int, layer: LayerConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(layer) for _ in range(n_layers))
+        self.layers = nn.ModuleList(EncoderLayer(layer.of_layer(i)) for i in range(n_layers))
         self.final_norm = final_norm(layer)
+        self.distance_biases = distance_biases(layer, n_layers, both_ways=True)
+        self.local = layer.local_attention
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
         """Attend from x (B, S, E) to itself: hidden representations (B, S, E)."""
@@ -44,16 +67,32 @@ class Encoder(nn.Module):
         """The layers in order, with their type."""
         return (cast(EncoderLayer, layer) for layer in self.layers)
 
+    def biases(self, size: int, device: torch.device | None = None) -> Biases:
+        """Return the biases of the layers by distance, each (1, H, S, S) or (S, S), for sequences of S tokens."""
+        biases = biases_of(self.distance_biases, self.encoder_layers(), distances(size, device))
+        if self.local is None:
+            return biases
+        near = local_bias(size, self.local.reach, device).to(next(self.parameters()).dtype)
+        local = (layer.self_attention for i, layer in enumerate(self.encoder_layers()) if i in self.local.layers)
+        return dict(biases) | {attention: near + biases.get(attention, 0) for attention in local}
+
+    def encode(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Attend from x (B, S, E) to itself where mask (B, S) is true: hidden representations (B, S, E)."""
+        biases = self.biases(x.shape[1], x.device)
+        hidden: Tensor = self(x, masked_attention(mask[:, None, None, :], biases=biases))
+        return hidden
+
 
 class Decoder(nn.Module):
     """A stack of decoder layers over the encoder's memory of width d_memory."""
 
-    def __init__(self, n_layers: int, layer: LayerConfig, d_memory: int) -> None:
+    def __init__(self, n_layers: int, layer: TransformerConfig, d_memory: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(layer, d_memory) for _ in range(n_layers))
         self.final_norm = final_norm(layer)
+        self.distance_biases = distance_biases(layer, n_layers, both_ways=False)
 
-    def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
+    def forward(self, x: Tensor, to_target: ToTarget, to_source: Attend) -> Tensor:
         """Attend from x (B, T, E) to itself and to the source: (B, T, E)."""
         for layer in self.layers:
             x = layer(x, to_target, to_source)
@@ -63,6 +102,27 @@ class Decoder(nn.Module):
     def decoder_layers(self) -> Iterator[DecoderLayer]:
         """The layers in order, with their type."""
         return (cast(DecoderLayer, layer) for layer in self.layers)
+
+    def biases(self, distances: Tensor) -> Biases:
+        """Return the biases of self-attention by distances (T, S) or (B, T, S): (B, H, T, S)."""
+        return biases_of(self.distance_biases, self.decoder_layers(), distances)
+
+
+def reading_target(attend: Attend, scan: Scan) -> ToTarget:
+    """Return what self-attention does by `attend`, and an SSRU by `scan`."""
+    return lambda sublayer, x: sublayer(x, scan) if isinstance(sublayer, SSRU) else attend(sublayer, x)
+
+
+@dataclass
+class DecoderCaches:
+    """The state of decoding between two steps."""
+
+    attention: Caches
+    """Keys and values of every attention."""
+    states: dict[SSRU, Tensor]
+    """State (B, 1, E) of every SSRU."""
+    length: int
+    """The most target tokens, L."""
 
 
 class Transformer(nn.Module):
@@ -107,12 +167,13 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """Encode source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
-        memory: Tensor = self.encoder(self.source_embedding(source), masked_attention(source_mask[:, None, None, :]))
-        return memory
+        return self.encoder.encode(self.source_embedding(source), source_mask)
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         """Decode teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
-        to_target = masked_attention(causal_mask(target.shape[1], target.device))
+        T, device = target.shape[1], target.device
+        attend = masked_attention(causal_mask(T, device), biases=self.decoder.biases(distances(T, device)))
+        to_target = reading_target(attend, scan_from_zero)
         to_source = masked_attention(source_mask[:, None, None, :], memory)
         hidden: Tensor = self.decoder(self.embedding(target), to_target, to_source)
         return hidden
@@ -122,56 +183,67 @@ class Transformer(nn.Module):
         logits = F.linear(hidden, self.projection.weight, self.output_bias)
         return logits.masked_fill(~self.is_target_token, float("-inf"))
 
-    def init_caches(self, memory: Tensor, cache_length: int) -> Caches:
-        """Return empty self-attention caches of L = cache_length, and keys and values of memory (B, S, d_encoder)."""
-        caches: Caches = {}
+    def init_caches(self, memory: Tensor, cache_length: int) -> DecoderCaches:
+        """Return the state before the first target token, and keys and values of memory (B, S, d_encoder).
+
+        Caches of self-attention are empty, of L = cache_length; states of SSRUs are zeros.
+        """
+        caches = DecoderCaches({}, {}, cache_length)
         for layer in self.decoder.decoder_layers():
             attention = layer.cross_attention
-            key = memory.new_zeros(memory.shape[0], attention.n_heads, cache_length, attention.head_dim)
-            caches[layer.self_attention] = Cache(key, key.clone())
-            caches[attention] = Cache(*attention.project_memory(memory, memory))
+            caches.attention[attention] = Cache(*attention.project_memory(memory, memory))
+            if isinstance(layer.self_attention, MultiHeadAttention):
+                key = memory.new_zeros(memory.shape[0], attention.n_heads, cache_length, attention.head_dim)
+                caches.attention[layer.self_attention] = Cache(key, key.clone())
+            else:
+                caches.states[layer.self_attention] = memory.new_zeros(memory.shape[0], 1, attention.d_model)
         return caches
 
-    def decode_step(self, ids: Tensor, positions: Tensor, caches: Caches, source_mask: Tensor) -> Tensor:
+    def decode_step(self, ids: Tensor, positions: Tensor, caches: DecoderCaches, source_mask: Tensor) -> Tensor:
         """Return logits (B, V) after one more token per row, ids (B) at positions (B). Caches are written in place."""
         positions = positions.unsqueeze(1)
         x = self.embedding(ids.unsqueeze(1), positions)
-        to_source = cached_cross_attention(caches, source_mask[:, None, None, :])
-        return self.logits(self.decoder(x, cached_attention(caches, positions), to_source)[:, 0])
+        places = torch.arange(caches.length, device=ids.device)
+        biases = self.decoder.biases(places - positions.unsqueeze(1))
+        to_target = reading_target(
+            cached_attention(caches.attention, positions, biases), scan_further(caches.states, positions)
+        )
+        to_source = cached_cross_attention(caches.attention, source_mask[:, None, None, :])
+        return self.logits(self.decoder(x, to_target, to_source)[:, 0])
 
 
 class TransformerClassifier(nn.Module):
     """Encoder classifier: per-token logits from a linear layer, pooled over the sequence.
 
-    Max pooling is the lecture's; with mean pooling all tokens count the same. Or the first token decides alone, often
-    through one more dense layer (Devlin et al. 2019, "BERT", section 3).
+    Max pooling is the lecture's; with mean pooling all tokens count the same. Or one state decides, that of the first
+    token or the mean of all, often through one more dense layer (Devlin et al. 2019, "BERT", section 3). Two texts,
+    such as a question and a document, are read as one sequence, with `special_tokens.eos` after the first one.
     """
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = token_embedding(config)
+        self.embedding = token_embedding(config, config.special_tokens.eos if config.pairs == "segments" else None)
         self.encoder = Encoder(config.n_encoder_layers, config)
-        self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
+        self.pooler = nn.Linear(config.d_model, config.d_model, config.bias) if config.pooler else None
+        self.pooler_norm = normalization(config) if config.pooler_norm else nn.Identity()
         self.output = nn.Linear(config.d_model, len(config.labels))
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Classify ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding.
 
-        If the first token decides, the logits of other tokens mean nothing.
+        If one state decides, the logits of tokens mean nothing.
         """
         return self.classify(self.encode(ids, lengths), lengths)
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Encode ids (B, S) of lengths (B): hidden representations (B, S, E)."""
-        mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), masked_attention(mask[:, None, None, :]))
-        return hidden
+        return self.encoder.encode(self.embedding(ids), padding_mask(lengths, ids.shape[1]))
 
     def classify(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Classify encoder output (B, S, E) for texts of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
-        if self.config.pooling == "first":
-            return self.classify_first(hidden), self.output(hidden)
+        if self.config.pools_states:
+            return self.classify_state(hidden, lengths), self.output(hidden)
         padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
         token_logits = self.output(hidden).masked_fill(padding, 0.0)
         if self.config.pooling == "max":
@@ -180,14 +252,22 @@ class TransformerClassifier(nn.Module):
             pooled = token_logits.sum(dim=1) / lengths.unsqueeze(1).to(token_logits.dtype)
         return pooled, token_logits
 
-    def classify_first(self, hidden: Tensor) -> Tensor:
-        """Classify encoder output (B, S, E) by its first token: logits (B, C)."""
-        # Two tokens are computed: ONNX Runtime multiplies a single row by another kernel, with other last bits.
-        first = hidden[:, :2]
+    def classify_state(self, hidden: Tensor, lengths: Tensor) -> Tensor:
+        """Classify encoder output (B, S, E) by one state of each text of lengths (B): logits (B, C)."""
+        # Two rows are computed: ONNX Runtime multiplies a single row by another kernel, with other last bits.
+        rows = hidden[:, :2] if self.config.pooling == "first" else self.mean_states(hidden, lengths)
         if self.pooler is not None and self.config.pooler is not None:
-            first = POOLERS[self.config.pooler](self.pooler(first))
-        logits: Tensor = self.output(first)[:, 0]
+            rows = self.pooler_norm(POOLERS[self.config.pooler](self.pooler(rows)))
+        logits: Tensor = self.output(rows)[:, 0]
         return logits
+
+    def mean_states(self, hidden: Tensor, lengths: Tensor) -> Tensor:
+        """Return the mean of the states (B, S, E) of each text of lengths (B), twice: (B, 2, E).
+
+        A product adds up tokens in their order, so padding does not change its last bits, as it does those of a sum.
+        """
+        is_token = padding_mask(lengths, hidden.shape[1]).to(hidden.dtype)
+        return torch.stack([is_token, is_token], dim=1) @ hidden / lengths[:, None, None].to(hidden.dtype)
 
 
 class TransformerEncoder(nn.Module):
@@ -208,9 +288,7 @@ class TransformerEncoder(nn.Module):
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Encode ids (B, S) of lengths (B): hidden representations (B, S, E)."""
-        mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), masked_attention(mask[:, None, None, :]))
-        return hidden
+        return self.encoder.encode(self.embedding(ids), padding_mask(lengths, ids.shape[1]))
 
     def project(self, pooled: Tensor) -> Tensor:
         """Run pooled states (B, D) through the dense layers."""

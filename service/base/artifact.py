@@ -1,7 +1,10 @@
 """Reads artifact directories. A damaged or foreign one is refused with a sentence that says what is wrong."""
 
 import hashlib
+import io
 import logging
+import os
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -105,6 +108,8 @@ class Embedding(_Section):
     prompts: dict[str, str]
     default_prompt: str | None = None
     pool_prompt: bool
+    cut_to: tuple[Count, ...] = ()
+    """Numbers of dimensions to which embeddings may be cut, as the model was trained for that."""
 
 
 class AlignmentChoice(_Section):
@@ -132,6 +137,14 @@ class Nearness(_Section):
     """Number of answers that were compared."""
 
 
+class ModelOrigin(_Section):
+    """Where an imported model came from."""
+
+    source: str
+    """Id of the hub, or a file name."""
+    revision: str | None = None
+
+
 class FileSum(_Section):
     sha256: str
     bytes: int
@@ -144,16 +157,26 @@ class Manifest(_Section):
     name: str = Field(min_length=1)
     task: Task
     precision: Literal["fp32", "int8", "fp16"]
+    parameters: Count | None = None
+    """Number of trained numbers; None in artifacts that were written before this was recorded."""
+    origin: ModelOrigin | None = None
+    """None if the model was trained with attend."""
+    licence: str | None = None
+    """Licence that the owner of an imported model names."""
     opset: int
     dimensions: Dimensions
+    decoder_self: Literal["attention", "ssru"] = "attention"
+    """How a translator's decoder reads the target tokens before: an SSRU has one state in place of keys and values."""
     special_tokens: SpecialTokens
     sources: tuple[Language, ...]
     """Languages that a translator reads; it translates each into every other language of `targets`."""
     targets: tuple[Language, ...]
     labels: tuple[str, ...]
-    label_activation: Literal["softmax", "sigmoid"] | None
+    label_activation: Literal["softmax", "sigmoid", "identity"] | None
+    pairs: bool = False
+    """Whether a classifier reads pairs of texts."""
     limits: Limits
-    pooling: Literal["mean", "max", "first"] | None
+    pooling: Literal["mean", "max", "first", "mean_states"] | None
     embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
@@ -170,6 +193,11 @@ class Manifest(_Section):
     def has_graphs_for(self, provider: str) -> bool:
         """Whether there are graphs for a provider: all that the task needs, or none."""
         return any(graph.startswith(f"{provider}/") for graph in self.graphs)
+
+    @property
+    def pools_states(self) -> bool:
+        """Whether one state of a text decides its class, so that no token has logits of its own."""
+        return self.pooling in ("first", "mean_states")
 
     @property
     def has_dense(self) -> bool:
@@ -262,6 +290,14 @@ class Artifact:
         _check(path, _sum_of(content), self.manifest.files[file])
         return content
 
+    def open(self, file: str) -> "OpenedFile":
+        """Open a file, whose content is what the manifest says.
+
+        Raises:
+            ArtifactRefused: the file is missing, or has changed.
+        """
+        return OpenedFile(self.path(file), self.manifest.files[file])
+
     def verify(self) -> None:
         """Raises ArtifactRefused: a file is not what the manifest says."""
         for name, expected in self.manifest.files.items():
@@ -274,6 +310,37 @@ class Artifact:
             return sum_of(self.path(file)) == expected
         except ArtifactRefused:
             return False
+
+
+class OpenedFile:
+    """A file that stays open and unchanged, also when another file takes its place.
+
+    Raises:
+        ArtifactRefused: the file is missing, or is not what the manifest says.
+    """
+
+    def __init__(self, path: Path, expected: FileSum) -> None:
+        self.path = path
+        self.size = expected.bytes
+        with _reading(path), path.open("rb") as file:
+            self._number = os.dup(file.fileno())
+            weakref.finalize(self, os.close, self._number)
+            self._stamp = _stamp(os.fstat(self._number))
+            found = _sum_of_opened(file)
+        _check(path, found, expected)
+
+    def read_into(self, buffer: memoryview, offset: int) -> None:
+        """Fill a buffer of bytes with the content from `offset` on. Processes that share the file may do so at once.
+
+        Raises:
+            ArtifactRefused: the file was written to since it was opened, or cannot be read.
+        """
+        with _reading(self.path):
+            while buffer and (n_read := os.preadv(self._number, [buffer], offset)):  # at most 2 GB at once
+                buffer, offset = buffer[n_read:], offset + n_read
+            is_unchanged = _stamp(os.fstat(self._number)) == self._stamp
+        if buffer or not is_unchanged:
+            raise ArtifactRefused(f"{self.path}: was written to after the model had been loaded; load it anew")
 
 
 def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
@@ -342,14 +409,22 @@ def stamp_of(path: Path) -> Stamp | None:
         found = path.stat()
     except OSError:
         return None
+    return _stamp(found)
+
+
+def _stamp(found: os.stat_result) -> Stamp:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def sum_of(path: Path) -> FileSum:
     """Raises ArtifactRefused: there is no such file, or this user may not read it."""
     with _reading(path), path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return FileSum(sha256=digest, bytes=file.tell())
+        return _sum_of_opened(file)
+
+
+def _sum_of_opened(file: io.BufferedReader) -> FileSum:
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return FileSum(sha256=digest, bytes=file.tell())
 
 
 def _opened(directory: Path) -> Artifact:

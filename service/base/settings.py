@@ -226,6 +226,9 @@ class Settings(BaseSettings):
         default=True, description="Serve clients of Hugging Face's inference endpoints below /models/NAME."
     )
     openai: bool = Field(default=True, description="Serve clients of OpenAI below /v1.")
+    cohere: bool = Field(
+        default=True, description="Serve clients of Cohere and Jina that rank texts, at /v1/rerank and /v2/rerank."
+    )
     root_path: str = Field(
         default="",
         description="Path under which a proxy offers the service, such as /attend, whether or not the proxy removes "

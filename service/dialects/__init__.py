@@ -46,6 +46,7 @@ that turns it off. Nothing else knows of it. To add one:
 from collections.abc import Iterable
 
 from service.base.settings import Settings
+from service.dialects.cohere import COHERE
 from service.dialects.deepl import DEEPL
 from service.dialects.hugging_face import HUGGING_FACE
 from service.dialects.libretranslate import LIBRETRANSLATE
@@ -53,7 +54,7 @@ from service.dialects.open_inference import OPEN_INFERENCE
 from service.dialects.openai import OPENAI
 from service.http.dialect import Dialect
 
-ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI)
+ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI, COHERE)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import to_json
 
 from service import __version__
@@ -13,11 +13,19 @@ from service.http.compression import compressed_response
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
 from service.http.json_route import validate
 from service.models.models import Models
-from service.schemas.answers import EmbedResponse, Status
-from service.schemas.requests import ClassifyRequest, EmbedRequest, NonEmptyText, Texts, TranslateRequest
+from service.schemas.answers import EmbedResponse, Prediction, Ranked, Status
+from service.schemas.requests import (
+    ClassifyRequest,
+    EmbedRequest,
+    NonEmptyText,
+    RerankRequest,
+    Texts,
+    TranslateRequest,
+)
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
-from service.tasks.embedding import Embedder
+from service.tasks.pooling import scores_of
+from service.tasks.reranking import only_logit
 
 MODEL = "/models/{name:path}"
 GENERATE = {"num_beams": "beam_size", "length_penalty": "length_penalty", "max_new_tokens": "max_target_tokens"}
@@ -42,7 +50,9 @@ class HuggingFaceError(ErrorBody):
 class EmbeddingParameters(Sent):
     normalize: bool | None = Field(default=None, description="Whether embeddings have length 1; true by default.")
     prompt_name: NonEmptyText | None = Field(default=None, description="A prompt that the model has.")
-    dimensions: int | None = Field(default=None, description="If given, it must be the model's own number.")
+    dimensions: int | None = Field(
+        default=None, description="The model's own number, or one to which it was trained to have embeddings cut."
+    )
     encoding_format: Literal["float"] | None = None
 
 
@@ -52,7 +62,7 @@ class Parameters(EmbeddingParameters):
     generate_parameters: dict[str, Any] | None = Field(default=None, examples=[{"num_beams": 4}])
     top_k: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Number of labels; all by default.")
     function_to_apply: Literal["softmax", "sigmoid", "none"] | None = Field(
-        default=None, description="If given, it must be the model's own function."
+        default=None, description="The model's own function, or none for logits."
     )
     candidate_labels: Any = Field(default=None, description="Refused: a model has its own labels.")
 
@@ -73,6 +83,49 @@ class PipelineRequest(EmbeddingParameters):
 
     inputs: Inputs
     parameters: Parameters | None = None
+
+
+def _texts_or_pairs(value: object) -> object:
+    is_batch = isinstance(value, list) and value != [] and all(map(_is_text_or_pair, value))
+    if not (isinstance(value, str) or _is_text_or_pair(value) or is_batch):
+        raise ValueError("must be a text, a list of two texts, which are a pair, or a list of such lists")
+    return value
+
+
+def _is_text_or_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) in (1, 2) and all(isinstance(text, str) for text in value)
+
+
+class PredictRequest(Sent):
+    """As text-embeddings-inference has it. In a batch all are single texts, or all are pairs."""
+
+    inputs: Annotated[str | list[str] | list[list[str]], BeforeValidator(_texts_or_pairs)]
+    raw_scores: bool = Field(default=False, description="Return logits.")
+    truncate: bool = True
+    truncation_direction: Literal["left", "right", "Left", "Right"] = "right"
+
+    @property
+    def batch(self) -> list[list[str]]:
+        """The texts of each input."""
+        if isinstance(self.inputs, str):
+            return [[self.inputs]]
+        return [one if isinstance(one, list) else [one] for one in self.inputs] if self.is_batch else [[*self.inputs]]
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the answer is a list for each input."""
+        return isinstance(self.inputs[0], list)
+
+
+class RankRequest(Sent):
+    """As text-embeddings-inference has it."""
+
+    query: str
+    texts: list[str]
+    raw_scores: bool = False
+    return_text: bool = False
+    truncate: bool = True
+    truncation_direction: Literal["left", "right", "Left", "Right"] = "right"
 
 
 class Translated(BaseModel):
@@ -135,6 +188,19 @@ def routers(backend: Backend) -> list[APIRouter]:
         answer = await TASKS[task](models, name, request, http.state.context)
         return await compressed_response(to_json(answer), http, "application/json")
 
+    @router.post(f"{MODEL}/predict")
+    async def predict(request: PredictRequest, http: Request, name: str) -> list[Scored] | list[list[Scored]]:
+        """Label texts or pairs of texts."""
+        answer = await models.classify(prediction_to_native(request, name), http.state.context)
+        found = [_scored(_in_range(one), request.raw_scores) for one in answer.predictions]
+        return found if request.is_batch else found[0]
+
+    @router.post(f"{MODEL}/rerank", response_model_exclude_none=True)
+    async def rerank(request: RankRequest, http: Request, name: str) -> list[Ranked]:
+        """Rank texts by how well they answer a query."""
+        native = validate(RerankRequest, {**request.model_dump(), "model": name})
+        return (await models.rerank(native, http.state.context)).ranked
+
     @router.post(MODEL, response_model=PipelineAnswer)
     @router.post(f"{MODEL}/", include_in_schema=False)  # tried first: a name may have slashes
     async def run_own_task(request: PipelineRequest, http: Request, name: str) -> Response:
@@ -155,15 +221,11 @@ async def _translate(models: Models, name: str, request: PipelineRequest, contex
 async def _classify(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[Scored]]:
     native = classification_to_native(request, models.catalog.classifier(name))
     answer = await models.classify(native, context)
-    top_k = _parameters(request).top_k
-    return [
-        [Scored(label=label, score=score) for label, score in [*one.scores.items()][:top_k]]
-        for one in answer.predictions
-    ]
+    return [_scored(one, native.logits)[: _parameters(request).top_k] for one in answer.predictions]
 
 
 async def _embed(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[float]]:
-    native = embedding_to_native(_texts(request), _parameters(request), models.catalog.embedder(name, None))
+    native = embedding_to_native(_texts(request), _parameters(request), name)
     return embeddings_from_native(await models.embed(native, context))
 
 
@@ -172,7 +234,7 @@ async def _compare(models: Models, name: str, request: PipelineRequest, context:
         raise InvalidFields([(("inputs",), "must be an object with source_sentence and sentences")])
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
     parameters = _parameters(request).model_copy(update={"normalize": True})
-    native = embedding_to_native(texts, parameters, models.catalog.embedder(name, None))
+    native = embedding_to_native(texts, parameters, name)
     rows = np.array(embeddings_from_native(await models.embed(native, context)))
     return [float(cosine) for cosine in (rows[1:] @ rows[0]).round(7)]
 
@@ -203,16 +265,38 @@ def classification_to_native(request: PipelineRequest, classifier: Classifier) -
     parameters, name, own = _parameters(request), classifier.manifest.name, classifier.manifest.label_activation
     if parameters.candidate_labels is not None:
         raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
-    if (asked := parameters.function_to_apply) not in (None, own):
+    if (asked := parameters.function_to_apply) not in (None, "none", own):
         raise UnprocessableRequest(f"`parameters.function_to_apply` must be {own} for {name}, not {asked}")
-    return validate(ClassifyRequest, {"text": _texts(request), "model": name})
+    return validate(ClassifyRequest, {"text": _texts(request), "model": name, "logits": asked == "none"})
 
 
-def embedding_to_native(texts: list[str], parameters: Parameters, embedder: Embedder) -> EmbedRequest:
-    name, own = embedder.manifest.name, embedder.dimensions
-    if parameters.dimensions not in (None, own):
-        raise UnprocessableRequest(f"`dimensions` must be {own} for {name}, not {parameters.dimensions}")
-    options = {"normalize": parameters.normalize is not False, "prompt": parameters.prompt_name}
+def prediction_to_native(request: PredictRequest, name: str) -> ClassifyRequest:
+    if len({len(texts) for texts in request.batch}) > 1:
+        raise InvalidFields([(("inputs",), "must be single texts or pairs of texts, not both")])
+    firsts, *seconds = ([*texts] for texts in zip(*request.batch, strict=True))
+    options = request.model_dump(include={"truncate", "truncation_direction"})
+    texts = {"text": firsts, "text_pair": seconds[0] if seconds else None}
+    return validate(ClassifyRequest, {**texts, "model": name, "logits": True, **options})
+
+
+def _in_range(prediction: Prediction) -> Prediction:
+    """Return the prediction with a score from 0 to 1, if there is only one label."""
+    if len(prediction.scores) > 1:
+        return prediction
+    score = float(scores_of(np.array(only_logit(prediction)), "sigmoid"))
+    return prediction.model_copy(update={"scores": {prediction.label: score}})
+
+
+def _scored(prediction: Prediction, raw: bool) -> list[Scored]:
+    """Return the labels with their scores or logits, the best one first."""
+    scores = prediction.logits if raw and prediction.logits is not None else prediction.scores
+    ranked = sorted(scores.items(), key=lambda item: -item[1])
+    return [Scored(label=label, score=score) for label, score in ranked]
+
+
+def embedding_to_native(texts: list[str], parameters: Parameters, name: str) -> EmbedRequest:
+    normalize, prompt, dimensions = parameters.normalize is not False, parameters.prompt_name, parameters.dimensions
+    options = {"normalize": normalize, "prompt": prompt, "dimensions": dimensions}
     return validate(EmbedRequest, {"text": texts, "model": name, **options})
 
 

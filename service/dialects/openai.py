@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
-from service.base.errors import InvalidFields, KeyMissing, KeyWrong, RateLimited, RequestError, UnknownModel
+from service.base.errors import KeyMissing, KeyWrong, RateLimited, RequestError, UnknownModel
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.json_route import validate
 from service.schemas.answers import EmbedResponse, TextEmbedding
 from service.schemas.requests import EmbedRequest, Texts
-from service.tasks.embedding import Embedder
 
 CODES = {KeyMissing: "invalid_api_key", KeyWrong: "invalid_api_key", RateLimited: "rate_limit_exceeded"} | {
     UnknownModel: "model_not_found"
@@ -46,7 +46,9 @@ class EmbeddingsRequest(Sent):
     encoding_format: Literal["float", "base64"] = Field(
         default="float", description="base64: little-endian float32, as OpenAI's clients ask for unless told otherwise."
     )
-    dimensions: int | None = Field(default=None, description="If given, it must be the model's own number.")
+    dimensions: int | None = Field(
+        default=None, description="The model's own number, or one to which it was trained to have embeddings cut."
+    )
 
 
 class OpenAIEmbedding(BaseModel):
@@ -87,7 +89,6 @@ def routers(backend: Backend) -> list[APIRouter]:
     @router.post("/v1/embeddings")
     async def create_embeddings(request: EmbeddingsRequest, http: Request) -> EmbeddingsAnswer:
         """Turn texts into vectors, by models made for that and by the encoders of other models."""
-        _refuse_other_dimensions(request, models.catalog.embedder(request.model, None))
         return from_native(await models.embed(to_native(request), http.state.context))
 
     @router.get("/v1/models")
@@ -106,7 +107,8 @@ def routers(backend: Backend) -> list[APIRouter]:
 
 def to_native(request: EmbeddingsRequest) -> EmbedRequest:
     encoding: Literal["base64", "json"] = "base64" if request.encoding_format == "base64" else "json"
-    return EmbedRequest(text=request.input, model=request.model, normalize=True, encoding=encoding)
+    options = {"normalize": True, "encoding": encoding, "dimensions": request.dimensions}
+    return validate(EmbedRequest, {"text": request.input, "model": request.model, **options})
 
 
 def from_native(answer: EmbedResponse) -> EmbeddingsAnswer:
@@ -117,12 +119,6 @@ def from_native(answer: EmbedResponse) -> EmbeddingsAnswer:
     ]
     usage = OpenAIUsage(prompt_tokens=answer.usage.tokens, total_tokens=answer.usage.tokens)
     return EmbeddingsAnswer.model_construct(data=data, model=answer.model, usage=usage)
-
-
-def _refuse_other_dimensions(request: EmbeddingsRequest, embedder: Embedder) -> None:
-    if request.dimensions not in (None, embedder.dimensions):
-        message = f"must be {embedder.dimensions} for {embedder.manifest.name}, not {request.dimensions}"
-        raise InvalidFields([(("dimensions",), message)])
 
 
 OPENAI = Dialect(

@@ -217,14 +217,22 @@ class OnePass(Generic[Output]):
 
     Args:
         new_probe: returns a sequence with which to prove that the pass works.
+        is_resting: tells whether what the pass needs is not loaded now; then it is not proved either.
     """
 
-    def __init__(self, run: RunPass[Output], new_probe: Callable[[], Sequence[Output]]) -> None:
+    def __init__(
+        self,
+        run: RunPass[Output],
+        new_probe: Callable[[], Sequence[Output]],
+        is_resting: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._run = run
         self._new_probe = new_probe
+        self._is_resting = is_resting
 
     def warm_up(self) -> None:
-        self._run([self._new_probe()])
+        if not self._is_resting():
+            self._run([self._new_probe()])
 
     def prefill(self, _first_place: int, sequences: list[Sequence[Output]]) -> None:
         self._run(sequences)

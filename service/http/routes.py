@@ -20,10 +20,11 @@ from service.schemas.answers import (
     LanguagesResponse,
     ModelCard,
     ModelsResponse,
+    Ranked,
     Status,
     TranslateResponse,
 )
-from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
+from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, RerankRequest, TranslateRequest
 from service.text.languages import TranslatorLanguages
 
 Reload = Callable[[], Awaitable[None]]
@@ -51,8 +52,14 @@ def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
 
     @router.post("/classify", responses=of_work, response_model_exclude_none=True)
     async def classify(request: ClassifyRequest, http: Request) -> ClassifyResponse:
-        """Label texts. A text longer than the model's window is read in several windows; nothing is cut off."""
+        """Label texts, or pairs of texts. A text longer than the model's window is read in several windows, and nothing
+        is cut off; of a pair that is too long the longer text is cut."""
         return await models.classify(request, http.state.context)
+
+    @router.post("/rerank", responses=of_work, response_model_exclude_none=True)
+    async def rerank(request: RerankRequest, http: Request) -> list[Ranked]:
+        """Rank texts by how well they answer a query, the best one first."""
+        return (await models.rerank(request, http.state.context)).ranked
 
     @router.post("/embed", responses=of_work, response_model_exclude_none=True)
     async def embed(request: EmbedRequest, http: Request) -> EmbedResponse:

@@ -101,7 +101,7 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
         vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
         special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
     # Encoders with special tokens of their own were trained on texts without any change.
-    as_it_is = manifest.task == "embedding" or manifest.pooling == "first"
+    as_it_is = manifest.task == "embedding" or manifest.pools_states
     return Tokenizer(artifact.path(TOKENIZER), files[TOKENIZER], vocabulary, special, as_it_is)
 
 

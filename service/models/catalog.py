@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from service.base.artifact import Artifact, Stamp, stamp_of
-from service.base.errors import InvalidFields, ModelRequired, UnknownModel
+from service.base.errors import InvalidFields, ModelRequired, UnknownModel, UnsupportedOption
 from service.base.metrics import Metrics, ModelState
 from service.engine.loop import Loop
 from service.models.directions import Directions, some
@@ -168,14 +168,40 @@ class Catalog:
             raise self._unknown(name, self.translators, "translate")
         return self._directions[name]
 
-    def classifier(self, name: str | None) -> Classifier:
-        """Return the one classifier that fits.
+    def classifier(self, name: str | None, pairs: bool = False) -> Classifier:
+        """Return the one classifier that fits. For single texts, rerankers come after all others.
+
+        Args:
+            pairs: whether it must read pairs of texts.
 
         Raises:
             UnknownModel: no classification model has this name, or there are none.
+            UnsupportedOption: it reads single texts only, or all do.
             ModelRequired: several classifiers fit; the message names them.
         """
-        classifiers = self._named(name, self.classifiers, "classify")
+        named = self._named(name, self.classifiers, "classify")
+        fitting = [one for one in named if (one.manifest.pairs if pairs else not one.is_reranker)]
+        if pairs and not fitting:
+            names = ", ".join(one.manifest.name for one in self.classifiers if one.manifest.pairs) or "none"
+            which = name if name is not None else "every classifier here"
+            raise UnsupportedOption(f"`text_pair` is not supported: {which} reads single texts; available: {names}")
+        return self._only(fitting or named)
+
+    def reranker(self, name: str | None) -> Classifier:
+        """Return the one model that scores pairs of texts.
+
+        Raises:
+            UnknownModel: no model that does so has this name, or there are none.
+            ModelRequired: several models do so; the message names them.
+        """
+        return self._only(self._named(name, self.rerankers, "rerank"))
+
+    @property
+    def rerankers(self) -> list[Classifier]:
+        """The models that give a pair of texts one score."""
+        return [one for one in self.classifiers if one.is_reranker]
+
+    def _only(self, classifiers: list[Classifier]) -> Classifier:
         if len(classifiers) > 1 and not self._ordered:
             names = ", ".join(classifier.manifest.name for classifier in classifiers)
             raise ModelRequired(f"`model` is required; available: {names}")
@@ -214,6 +240,7 @@ class Catalog:
         names = ", ".join(model.manifest.name for model in models) or "none"
         tasks: dict[str, SequenceOf[Model]]
         tasks = {"translate": self.translators, "classify": self.classifiers, "embed": self.embedders}
+        tasks["rerank"] = self.rerankers
         others = [task for task, able in tasks.items() if any(model.manifest.name == name for model in able)]
         return UnknownModel(
             f"No model {f'named {name!r} ' if name is not None else ''}can {verb} here; available: {names}"

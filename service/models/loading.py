@@ -46,6 +46,8 @@ BACKGROUND_KINDS = {"greedy", "beam", "attention"}
 """The engines that also run in the background on a CPU: those that translate documents."""
 BACKGROUND_ROWS, BACKGROUND_PADDED_TOKENS = 32, 192
 """Sizes of steps in the background: another request waits for one of them at most."""
+ATTENTION_UNLOAD_AFTER_S = 600.0
+"""How long after its last use a model that has a worker of its own unloads its graph of attention matrices."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,9 @@ class ArtifactSource:
             case "translation":
                 return self._translator(artifact, provider, weights, alone)
             case "classification":
-                return self._classifier(artifact, provider, weights)
+                return self._classifier(artifact, provider, weights, alone)
             case "embedding":
-                return self._embedder(artifact, provider, weights)
+                return self._embedder(artifact, provider, weights, alone)
 
     def trim(self) -> None:
         gc.collect()
@@ -151,37 +153,48 @@ class ArtifactSource:
         else:
             engines = fixed_engines(graphs, self.settings)
         embedding = EmbeddingRunner(artifact, graphs.encoder, graphs.no_capture())
-        return self._with_common_engines(artifact, provider, weights, engines, embedding)
+        return self._with_common_engines(artifact, provider, weights, alone, engines, embedding)
 
-    def _classifier(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
+    def _classifier(self, artifact: Artifact, provider: Provider, weights: Weights, alone: bool) -> Engines:
         manifest = artifact.manifest
         assert manifest.pooling is not None, "a classifier's manifest has one"
         session = load_session(artifact, provider, "classifier.onnx", weights=weights)
         run = partial(read_logits, partial(classify, artifact, session), manifest.pooling)
         classifying = self._one_pass(run, lambda: Sequence([manifest.special_tokens.unk], WindowLogits()), provider)
         engines: Engines = {"classification": classifying}
-        return self._with_common_engines(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
+        return self._with_common_engines(
+            artifact, provider, weights, alone, engines, EmbeddingRunner(artifact, session)
+        )
 
-    def _embedder(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
+    def _embedder(self, artifact: Artifact, provider: Provider, weights: Weights, alone: bool) -> Engines:
         session = load_session(artifact, provider, "encoder.onnx", weights=weights)
         dense = None
         if artifact.manifest.has_dense:
             dense = partial(project, load_session(artifact, provider, DENSE, weights=weights))
-        return self._with_common_engines(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), dense)
+        embedding = EmbeddingRunner(artifact, session)
+        return self._with_common_engines(artifact, provider, weights, alone, {}, embedding, dense)
 
     def _with_common_engines(
         self,
         artifact: Artifact,
         provider: Provider,
         weights: Weights,
+        alone: bool,
         engines: Engines,
         embedding: EmbeddingRunner,
         dense: Project | None = None,
     ) -> Engines:
         """Return these engines and those that every model has, by name."""
         manifest = artifact.manifest
-        attend = AttentionRunner(artifact, provider, weights).attend
-        attention = partial(self._one_pass, partial(read_attention, attend), partial(attention_probe, manifest))
+        # Workers that are forked share what was loaded before. What one of them loads is its own.
+        unload_after_s = ATTENTION_UNLOAD_AFTER_S if alone and provider.name == "cpu" else None
+        attending = AttentionRunner(artifact, provider, weights, unload_after_s)
+        attention = partial(
+            self._one_pass,
+            partial(read_attention, attending.attend),
+            partial(attention_probe, manifest),
+            is_resting=attending.is_resting,
+        )
         others: dict[str, Engine[Any]] = {
             "embedding": self._one_pass(
                 partial(read_states, embedding.embed, dense),
@@ -201,6 +214,7 @@ class ArtifactSource:
         provider: Provider,
         on_device: int = 8192,
         on_cpu: int = 512,
+        is_resting: Callable[[], bool] = lambda: False,
     ) -> ContinuousEngine[Output]:
         """Return an engine of sequences that one pass finishes.
 
@@ -208,12 +222,13 @@ class ArtifactSource:
             run: runs the pass.
             on_device, on_cpu: defaults of the padded tokens of one pass. On a CPU small passes are faster: a layer's
                 output stays in its caches, and there is less padding.
+            is_resting: see `OnePass`.
         """
         settings = self.settings
         padded_tokens, max_padding = (on_cpu, MAX_PADDING) if provider.name == "cpu" else (on_device, math.inf)
         padded_tokens = settings.prefill_padded_tokens or padded_tokens
         scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens, max_padding)
-        return ContinuousEngine(OnePass(run, new_probe), scheduler)
+        return ContinuousEngine(OnePass(run, new_probe, is_resting), scheduler)
 
 
 def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool = True) -> dict[str, Engine[Search]]:

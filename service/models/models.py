@@ -36,17 +36,19 @@ from service.schemas.answers import (
     EmbedResponse,
     EmbedUsage,
     Pivot,
+    RerankResponse,
     StreamedPiece,
     TranslateResponse,
     Translation,
     TranslationUsage,
 )
-from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
+from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, RerankRequest, TranslateRequest
 from service.tasks import pivot
 from service.tasks.context import Context
 from service.tasks.detection import detect_languages
 from service.tasks.leg import OnPiece
 from service.tasks.pivot import Route
+from service.tasks.reranking import ranked
 from service.text.identification import IdentifiedLanguage
 from service.text.languages import are_same
 from service.workers.pool import admission_of
@@ -166,10 +168,27 @@ class Models:
             RequestError: what classifiers raise.
         """
         with self._in_use(request, context) as (catalog, context):
-            classifier = catalog.classifier(request.model)
+            classifier = catalog.classifier(request.model, pairs=request.text_pair is not None)
             predictions = await classifier.classify(request, context)
         usage = ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions))
         return ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
+
+    async def rerank(self, request: RerankRequest, context: Context) -> RerankResponse:
+        """Rank texts by how well they answer a query.
+
+        Raises:
+            UnknownModel, UnprocessableRequest: no model does that, or several could.
+            RequestError: what classifiers raise.
+        """
+        pairs = request.as_pairs()
+        with self._in_use(pairs, context) as (catalog, context):
+            reranker = catalog.reranker(request.model)
+            predictions = await reranker.classify(pairs, context)
+        return RerankResponse(
+            model=reranker.manifest.name,
+            ranked=ranked(predictions, request),
+            usage=ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions)),
+        )
 
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedResponse:
         """Turn each text into a vector, or into one for each of its tokens.
@@ -220,7 +239,7 @@ class Models:
             Starting, Draining: there are no models.
         """
         settings = self._settings
-        longest = max(map(len, request.text))
+        longest = max(map(len, request.all_texts))
         if longest > settings.max_text_characters and not context.background:
             raise TextTooLong(f"A text has {longest} characters; the limit is {settings.max_text_characters}")
         if len(request.text) > settings.max_texts:

@@ -1,6 +1,7 @@
 """Caches: the keys and values of attention, one entry for each decoder row or source, on the host or on a device.
 
-Heads are a dimension of their own, (H,), in self-attention, and are concatenated, (), in cross-attention.
+Heads are a dimension of their own, (H,), in self-attention, and are concatenated, (), in cross-attention. The state of
+an SSRU is a cache of length 1.
 
 Legend: C caches, R rows, H heads, L cache length, D width, B rows of a block, K length of a block.
 """
@@ -11,6 +12,8 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from service.base.artifact import Manifest
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,41 @@ FINE_LENGTHS = LengthBuckets(min_step=8, steps=4, spare=1.5)
 decoding time went into the padding that one long source had left."""
 
 
+@dataclass(frozen=True)
+class CacheShapes:
+    """The names of the caches of a decoder's rows or sources in its graph, and their shapes.
+
+    Attributes:
+        heads, width: the shape of a row is (*heads, L, width).
+        has_length: whether L grows with the tokens; otherwise it is 1.
+    """
+
+    names: list[str]
+    heads: tuple[int, ...]
+    width: int
+    has_length: bool = True
+
+
+def row_caches(manifest: Manifest) -> CacheShapes:
+    """Return what decoder layers keep of the target tokens of each row: keys and values, or the states of SSRUs."""
+    dimensions, n_layers = manifest.dimensions, manifest.dimensions.n_decoder_layers
+    if manifest.decoder_self == "ssru":
+        names = [f"{layer}.decoder.state" for layer in range(n_layers)]
+        return CacheShapes(names, (), dimensions.n_heads * dimensions.head_dim, has_length=False)
+    return CacheShapes(_keys_and_values("decoder", n_layers), (dimensions.n_heads,), dimensions.head_dim)
+
+
+def source_caches(manifest: Manifest) -> CacheShapes:
+    """Return what decoder layers keep of each source: keys and values."""
+    dimensions = manifest.dimensions
+    names = _keys_and_values("encoder", dimensions.n_decoder_layers)
+    return CacheShapes(names, (), dimensions.n_heads * dimensions.head_dim)
+
+
+def _keys_and_values(attention: str, n_layers: int) -> list[str]:
+    return [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
+
+
 class Caches(Protocol):
     """C caches as numbers (C, R, *heads, L, D), row-major, so that a graph can use the first rows of each cache."""
 
@@ -61,30 +99,27 @@ AnyCaches = TypeVar("AnyCaches", bound=Caches)
 class CacheGroup(Generic[AnyCaches]):
     """The caches of one kind of attention, all of one length: key and value of every decoder layer.
 
-    Args:
-        attention: "decoder" for self-attention, "encoder" for cross-attention.
-
     Attributes:
         names: the names of the caches in the graph.
         addresses: the address of row 0 of each cache.
         version: a number that changes whenever the caches have moved.
     """
 
-    def __init__(self, attention: str, n_layers: int, caches: AnyCaches, lengths: LengthBuckets) -> None:
-        self.names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
+    def __init__(self, shapes: CacheShapes, caches: AnyCaches, lengths: LengthBuckets) -> None:
+        self.names = shapes.names
         self.caches = caches
         self.addresses: list[int] = []
         self.length = 0
         self.version = 0
-        self._lengths = lengths
+        self._lengths = lengths if shapes.has_length else None
 
     def fit(self, needed: int, rows: int) -> None:
         """Make room for `needed` columns in the first `rows` rows, which are in use.
 
         Memory is released when no row is in use, or when much less is needed.
         """
-        length = self._lengths.bucket(needed)
-        if length == self.length or (length < self.length < self._lengths.spare * length and rows > 0):
+        length, spare = (self._lengths.bucket(needed), self._lengths.spare) if self._lengths else (1, 1.0)
+        if length == self.length or (length < self.length < spare * length and rows > 0):
             return
         self.length = 0  # in case the resize raises
         self.version += 1
@@ -96,9 +131,9 @@ class CacheGroup(Generic[AnyCaches]):
 class HostCaches:
     """Caches in main memory, by numpy. One buffer is reused for every length, since new memory is slow at first."""
 
-    def __init__(self, n_caches: int, n_rows: int, heads: tuple[int, ...], width: int) -> None:
+    def __init__(self, shapes: CacheShapes, n_rows: int) -> None:
         self._buffer = np.zeros(0, np.float32)
-        self._rows = self._buffer.reshape(n_caches, n_rows, *heads, 0, width)
+        self._rows = self._buffer.reshape(len(shapes.names), n_rows, *shapes.heads, 0, shapes.width)
 
     def address(self, cache: int) -> int:
         return int(self._rows[cache].ctypes.data)

@@ -11,24 +11,29 @@ from onnxruntime import OrtValue
 
 from service.base.contract import IntArray
 from service.runner.arrays import GraphArrays
+from service.runner.caches import CacheShapes
 from service.runner.device_graphs import COPY
 from service.runner.provider import Provider
 
-WORDS = 8
-"""Number of int64 words of a unit, which one thread of the device copies."""
-UNIT_BYTES = 8 * WORDS
+MAX_WORDS = 8
+"""Most int64 words of a unit, which one thread of the device copies."""
+COLUMNS = 32
+"""L is a multiple of it, if it grows."""
 
 
 class DeviceCaches:
-    """Caches (C, R, *heads, L, D) in a device's memory, L a multiple of 32.
+    """Caches (C, R, *heads, L, D) in a device's memory, L a multiple of 32 or always 1.
 
     One run of one graph copies rows of all caches, as units of bytes whatever the type of their numbers. Each length
     has memory of its own that stays where it is, since a captured graph has the addresses of its caches.
     """
 
-    def __init__(self, n_caches: int, n_rows: int, heads: tuple[int, ...], width: int, provider: Provider) -> None:
-        self._n_caches, self._n_rows, self._heads, self._width = n_caches, n_rows, heads, width
-        self._n_heads, self._column_bytes = math.prod(heads), width * np.dtype(provider.dtype).itemsize
+    def __init__(self, shapes: CacheShapes, n_rows: int, provider: Provider) -> None:
+        self._n_caches, self._n_rows = len(shapes.names), n_rows
+        self._heads, self._width = shapes.heads, shapes.width
+        self._n_heads, self._column_bytes = math.prod(shapes.heads), shapes.width * np.dtype(provider.dtype).itemsize
+        self._words = math.gcd(MAX_WORDS, self._column_bytes * (COLUMNS if shapes.has_length else 1) // 8)
+        """Number of words of a unit; columns are whole units."""
         self._provider = provider
         self._copier = provider.session(COPY)
         self._length = 0
@@ -38,7 +43,7 @@ class DeviceCaches:
         """The graph's small inputs, by the number of blocks and of units in each block."""
 
     def address(self, cache: int) -> int:
-        row_bytes = self._n_heads * self._units(self._length) * UNIT_BYTES
+        row_bytes = self._n_heads * self._units(self._length) * 8 * self._words
         return self._start(self._length) + cache * self._n_rows * row_bytes
 
     def shape(self, rows: int) -> tuple[int, ...]:
@@ -46,7 +51,7 @@ class DeviceCaches:
 
     def resize(self, length: int, rows: int) -> None:
         if length not in self._rows_of:
-            numbers = np.zeros((self._n_units(length), WORDS), np.int64)
+            numbers = np.zeros((self._n_units(length), self._words), np.int64)
             self._rows_of[length] = OrtValue.ortvalue_from_numpy(numbers, self._provider.name)
         old_length, self._length = self._length, length
         if old_length > 0 and rows > 0:
@@ -82,11 +87,11 @@ class DeviceCaches:
         arrays["source_places"][:, 0], arrays["target_places"][:, 0] = sources, targets
         arrays.upload()
         device = self._provider.name
-        memory = (device, 0, np.int64, [self._n_units(self._length), WORDS], self._start(self._length))
+        memory = (device, 0, np.int64, [self._n_units(self._length), self._words], self._start(self._length))
         binding: Any = self._copier.io_binding()
         for input_memory in arrays.bindings():
             binding.bind_input(*input_memory)
-        binding.bind_input("source", device, 0, np.int64, [n_source, WORDS], source)
+        binding.bind_input("source", device, 0, np.int64, [n_source, self._words], source)
         binding.bind_input("cache", *memory)
         binding.bind_output("copied", *memory)
         self._copier.run_with_iobinding(binding)
@@ -106,8 +111,8 @@ class DeviceCaches:
         return of_heads.ravel() * self._units(length)
 
     def _units(self, n_columns: int) -> int:
-        """Return the number of units of some columns of one head; it is whole, since columns are a multiple of 32."""
-        return n_columns * self._column_bytes // UNIT_BYTES
+        """Return the number of units of the first columns of one head."""
+        return n_columns * self._column_bytes // (8 * self._words)
 
     def _n_units(self, length: int) -> int:
         return self._n_caches * self._n_rows * self._n_heads * self._units(length)

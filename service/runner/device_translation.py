@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import IntArray
-from service.runner.caches import COARSE_LENGTHS, CacheGroup
+from service.runner.caches import COARSE_LENGTHS, CacheGroup, row_caches, source_caches
 from service.runner.device_caches import DeviceCaches
 from service.runner.device_encoder import DeviceEncoder, padded_count
 from service.runner.translation import Step, Steps, TranslationGraphs
@@ -25,15 +25,14 @@ class DeviceTranslationRunner:
     """
 
     def __init__(self, graphs: TranslationGraphs, encoder: DeviceEncoder, rows: int, places: int) -> None:
-        provider, dimensions = graphs.provider, graphs.manifest.dimensions
+        provider, of_rows, of_sources = graphs.provider, row_caches(graphs.manifest), source_caches(graphs.manifest)
         self._provider, self._encoder = provider, encoder
         self._rows, self._places = rows, places
-        n_layers, n_heads, head_dim = dimensions.n_decoder_layers, dimensions.n_heads, dimensions.head_dim
         # One more row and one more place are the target of padding.
-        self._self_caches = DeviceCaches(2 * n_layers, rows + 1, (n_heads,), head_dim, provider)
-        self._cross_caches = DeviceCaches(2 * n_layers, places + 1, (), n_heads * head_dim, provider)
-        self._self_attention = CacheGroup("decoder", n_layers, self._self_caches, COARSE_LENGTHS)
-        self._cross_attention = CacheGroup("encoder", n_layers, self._cross_caches, COARSE_LENGTHS)
+        self._self_caches = DeviceCaches(of_rows, rows + 1, provider)
+        self._cross_caches = DeviceCaches(of_sources, places + 1, provider)
+        self._self_attention = CacheGroup(of_rows, self._self_caches, COARSE_LENGTHS)
+        self._cross_attention = CacheGroup(of_sources, self._cross_caches, COARSE_LENGTHS)
         self._source_lengths = np.zeros(places, np.int64)
         """The length of the source in each place; 0 if the place is empty."""
         self._steps = Steps(graphs, self._self_attention, self._cross_attention)

@@ -1,5 +1,8 @@
 """Graphs that need a single pass: a classifier, an encoder, its dense layers, and attention matrices."""
 
+import time
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from onnxruntime import InferenceSession, RunOptions
@@ -7,9 +10,10 @@ from onnxruntime import InferenceSession, RunOptions
 from service.base.artifact import Artifact
 from service.base.contract import AttentionKinds, Matrices
 from service.base.errors import StartRefused
+from service.runner import heap
 from service.runner.arrays import padded
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load_session
+from service.runner.weights import Weights, read_rows, session_loader
 
 STATES = "last_hidden_state"
 
@@ -18,12 +22,13 @@ LENGTHS = {"translation": "source_lengths", "classification": "lengths", "embedd
 
 
 def classify(artifact: Artifact, classifier: InferenceSession, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-    """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first one decides."""
+    """Return the logits of each token of each source, (S, C), without padding; (1, C) if one state decides."""
     input_ids, lengths = padded(sources, artifact.manifest.special_tokens.pad)  # (B, S), (B)
-    first_decides = artifact.manifest.pooling == "first"
-    output = "logits" if first_decides else "token_logits"
+    one_decides = artifact.manifest.pools_states
+    output = "logits" if one_decides else "token_logits"
+    read_rows(classifier, input_ids.flat)
     (logits,) = classifier.run([output], {"input_ids": input_ids, "lengths": lengths})
-    if first_decides:
+    if one_decides:
         return list(logits[:, None])
     return [row[: len(source)] for row, source in zip(logits, sources, strict=True)]
 
@@ -53,6 +58,7 @@ class EmbeddingRunner:
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """Return the last hidden states of each source, (S, E), without padding."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
+        read_rows(self._session, input_ids.flat)
         (states,) = self._session.run([STATES], {"input_ids": input_ids, self._lengths: lengths}, self._options)
         return [row[: len(source)] for row, source in zip(states, sources, strict=True)]
 
@@ -65,13 +71,30 @@ def project(dense: InferenceSession, pooled: NDArray[np.float32]) -> NDArray[np.
 
 
 class AttentionRunner:
-    """The attention graph of one artifact; only a translator's has targets."""
+    """The attention graph of one artifact; only a translator's has targets.
 
-    def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
+    Args:
+        unload_after_s: how long after its last use the graph is unloaded; it is loaded when it is needed. None keeps it
+            loaded. It holds all weights of encoder and decoder once more.
+        clock: returns monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        provider: Provider,
+        weights: Weights | None = None,
+        unload_after_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._pad = artifact.manifest.special_tokens.pad
         self._lengths = LENGTHS[artifact.manifest.task]
         self._has_targets = artifact.manifest.task == "translation"
-        self._session = load_session(artifact, provider, "attention.onnx", weights=weights)
+        self._load = session_loader(artifact, provider, "attention.onnx", weights=weights)
+        self._session = self._load() if unload_after_s is None else None
+        self._unload_after_s = unload_after_s
+        self._clock = clock
+        self._used_at = clock()
 
     def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
         """Return the attention matrices (layers, heads, rows, columns) of each pair by kind, without padding.
@@ -79,16 +102,27 @@ class AttentionRunner:
         Args:
             targets: the decoder's input for each source, as long as its output; empty if there is no decoder.
         """
+        session = self._session = self._session or self._load()
+        self._used_at = self._clock()
         input_ids, source_lengths = padded(sources, self._pad)  # (B, S), (B)
         feeds = {"input_ids": input_ids, self._lengths: source_lengths}
         if self._has_targets:
             feeds["target_ids"], _ = padded(targets, self._pad)
+            read_rows(session, feeds["target_ids"].flat)
+        read_rows(session, input_ids.flat)
         names = sorted(kinds)
-        found = dict(zip(names, self._session.run(names, feeds), strict=True))
+        found = dict(zip(names, session.run(names, feeds), strict=True))
         sizes = [(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
         return [
             {kind: _without_padding(found[kind][row], kind, *size) for kind in names} for row, size in enumerate(sizes)
         ]
+
+    def is_resting(self) -> bool:
+        """Unload the graph if nobody has needed it for long; return whether it is unloaded."""
+        if self._unload_after_s is not None and self._clock() - self._used_at >= self._unload_after_s:
+            self._session = None
+            heap.trim()
+        return self._session is None
 
 
 def _without_padding(matrices: NDArray[np.float32], kind: str, n_source: int, n_target: int) -> NDArray[np.float32]:

@@ -85,6 +85,7 @@ class Provider:
                 "(no GPU, no driver, or no CUDA libraries)"
             )
         session.in_place = in_place  # ONNX Runtime has only their addresses: the session keeps their memory alive
+        session.tables = []
         return session
 
     @property

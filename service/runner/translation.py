@@ -2,7 +2,7 @@
 
 The runner keeps sources in places and hypotheses in rows, both without gaps, because on a CPU the cost of a step is its
 number of rows. The step graph updates the caches in place: each is bound as input and as output at one address, so that
-a key is written into its row and nothing else moves.
+a key is written into its row and nothing else moves. The states of SSRUs are kept and copied like caches.
 
 Legend: R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
@@ -17,9 +17,18 @@ from onnxruntime import RunOptions
 from service.base.artifact import Artifact
 from service.base.contract import Candidates, Ints
 from service.runner.arrays import padded
-from service.runner.caches import COARSE_LENGTHS, FINE_LENGTHS, CacheGroup, HostCaches, LengthBuckets
+from service.runner.caches import (
+    COARSE_LENGTHS,
+    FINE_LENGTHS,
+    CacheGroup,
+    CacheShapes,
+    HostCaches,
+    LengthBuckets,
+    row_caches,
+    source_caches,
+)
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load_session
+from service.runner.weights import Weights, load_session, read_rows
 
 MIN_QUERIES = 2
 """Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
@@ -53,12 +62,10 @@ class TranslationRunner:
         self._n_rows = n_rows
         self._min_queries = min_queries
         self._pad = manifest.special_tokens.pad
-        self._provider, self._encoder = graphs.provider, graphs.encoder
-        n_heads, head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
-        n_layers = manifest.dimensions.n_decoder_layers
+        self._provider, self._encoder, self._decoder_step = graphs.provider, graphs.encoder, graphs.decoder_step
         # Self-attention reads only the valid part of a cache, cross-attention also the padding.
-        self._self_attention = self._caches("decoder", n_layers, (n_heads,), head_dim, COARSE_LENGTHS)
-        self._cross_attention = self._caches("encoder", n_layers, (), n_heads * head_dim, FINE_LENGTHS)
+        self._self_attention = self._caches(row_caches(manifest), COARSE_LENGTHS)
+        self._cross_attention = self._caches(source_caches(manifest), FINE_LENGTHS)
         self._source_lengths = np.ones(n_rows, np.int64)
         self._n_fitted = 0
         """Number of sources that the caches of cross-attention fit; 0 if encode or move has changed a source."""
@@ -73,6 +80,7 @@ class TranslationRunner:
         self._cross_attention.fit(int(self._source_lengths[:places].max()), first_place)
         if first_place == 0:
             self._self_attention.fit(1, rows=0)
+        read_rows(self._encoder, input_ids.flat)
         binding: Any = self._encoder.io_binding()
         binding.bind_cpu_input("input_ids", input_ids)
         binding.bind_cpu_input("source_lengths", lengths)
@@ -91,6 +99,7 @@ class TranslationRunner:
         if self._n_fitted != N:
             self._cross_attention.fit(max(self._source_lengths[:N].tolist()), N)
             self._n_fitted = N
+        read_rows(self._decoder_step, token_ids)
         step = self._steps.get((R, N, max(W, self._min_queries), k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
@@ -115,10 +124,8 @@ class TranslationRunner:
         self._source_lengths[target_place] = length
         self._n_fitted = 0
 
-    def _caches(
-        self, attention: str, n_layers: int, heads: tuple[int, ...], width: int, lengths: LengthBuckets
-    ) -> CacheGroup[HostCaches]:
-        return CacheGroup(attention, n_layers, HostCaches(2 * n_layers, self._n_rows, heads, width), lengths)
+    def _caches(self, shapes: CacheShapes, lengths: LengthBuckets) -> CacheGroup[HostCaches]:
+        return CacheGroup(shapes, HostCaches(shapes, self._n_rows), lengths)
 
 
 class TranslationGraphs:
@@ -216,7 +223,7 @@ class Steps:
     """Steps of all sizes over the same caches.
 
     Args:
-        self_attention, cross_attention: the caches of R rows and of N sources.
+        self_attention, cross_attention: the caches or states of R rows, and the caches of N sources.
     """
 
     def __init__(

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from service.base.artifact import Decoding, Embedding, Limits, Manifest, Task
+from service.base.artifact import Decoding, Embedding, Limits, Manifest, ModelOrigin, Task
 from service.base.contract import AttentionKind, FinishReason
 from service.schemas.requests import Encoding
+
+SMALL_PARAMETERS = 50_000_000
+"""A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
 
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
 
@@ -202,9 +205,11 @@ class DetectResponse(BaseModel):
 
 class Prediction(BaseModel):
     label: str
-    score: float = Field(description="Probability of the label.")
-    scores: dict[str, float] = Field(description="Probability of every label, by falling score.")
+    score: float = Field(description="Probability of the label; its logit if `label_activation` is identity.")
+    scores: dict[str, float] = Field(description="Score of every label, by falling score.")
     tokens: int
+    truncated: bool | None = Field(default=None, description="Of a pair: whether tokens were cut off.")
+    logits: dict[str, float] | None = Field(default=None, description="If requested: the logit of every label.")
     attention: SourceAttention | None = Field(default=None, description="If requested.")
     evidence: Evidence | None = Field(default=None, description="If requested.")
 
@@ -216,6 +221,22 @@ class ClassificationUsage(BaseModel):
 class ClassifyResponse(BaseModel):
     model: str
     predictions: list[Prediction] = Field(description="One per input text, in order.")
+    usage: ClassificationUsage
+
+
+class Ranked(BaseModel):
+    """A text, and how well it answers a query."""
+
+    index: int = Field(description="Number of the text in the request, from 0.")
+    score: float = Field(description="From 0 to 1; with `raw_scores` the logit.")
+    text: str | None = Field(default=None, description="If requested.")
+
+
+class RerankResponse(BaseModel):
+    """Texts in the order of their scores, the best one first, and the model that read them."""
+
+    model: str
+    ranked: list[Ranked]
     usage: ClassificationUsage
 
 
@@ -255,14 +276,22 @@ class ModelCard(BaseModel):
     )
     targets: list[str]
     labels: list[str]
-    label_activation: Literal["softmax", "sigmoid"] | None = Field(
-        default=None, description="Of a classifier. sigmoid: labels do not exclude each other."
+    label_activation: Literal["softmax", "sigmoid", "identity"] | None = Field(
+        default=None,
+        description="Of a classifier. sigmoid: labels do not exclude each other. identity: scores are logits.",
     )
+    pairs: bool | None = Field(default=None, description="Of a classifier: whether it reads pairs of texts.")
     layers: dict[Literal["encoder", "decoder"], int] = Field(description="Number of attention layers.")
     heads: int = Field(description="Attention heads in one layer.")
     limits: Limits = Field(description="Limits of one sentence or window; longer texts are split, never cut off.")
     precision: Literal["fp32", "int8", "fp16"]
     provider: Literal["cpu", "cuda"]
+    parameters: int | None = Field(default=None, description="Number of trained numbers; absent if it is not recorded.")
+    small: bool = Field(
+        description="Trained with attend, and of fewer than 50 million parameters: a larger model is usually better."
+    )
+    origin: ModelOrigin | None = Field(default=None, description="Of an imported model.")
+    licence: str | None = Field(default=None, description="Licence that the owner of an imported model names.")
     decoding: Decoding | None = Field(default=None, description="Default options of a translation.")
     embedding: Embedding | None = Field(
         default=None, description="Of a sentence encoder: its pooling, and its prompts by name."
@@ -277,10 +306,12 @@ class ModelCard(BaseModel):
         layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
         own = {
             "provider": provider,
+            "small": manifest.origin is None and (manifest.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS,
             "heads": dimensions.n_heads,
             "layers": {k: n for k, n in layers.items() if n},
             "sources": [*sources],
             "targets": [*targets],
+            "pairs": manifest.pairs if manifest.task == "classification" else None,
         }
         return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
 

@@ -2,7 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import AttentionKind
@@ -123,6 +134,11 @@ class BaseRequest(Input):
         "classifiers or encoders could serve.",
     )
     timeout_s: float | None = Field(default=None, gt=0, description="Seconds until the request is given up with 504.")
+
+    @property
+    def all_texts(self) -> list[str]:
+        """Every text that is read."""
+        return self.text
 
 
 class _AttendingRequest(BaseRequest):
@@ -294,11 +310,63 @@ class DetectRequest(BaseRequest):
     format: Format = Field(default="text", description="html, xml, markdown: tags, marks and code are not read.")
 
 
-class ClassifyRequest(_AttendingRequest):
+CutEnd = Literal["left", "right"]
+"""The end at which a text is cut."""
+
+
+class _PairOptions(Input):
+    truncate: bool = Field(
+        default=True, description="Cut pairs of texts that are too long, the longer text first. false: refuse them."
+    )
+    truncation_direction: Annotated[
+        CutEnd, BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
+    ] = Field(default="right", description="The end at which texts are cut.")
+
+
+class ClassifyRequest(_AttendingRequest, _PairOptions):
+    text_pair: Texts | None = Field(
+        default=None,
+        description="The second text of each pair, as many as `text`, for models that read pairs.",
+        examples=[None],
+    )
+    logits: bool = Field(default=False, description="Return the logit of every label.")
     evidence: bool = Field(
         default=False,
         description="Return how much each label's logit loses without each token.",
     )
+
+    @field_validator("text_pair")
+    @classmethod
+    def _is_as_long(cls, pair: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        n_texts, n_pair = len(info.data.get("text", ())), len(pair or ())
+        if "text" in info.data and pair is not None and n_pair != n_texts:
+            raise ValueError(f"must have as many texts as `text`, {n_texts}, not {n_pair}")
+        return pair
+
+    @property
+    def all_texts(self) -> list[str]:
+        return [*self.text, *(self.text_pair or ())]
+
+
+class RerankRequest(_PairOptions):
+    """As text-embeddings-inference has it, with `model`, `top_n` and `timeout_s`."""
+
+    query: Annotated[NonEmptyText, AfterValidator(_term)] = Field(
+        description="A question, or what is looked for.", examples=["Which animals sleep?"]
+    )
+    texts: Texts = Field(description="Texts to rank.", examples=[["Two cats sleep.", "A dog runs."]])
+    model: str | None = Field(
+        default=None, min_length=1, description="A name from /models; by default the only model that scores pairs."
+    )
+    raw_scores: bool = Field(default=False, description="Return logits as scores, instead of numbers from 0 to 1.")
+    return_text: bool = Field(default=False, description="Return each text with its score.")
+    top_n: int | None = Field(default=None, ge=1, description="Number of texts in the answer; all by default.")
+    timeout_s: float | None = Field(default=None, gt=0, description="Seconds until the request is given up with 504.")
+
+    def as_pairs(self) -> ClassifyRequest:
+        """Return the request to classify the query with each text."""
+        own = self.model_dump(include={"model", "timeout_s", "truncate", "truncation_direction"})
+        return ClassifyRequest(text=[self.query] * len(self.texts), text_pair=self.texts, logits=True, **own)
 
 
 class EmbedRequest(_AttendingRequest):
@@ -317,5 +385,11 @@ class EmbedRequest(_AttendingRequest):
         default=None,
         description="Scale each embedding to length 1, so that a product is a cosine. By default as the model does; "
         "translators and classifiers do.",
+    )
+    dimensions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Return only so many numbers of each embedding, from its first one on. Only for models that were "
+        "trained for that; `cut_to` in /models has the numbers.",
     )
     encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")

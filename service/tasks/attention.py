@@ -86,7 +86,9 @@ class Selection:
         dimensions = manifest.dimensions
         depth: dict[AttentionKind, int] = {"encoder": dimensions.n_encoder_layers}
         if manifest.task == "translation":
-            depth |= {"cross": dimensions.n_decoder_layers, "decoder": dimensions.n_decoder_layers}
+            depth["cross"] = dimensions.n_decoder_layers
+            if manifest.decoder_self == "attention":
+                depth["decoder"] = dimensions.n_decoder_layers
         kinds = asked.kinds or sorted(depth)
         for kind in kinds:
             if kind not in depth:

@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.artifact import Manifest
-from service.base.errors import EmptyText, LimitExceeded
+from service.base.errors import EmptyText, LimitExceeded, TextTooLong, UnsupportedOption
 from service.engine.scheduler import Sequence
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
 from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.pooling import WindowLogits, pool_windows, probabilities
+from service.tasks.pooling import WindowLogits, pool_windows, scores_of
 from service.tasks.windows import shown_in_windows, windows
+from service.text.pairs import Pair
 from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
 from service.workers.pool import Pool
@@ -58,17 +59,26 @@ class Classifier:
     max_attention_weights: int
     max_evidence_tokens: int
 
+    @property
+    def is_reranker(self) -> bool:
+        """Whether the model gives a pair of texts one score."""
+        return self.manifest.pairs and len(self.manifest.labels) == 1
+
     async def classify(self, request: ClassifyRequest, context: Context) -> list[Prediction]:
-        """Return one prediction for each text, in order.
+        """Return one prediction for each text or pair, in order.
 
         Raises:
             EmptyText: a text has nothing to read.
             InvalidFields: the model does not have the requested attention.
+            UnsupportedOption: attention or evidence of pairs is requested.
+            TextTooLong: a pair is too long, and may not be cut.
             LimitExceeded: attention or evidence would have too many numbers.
             RequestError: an engine failed or is not available.
         """
         deadline, timing = context.deadline, context.timing
-        refuse_white_space(request.text, "classify")
+        refuse_white_space(request.all_texts, "classify")
+        if request.text_pair is not None:
+            return await self._classify_pairs(request, context)
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
@@ -87,10 +97,39 @@ class Classifier:
         with timing.tokenizing():
             return await run_on_each(
                 zip(request.text, texts, strict=True),
-                lambda text: self._prediction(*text, request.evidence, selection),
+                lambda text: self._prediction(*text, request, selection),
                 n_characters,
                 context.left_s,
             )
+
+    async def _classify_pairs(self, request: ClassifyRequest, context: Context) -> list[Prediction]:
+        """Return one prediction for each pair, which is read in one pass."""
+        if request.evidence or request.attention is not None:
+            raise UnsupportedOption(f"`{'evidence' if request.evidence else 'attention'}` of pairs is not supported")
+        n_characters = sum(map(len, request.all_texts))
+        with context.timing.tokenizing():
+            pairs = await run_on_each(
+                zip(request.text, request.text_pair or (), strict=True),
+                lambda pair: self._pair(*pair, request),
+                n_characters,
+                context.left_s,
+            )
+        readings = [Sequence(pair.token_ids, WindowLogits()) for pair in pairs]
+        context.timing.ran(await self.pool.run(readings, context.deadline))
+        predictions = [self._scored([reading], request.logits) for reading in readings]
+        for prediction, pair in zip(predictions, pairs, strict=True):
+            prediction.truncated = pair.n_left_out > 0
+        return predictions
+
+    def _pair(self, first: str, second: str, request: ClassifyRequest) -> Pair:
+        limit = self.manifest.limits.max_source_tokens
+        pair = self.tokenizer.encode_pair(first, second, limit, request.truncation_direction)
+        if pair.n_left_out and not request.truncate:
+            n_tokens = len(pair.token_ids) + pair.n_left_out
+            raise TextTooLong(
+                f"A pair of texts has {n_tokens} tokens; the limit is {limit}: send shorter texts, or set `truncate`"
+            )
+        return pair
 
     def _windows(self, text: str, selection: Selection | None) -> list[_Window]:
         [token_ids] = self.tokenizer.encode([text])
@@ -118,16 +157,23 @@ class Classifier:
             n_weights = sum(selection.n_weights(length, 0) for length in lengths)
             refuse_too_many_weights(self.max_attention_weights, n_weights)
 
-    def _prediction(self, text: str, windows: list[_Window], evidence: bool, selection: Selection | None) -> Prediction:
-        readings = [window.reading for window in windows]
+    def _scored(self, readings: list[Sequence[WindowLogits]], with_logits: bool) -> Prediction:
+        """Return the scores of the labels of a text, from its windows."""
         activation = self.manifest.label_activation
         assert activation is not None, "a classifier's manifest has one"
         logits = self._logits(readings)
-        found = probabilities(logits, activation)
+        found = scores_of(logits, activation)
         ranked = sorted(zip(self.manifest.labels, found.tolist(), strict=True), key=lambda pair: -pair[1])
         label, score = ranked[0]
         n_read = sum(len(reading.source_ids) for reading in readings)
-        prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=n_read)
+        by_label = dict(zip(self.manifest.labels, logits.tolist(), strict=True)) if with_logits else None
+        return Prediction(label=label, score=score, scores=dict(ranked), tokens=n_read, logits=by_label)
+
+    def _prediction(
+        self, text: str, windows: list[_Window], request: ClassifyRequest, selection: Selection | None
+    ) -> Prediction:
+        evidence = request.evidence
+        prediction = self._scored([window.reading for window in windows], request.logits)
         if not evidence and selection is None:
             return prediction
         tokens = self.tokenizer.source_tokens(text)
@@ -168,7 +214,8 @@ class Classifier:
         read = [reading for reading in readings if reading.source_ids]
         if not read:
             return np.zeros(len(self.manifest.labels))
-        n_special = sum(self.tokenizer.n_around) if pooling == "first" else 0  # then they are not part of the mean
+        # Where one state decides, special tokens are not part of the mean.
+        n_special = sum(self.tokenizer.n_around) if self.manifest.pools_states else 0
         lengths = [max(1, len(reading.source_ids) - n_special) for reading in read]
         return pool_windows([reading.output for reading in read], lengths, pooling)
 

@@ -155,11 +155,28 @@ class Embedder:
             selection = Selection.of(request.attention, self.manifest)
         if own is not None and request.pooling is None:
             by_default = WindowEmbedding.by_default(self.manifest)
-            kinds, projected, dimensions = by_default.pooling, by_default.projected, self.dimensions
+            kinds, projected, whole = by_default.pooling, by_default.projected, self.dimensions
         else:
             kinds = () if request.pooling == "none" else ("mean",)
-            projected, dimensions = False, self.manifest.dimensions.d_states
+            projected, whole = False, self.manifest.dimensions.d_states
+        dimensions = self._dimensions(request, whole)
         return _Options(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
+
+    def _dimensions(self, request: EmbedRequest, whole: int) -> int:
+        """Return how many dimensions the embeddings are to have. Raises InvalidFields: the model was not trained to
+        have them cut to these, or another pooling is requested."""
+        own, asked = self.manifest.embedding, request.dimensions
+        cut_to = own.cut_to if own is not None else ()
+        if asked is None or asked == whole:
+            return whole
+        if asked in cut_to and request.pooling is None:
+            return asked
+        message = f"must be {' or '.join(map(str, (*cut_to, whole)))} for {self.manifest.name}, not {asked}"
+        if not cut_to:
+            message += ": it was not trained to have its embeddings cut"
+        elif request.pooling is not None:
+            message = "must not be given with `pooling`"
+        raise InvalidFields([(("dimensions",), message)])
 
     def _prompt(self, name: str | None) -> str:
         """Return the text of a prompt; by default the model's own. Raises InvalidFields: it has no such prompt."""
@@ -258,7 +275,7 @@ class Embedder:
             rows = _encode_vectors(np.concatenate([one.vectors for one in found]), options.normalize, encoding)
             return TokenEmbeddings.model_construct(tokens=tokens, embeddings=rows, attention=attention)
         n_pooled = [length - one.n_left_out for one, length in zip(found, lengths, strict=True)]
-        mean = np.average([one.vectors for one in found], axis=0, weights=n_pooled)
+        mean = np.average([one.vectors for one in found], axis=0, weights=n_pooled)[: options.dimensions]
         row = _encode_vectors(mean, options.normalize, encoding)
         return TextEmbedding.model_construct(embedding=row, attention=attention)
 

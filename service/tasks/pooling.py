@@ -4,7 +4,7 @@ No graph's own pooling over tokens is used: the last bits of its sums depend on 
 
 A text that is too long is read in windows that do not overlap. Their logits are combined as the model pools tokens: by
 the mean weighted with token counts for mean pooling, by the maximum for max pooling. Both equal the pooling over all
-per-token logits of the text. If the first token of a window decides, the same weighted mean is used.
+per-token logits of the text. If one state of a window decides, the same weighted mean is used.
 
 States are pooled in float64; source: Reimers and Gurevych 2019, "Sentence-BERT".
 
@@ -21,8 +21,8 @@ from service.base.artifact import Manifest, TokenPooling
 from service.base.contract import Classify, Embed, Project
 from service.engine.scheduler import Sequence
 
-Pooling = Literal["mean", "max", "first"]
-Activation = Literal["softmax", "sigmoid"]
+Pooling = Literal["mean", "max", "first", "mean_states"]
+Activation = Literal["softmax", "sigmoid", "identity"]
 Vectors = NDArray[np.float64]
 
 
@@ -54,8 +54,11 @@ def pool_windows(readings: list[WindowLogits], lengths: list[int], pooling: Pool
     return logits.max(axis=0) if pooling == "max" else np.average(logits, axis=0, weights=lengths)
 
 
-def probabilities(logits: NDArray[np.float64], activation: Activation = "softmax") -> NDArray[np.float64]:
-    """Return the probability of each label (C). softmax: exactly one label is true; sigmoid: each by itself."""
+def scores_of(logits: NDArray[np.float64], activation: Activation = "softmax") -> NDArray[np.float64]:
+    """Return the score of each label (C): its probability, or for `identity` its logit. softmax: exactly one label is
+    true; sigmoid: each by itself."""
+    if activation == "identity":
+        return logits
     if activation == "sigmoid":
         one_by_one: NDArray[np.float64] = (1 + np.tanh(logits / 2)) / 2  # this form never overflows
         return one_by_one

@@ -7,13 +7,15 @@ import threading
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import tokenizers
 
 from service.base.errors import ArtifactRefused, DeadlinePassed, EmptyText, LimitExceeded
+from service.schemas.requests import CutEnd
+from service.text.pairs import Pair, PairTemplate
 from service.text.sentences import halves
 from service.text.spans import Span
 from service.text.tokens import REPLACEMENT, Token, locate_pieces, piece_reader, place_token
@@ -117,6 +119,23 @@ class Tokenizer:
         # The fast method returns ids without pieces.
         encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
         return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
+
+    def encode_pair(self, first: str, second: str, max_tokens: int, cut_end: CutEnd = "right") -> Pair:
+        """Return two texts as one sequence of at most `max_tokens` tokens.
+
+        Raises:
+            EmptyText: a text has no tokens.
+        """
+        texts = [self._with_plain_spaces(text) for text in (first, second)]
+        encoded = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ids, of_second = (self._ids(encoding) for encoding in encoded)
+        if not ids or not of_second:
+            raise EmptyText("A text has no tokens to classify")
+        return self._pair_template.join(ids, of_second, max_tokens, cut_end)
+
+    @cached_property
+    def _pair_template(self) -> PairTemplate:
+        return PairTemplate.of(self._tokenizer)
 
     def _with_plain_spaces(self, text: str) -> str:
         return text if self._reads_white_space else OTHER_SPACE.sub(" ", text)

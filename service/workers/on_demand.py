@@ -140,5 +140,5 @@ def _bytes_of_this_process() -> int:
     """Return the memory of this process without that of mapped files; 0 if the system does not tell."""
     if not MEASURES_MEMORY:
         return 0
-    _, resident, shared, *_ = Path("/proc/self/statm").read_text().split()
-    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:")))

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,24 @@ import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
 from export.calibration import CalibrationSources
-from export.manifest import MAX_BEAM_SIZE, Precision, describe
+from export.manifest import MAX_BEAM_SIZE, ModelOrigin, Precision, describe
 from export.proof import ProofError
 from export.quantization import quantize_model
 from export.tracing import ExportError
 from model.checkpoint import CheckpointError, load_checkpoint
-from model.config import load_config, save_config
+from model.config import Provenance, load_config, save_config
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.weights import WEIGHTS
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, Kind, MakeArtifact, MakeCheckpoint, write_model
 from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, Section
 
 pytestmark = pytest.mark.slow
+
+D, FF, V = 24, 40, 300
+EMBEDDING, NORM, ATTENTION, FEED_FORWARD = V * D, 2 * D, 4 * (D * D + D), 2 * D * FF + FF + D
+ENCODER_LAYER = ATTENTION + FEED_FORWARD + 2 * NORM
+DECODER_LAYER = 2 * ATTENTION + FEED_FORWARD + 3 * NORM
+"""Numbers of parameters of the tiny translator."""
 
 EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
 
@@ -42,6 +49,9 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "name": "translation",
         "task": "translation",
         "precision": "int8",
+        "parameters": EMBEDDING + 3 * ENCODER_LAYER + 2 * DECODER_LAYER + 2 * NORM,
+        "origin": None,
+        "licence": None,
         "opset": 24,
         "dimensions": {
             "d_model": 24,
@@ -59,6 +69,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "targets": [{"code": "fr", "source_prefix": [], "target_prefix": []}],
         "labels": [],
         "label_activation": None,
+        "pairs": False,
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 70},
         "pooling": None,
         "embedding": None,
@@ -74,6 +85,16 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     for name, file in files.items():
         content = (directory / name).read_bytes()
         assert file == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
+def test_the_manifest_of_an_imported_model_tells_its_origin_and_licence(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint
+) -> None:
+    loaded = load_checkpoint(checkpoint("mean_classifier"))
+    provenance = Provenance(source="owner/name", family="BERT", revision="0123abc", licence="mit")
+    imported = replace(loaded, config=loaded.config.model_copy(update={"provenance": provenance}))
+    manifest = describe(imported, "fp32", artifact("mean_classifier", "fp32"), {})
+    assert (manifest.origin, manifest.licence) == (ModelOrigin(source="owner/name", revision="0123abc"), "mit")
 
 
 def test_the_manifest_of_a_classifier(artifact: MakeArtifact) -> None:
@@ -153,6 +174,7 @@ def test_an_artifact_is_replaced_by_its_successor_of_the_same_bytes_each_time(
     assert result.exit_code == 0, result.stderr
     for provider in ("cpu", "cuda"):
         assert f"{provider}: translations together and alone: 13 of 13 equal" in result.stdout
+    assert "curl -s localhost:8000/translate " in result.stdout.splitlines()[-1]
     assert result.stderr == capfd.readouterr().err == ""
     assert contents(out) == expected
     assert list(tmp_path.iterdir()) == [out]

@@ -22,6 +22,8 @@ CASES = [
     ("first_classifier", "fp32", "cpu"),
     ("first_classifier", "int8", "cpu"),
     ("first_classifier", "fp16", "cuda"),
+    ("disentangled_classifier", "fp32", "cpu"),
+    ("disentangled_classifier", "fp16", "cuda"),
     ("mean_classifier", "int8", "cpu"),
     ("mean_classifier", "fp16", "cuda"),
     ("max_classifier", "fp16", "cuda"),
@@ -40,7 +42,7 @@ def test_logits_are_pytorchs(
     error = relative_error([r.logits for r in results], [logits for logits, _ in expected])
     assert error <= TOLERANCES[precision]
     of_tokens = [result.token_logits for result in results if result.token_logits is not None]
-    if kind == "first_classifier":
+    if kind in ("first_classifier", "disentangled_classifier"):
         assert not of_tokens
     else:
         assert relative_error(of_tokens, [each for _, each in expected]) <= TOLERANCES[precision]
@@ -70,11 +72,14 @@ def test_neither_neighbours_nor_padding_change_an_answer(
         assert not token_logits[row, len(sequence) :].any()
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_logits_of_the_first_token_are_the_same_bits_alone_and_together(
-    artifact: MakeArtifact, precision: Precision
+@pytest.mark.parametrize(
+    ("kind", "precision"),
+    [("first_classifier", "fp32"), ("first_classifier", "int8"), ("disentangled_classifier", "fp32")],
+)
+def test_logits_of_one_state_are_the_same_bits_alone_and_together(
+    artifact: MakeArtifact, kind: Kind, precision: Precision
 ) -> None:
-    directory = artifact("first_classifier", precision)
+    directory = artifact(kind, precision)
     classifier = Classifier(directory, read_manifest(directory))
     for n_sequences in (1, 2, 3, 8, 33):
         together = classifier.classify(SEQUENCES * n_sequences)

@@ -34,7 +34,8 @@ SLOTS = 24
 
 
 @pytest.mark.parametrize(
-    ("kind", "precision"), [("translation", "int8"), ("translation", "fp16"), ("mean_classifier", "int8")]
+    ("kind", "precision"),
+    [("translation", "int8"), ("translation", "fp16"), ("translation_ssru", "int8"), ("mean_classifier", "int8")],
 )
 def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, precision: Precision) -> None:
     directory = artifact(kind, precision)
@@ -64,7 +65,17 @@ def test_the_service_gives_a_graph_the_tensors_with_which_export_proves_it(
                 np.testing.assert_array_equal(given, proved.numpy())
 
 
-@pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "translation_rotary", "translation_hard"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "translation",
+        "translation_post_norm",
+        "translation_rotary",
+        "translation_hard",
+        "translation_relative",
+        "translation_ssru",
+    ],
+)
 @pytest.mark.parametrize("as_on_cuda", [False, True])
 @torch.inference_mode()
 def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(

@@ -1,9 +1,17 @@
 """Copies that share tensors."""
 
+import onnx_ir as ir
+import pytest
 import torch
 from torch import nn
 
+from export import copying
+from export.artifact import to_float16
 from export.copying import copy_model
+from export.graphs import TextAttentionGraph
+from export.signatures import text_attention_signature
+from export.tracing import trace
+from tests.export.tiny_checkpoints import MakeCheckpoint, classifier_of
 
 
 def test_a_copy_shares_tensors_and_its_changes_leave_the_model_as_it_is() -> None:
@@ -27,3 +35,18 @@ def test_a_copy_may_have_other_tensors_and_keeps_those_that_were_one() -> None:
     assert copy[0].weight is copy[1].weight
     assert copy[0].weight.dtype == torch.float16
     assert model[0].weight.dtype == torch.float32
+
+
+def test_a_graph_of_weights_without_numbers_is_that_of_the_weights(
+    checkpoint: MakeCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, graphs = classifier_of(checkpoint("mean_classifier")), []
+    for smallest in (copying.LARGE_NUMBERS, 0):
+        monkeypatch.setattr(copying, "LARGE_NUMBERS", smallest)
+        half = to_float16(model)
+        if smallest == 0:
+            for tensor in half.parameters():
+                torch.nn.init.constant_(tensor, float("nan"))  # whatever memory holds
+        graph = trace(TextAttentionGraph(half), text_attention_signature(half), 0)
+        graphs.append(ir.to_proto(graph).SerializeToString(deterministic=True))
+    assert graphs[0] == graphs[1]

@@ -74,7 +74,13 @@ for position in range(40):
 
 
 @pytest.mark.parametrize(
-    ("kind", "precision"), [("translation", "fp16"), ("translation_post_norm", "int8"), ("translation_rotary", "fp16")]
+    ("kind", "precision"),
+    [
+        ("translation", "fp16"),
+        ("translation_post_norm", "int8"),
+        ("translation_rotary", "fp16"),
+        ("translation_relative", "fp16"),
+    ],
 )
 def test_a_pass_is_captured_once_for_each_size_and_length_and_launched_from_then_on(
     gpu: Environment, artifact: MakeArtifact, tmp_path: Path, kind: Kind, precision: Precision
@@ -114,8 +120,11 @@ for path in sorted(artifact.manifest.graphs):
         ("translation", "int8", 3),
         ("translation", "fp16", 3),
         ("translation", "fp32", 3),
+        ("translation_relative", "fp16", 3),
         ("mean_classifier", "int8", 2),
         ("max_classifier", "fp16", 2),
+        ("disentangled_classifier", "fp16", 2),
+        ("local_embedder", "fp32", 2),
     ],
 )
 def test_no_graph_is_split_between_the_device_and_the_cpu(

@@ -22,7 +22,7 @@ def translator(artifact: Path, n_rows: int, provider: Provider = "cpu") -> Trans
     return Translator(artifact, read_manifest(artifact), n_rows, provider)
 
 
-@pytest.mark.parametrize("kind", ["translation", "translation_post_norm"])
+@pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "translation_ssru"])
 def test_cached_decoding_at_mixed_positions_is_pytorchs_uncached_one(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind
 ) -> None:

@@ -14,7 +14,7 @@ from service.base.artifact import read_artifact
 from service.runner.one_pass import EmbeddingRunner, project
 from service.runner.provider import Provider as ServingProvider
 from service.runner.weights import load_session
-from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 RANDOM = np.random.default_rng(7)
 SEQUENCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4, 17, 60)]
@@ -41,11 +41,17 @@ def test_dense_layers_are_never_made_bytes_of(artifact: MakeArtifact) -> None:
     assert stored["encoder.layers.0.feed_forward.hidden.weight"].dtype == torch.int8
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_the_service_gets_the_same_bits_alone_and_together(artifact: MakeArtifact, precision: Precision) -> None:
-    found, cpu = read_artifact(artifact("embedder", precision)), ServingProvider("cpu", 1)
+@pytest.mark.parametrize(
+    ("kind", "precision"), [("embedder", "fp32"), ("embedder", "int8"), ("local_embedder", "fp32")]
+)
+def test_the_service_gets_the_same_bits_alone_and_together(
+    artifact: MakeArtifact, kind: Kind, precision: Precision
+) -> None:
+    found, cpu = read_artifact(artifact(kind, precision)), ServingProvider("cpu", 1)
     encoder = EmbeddingRunner(found, load_session(found, cpu, "encoder.onnx"))
     for sequence, states in zip(SEQUENCES, encoder.embed(SEQUENCES), strict=True):
         assert states.tolist() == encoder.embed([sequence])[0].tolist()
+    if not found.manifest.has_dense:
+        return
     dense = load_session(found, cpu, "dense.onnx")
     assert project(dense, POOLED).tolist() == [project(dense, row[None])[0].tolist() for row in POOLED]

@@ -218,6 +218,13 @@ def test_every_row_uses_the_whole_range_of_bytes() -> None:
     assert not quantize_rows(torch.zeros(2, 3))[0].any()
 
 
+def test_a_large_table_becomes_the_same_bytes_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = quantize_rows(torch.from_numpy(WEIGHT))
+    monkeypatch.setattr(quantization, "ROWS_AT_ONCE", 3)
+    parts = quantize_rows(torch.from_numpy(WEIGHT))
+    assert all(torch.equal(one, other) for one, other in zip(whole, parts, strict=True))
+
+
 def test_no_pair_of_products_overflows_sixteen_bits() -> None:
     """x86 CPUs without VNNI add two products of bytes in 16 bits, and saturate where the sum is larger."""
     for kind in (SIGNED, POSITIVE):

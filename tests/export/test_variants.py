@@ -24,7 +24,7 @@ from model.decoding.search import greedy_search_uncached
 from model.networks.matrices import classification_matrices, translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID
-from tests.export.tiny_checkpoints import CLASSIFICATION, TRANSLATION, write_model
+from tests.export.tiny_checkpoints import CLASSIFICATION, LIKE_T5, TRANSLATION, write_model
 
 pytestmark = pytest.mark.slow
 
@@ -43,11 +43,18 @@ COVER = [
 """Combinations in which every pair of values of the first four kinds occurs, and every width."""
 
 SMALL = {"n_encoder_layers": 1, "n_decoder_layers": 1}
-TRANSLATORS = [{name: value for values in row for name, value in values.items()} for row in COVER]
+RELATIVE: list[Values] = [
+    LIKE_T5,
+    LIKE_T5
+    | {"relative_positions": {"buckets": 8, "max_distance": 9, "per_layer": True}, "head_dim": 5, "d_encoder": 36}
+    | {"activation": "reglu", "n_decoder_layers": 2},
+]
+TRANSLATORS = [{name: value for values in row for name, value in values.items()} for row in COVER] + RELATIVE
 CLASSIFIERS: list[Values] = [
     {"positions": "none", "activation": "gelu", "beta": 0.9},
     {"positions": "learned", "activation": "swiglu", "attention": "hard", "norm": "pre"},
     {"positions": "rotary", "activation": "swiglu", "n_heads": 1},
+    {"activation": "geglu", "norm": "pre", "bias": False, "relative_positions": {"buckets": 8, "max_distance": 9}},
 ]
 
 RANDOM = np.random.default_rng(7)
@@ -63,7 +70,7 @@ def _graphs_of_the_cpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def name_of(values: Values) -> str:
-    return "-".join(str(value) for value in values.values())
+    return "-".join(str(value) for value in values.values() if not isinstance(value, dict))
 
 
 def test_the_cover_has_every_pair_of_values() -> None:

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from tokenizers import processors
 from torch import nn
 
 from export.manifest import Precision, Provider
 from export.proof import TEXTS
 from model.checkpoint import build_model, load_checkpoint, save_checkpoint
 from model.networks.transformer import Transformer, TransformerClassifier
-from model.tokenizer import EOS_ID, train_tokenizer
+from model.tokenizer import BOS_ID, EOS_ID, train_tokenizer
 from tests.model.tiny_configs import configured
 
 Kind = Literal[
@@ -19,10 +20,15 @@ Kind = Literal[
     "translation_post_norm",
     "translation_rotary",
     "translation_hard",
+    "translation_relative",
+    "translation_ssru",
     "mean_classifier",
     "max_classifier",
     "first_classifier",
+    "disentangled_classifier",
+    "pair_classifier",
     "embedder",
+    "local_embedder",
 ]
 
 LIKE_BERT: dict[str, Any] = {
@@ -31,6 +37,17 @@ LIKE_BERT: dict[str, Any] = {
     "embedding_scale": 1.0,
     "embedding_norm": True,
     "norm_eps": 1e-12,
+}
+LIKE_T5: dict[str, Any] = {
+    "norm": "pre",
+    "norm_type": "rms",
+    "bias": False,
+    "positions": "none",
+    "relative_positions": {"buckets": 8, "max_distance": 20},
+    "head_dim": 16,
+    "beta": 0.3,
+    "embedding_scale": 1.0,
+    "activation": "geglu_tanh",
 }
 LAYERS: dict[str, Any] = {
     "vocab_size": 300,
@@ -48,9 +65,23 @@ MODELS: dict[Kind, dict[str, Any]] = {
     "translation_rotary": TRANSLATION
     | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
+    "translation_relative": TRANSLATION | LIKE_T5 | {"n_decoder_layers": 2},
+    "translation_ssru": TRANSLATION | {"decoder_self": "ssru", "n_decoder_layers": 2},
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_encoder_layers": 3},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
     "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
+    "disentangled_classifier": CLASSIFICATION
+    | LIKE_BERT
+    | {"n_encoder_layers": 1, "positions": "none", "beta": 0.2, "disentangled": {"buckets": 8, "max_distance": 40}}
+    | {"pooling": "mean_states", "pooler": "gelu", "pooler_norm": True},
+    "local_embedder": LAYERS
+    | LIKE_BERT
+    | {"task": "embedding", "activation": "geglu", "bias": False, "norm": "pre", "first_norm": False}
+    | {"positions": "rotary", "rotary_base": 90.0}
+    | {"local_attention": {"layers": [1], "reach": 3, "rotary_base": 40.0}},
+    "pair_classifier": CLASSIFICATION
+    | LIKE_BERT
+    | {"pooling": "first", "pooler": "tanh", "labels": ["near"], "pairs": "segments"},
     "embedder": LAYERS
     | LIKE_BERT
     | {
@@ -84,6 +115,10 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
     built = build_model(config)
     randomize(built, eos, target_share)
     tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")
+    if getattr(config.model, "pairs", None):
+        around = [("<s>", BOS_ID), ("</s>", EOS_ID)]
+        template = "<s> $A </s>", "<s>:0 $A:0 </s>:0 $B:1 </s>:1"
+        tokenizer.post_processor = processors.TemplateProcessing(*template, special_tokens=around)
     save_checkpoint(directory, config, built.state_dict(), tokenizer)
 
 

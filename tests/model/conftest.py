@@ -26,9 +26,9 @@ def seeded() -> None:
     torch.manual_seed(7)
 
 
-@pytest.fixture(params=["post", "pre"])
+@pytest.fixture(params=[{"norm": "post"}, {"norm": "pre"}, {"decoder_self": "ssru"}], ids=str)
 def transformer(request: pytest.FixtureRequest) -> Transformer:
-    return Transformer(TransformerConfig.model_validate(TRANSLATOR | {"norm": request.param})).eval()
+    return Transformer(TransformerConfig.model_validate(TRANSLATOR | request.param)).eval()
 
 
 @pytest.fixture(params=["max", "mean"])

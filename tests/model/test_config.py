@@ -50,7 +50,7 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
     [
         ("d_model: 32", "d_modle: 32", r"d_modle: Extra inputs are not permitted"),
         ("d_model: 32", "d_model: -32", r"d_model: Input should be greater than 0"),
-        ("pooling: max", "pooling: sum", r"pooling: Input should be 'max', 'mean' or 'first'"),
+        ("pooling: max", "pooling: sum", r"pooling: Input should be 'max', 'mean', 'first' or 'mean_states'"),
         ("max_steps: 3000", "max_steps: 3100", r"3100; it must be a multiple of `checkpoint_every_steps`, 500"),
         ("max_tokens: 256", "max_tokens: 513", r"`max_tokens` is 513: .* padded to 640, .* 512, `model.max_positions`"),
         ("licence: ", "merge_dropout: 0.1\n      licence: ", r"`merge_dropout` .* the task is classification"),

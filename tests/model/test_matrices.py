@@ -22,9 +22,10 @@ def of(model: Transformer, source: Tensor, lengths: Tensor, target: Tensor) -> M
         return translation_matrices(model, source, lengths, target)
 
 
-def test_there_is_one_matrix_for_each_layer_and_head(matrices: Matrices) -> None:
+def test_there_is_one_matrix_for_each_layer_and_head(matrices: Matrices, transformer: Transformer) -> None:
+    n_decoder = 2 if transformer.config.decoder_self == "attention" else 0
     assert matrices.encoder.shape == (B, 3, H, S, S)
-    assert matrices.decoder.shape == (B, 2, H, T, T)
+    assert matrices.decoder.shape == (B, n_decoder, H, T, T)
     assert matrices.cross.shape == (B, 2, H, T, S)
 
 
@@ -44,6 +45,7 @@ def test_layers_and_sublayers_are_told_apart(transformer: Transformer) -> None:
     source, target = torch.randint(4, 50, (B, S)), torch.randint(4, 50, (B, T))
     encoder = [layer.self_attention for layer in transformer.encoder.encoder_layers()]
     decoder = [layer.self_attention for layer in transformer.decoder.decoder_layers()]
+    decoder = [sublayer for sublayer in decoder if isinstance(sublayer, MultiHeadAttention)]
     cross = [layer.cross_attention for layer in transformer.decoder.decoder_layers()]
     said: dict[MultiHeadAttention, tuple[Tensor, Tensor, Tensor]] = {}
 

@@ -1,7 +1,9 @@
 import pytest
 import torch
+from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
+from transformers.models.t5.modeling_t5 import T5Attention
 
-from model.networks.positions import Rotation, sinusoidal_encoding
+from model.networks.positions import DistanceBias, Rotation, buckets_of, sinusoidal_encoding
 
 B, T, H, D = 2, 5, 3, 8
 
@@ -46,3 +48,20 @@ def test_positions_are_counted_from_zero_unless_they_are_given() -> None:
 def test_a_head_of_odd_width_cannot_be_turned() -> None:
     with pytest.raises(ValueError, match="rotary positions need an even head_dim, not 7"):
         Rotation(16, 7)
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize(("buckets", "max_distance"), [(32, 128), (8, 20), (64, 256)])
+def test_distances_have_the_buckets_of_t5(buckets: int, max_distance: int, both_ways: bool) -> None:
+    distances = torch.arange(-700, 701)
+    expected = T5Attention._relative_position_bucket(distances, both_ways, buckets, max_distance)
+    assert torch.equal(buckets_of(distances, buckets, max_distance, both_ways), expected)
+    bias = DistanceBias(H, buckets, max_distance, both_ways)
+    given = bias(distances.unsqueeze(0).repeat(B, 1).unsqueeze(1))  # (B, H, 1, S)
+    torch.testing.assert_close(given[1, :, 0], bias.table[expected].t())
+
+
+def test_distances_have_the_buckets_of_mpnet() -> None:
+    distances = torch.arange(-700, 701)
+    expected = MPNetEncoder.relative_position_bucket(distances)
+    assert torch.equal(buckets_of(distances, 32, 128, both_ways=True), expected)

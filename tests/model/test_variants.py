@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from model.config import TransformerConfig
 from model.decoding.search import greedy_search, greedy_search_uncached
 from model.networks.attention import masked_attention
-from model.networks.layers import FeedForward
+from model.networks.layers import ACTIVATIONS, FeedForward
 from model.networks.masks import causal_mask, padding_mask
 from model.networks.matrices import translation_matrices
 from model.networks.transformer import Encoder, Transformer
@@ -21,6 +21,10 @@ V, E, H = (TRANSLATOR[name] for name in ("vocab_size", "d_model", "n_heads"))
 S, T = 9, 7
 POSITIONS = ["none", "sinusoidal", "learned", "rotary"]
 ATTENTIONS: list[dict[str, Any]] = [{}, {"beta": 0.8}, {"attention": "hard"}]
+RELATIVE: list[dict[str, Any]] = [
+    {"relative_positions": {"buckets": 8, "max_distance": 6, "per_layer": per_layer}, "head_dim": 5, "bias": False}
+    for per_layer in (False, True)
+]
 
 
 def config(**values: Any) -> TransformerConfig:
@@ -105,7 +109,7 @@ def test_an_encoder_of_another_width_has_an_embedding_of_its_own() -> None:
     source, mask = torch.randint(4, V, (2, S)), torch.ones(2, S, dtype=torch.bool)
     assert model.encode(source, mask).shape == (2, S, 36)
     assert model(source, torch.tensor([S, 4]), torch.randint(4, V, (2, T))).shape == (2, T, E)
-    caches = model.init_caches(model.encode(source, mask), 8)
+    caches = model.init_caches(model.encode(source, mask), 8).attention
     of_source = [caches[layer.cross_attention].key.shape for layer in model.decoder.decoder_layers()]
     assert of_source == [(2, H, S, E // H)] * 2
     assert model.source_embedding is not model.embedding
@@ -124,6 +128,9 @@ def test_feed_forward_networks_are_their_formulas() -> None:
     b, c = swiglu.hidden.bias.split(40)
     gate, value = F.linear(x, W, b), F.linear(x, U, c)
     torch.testing.assert_close(swiglu(x), swiglu.output(gate * torch.sigmoid(gate) * value))
+    for name, activate in {"reglu": torch.relu, "geglu": F.gelu}.items():
+        swiglu.activate = ACTIVATIONS[name]
+        torch.testing.assert_close(swiglu(x), swiglu.output(activate(gate) * value))
 
 
 @pytest.mark.parametrize(
@@ -146,3 +153,41 @@ def test_every_variant_trains(positions: str, attention: dict[str, Any]) -> None
     model(torch.randint(4, V, (2, S)), torch.tensor([S, 4]), torch.randint(4, V, (2, T))).square().sum().backward()
     still = {name for name, p in model.named_parameters() if p.grad is None or not torch.any(p.grad)}
     assert not {name for name in still if not name.endswith("key.bias")}  # it raises all scores alike: no gradient
+
+
+@pytest.mark.parametrize("values", RELATIVE, ids=str)
+def test_cached_search_equals_uncached_search_with_biases_by_distance(values: dict[str, Any]) -> None:
+    model = build(positions="none", norm="pre", norm_type="rms", activation="reglu", **values)
+    torch.nn.init.normal_(model.embedding.tokens.weight, std=0.5)
+    source, lengths = torch.randint(4, V, (4, S)), torch.tensor([S, 5, 1, 7])
+    cached = greedy_search(model, source, lengths, max_target_tokens=12)
+    uncached = greedy_search_uncached(model, source, lengths, max_target_tokens=12)
+    assert [h.ids for h in cached] == [h.ids for h in uncached]
+    assert [h.score for h in cached] == pytest.approx([h.score for h in uncached], abs=1e-5)
+
+
+@pytest.mark.parametrize("values", RELATIVE, ids=str)
+def test_biases_by_distance_tell_an_order_are_trained_and_kept(values: dict[str, Any]) -> None:
+    model = build(positions="none", **values)
+    ids, order = torch.randperm(V)[:S].unsqueeze(0), torch.randperm(S)
+    assert not torch.allclose(encoded(model, ids)[:, order], encoded(model, ids[:, order]), atol=1e-3)
+    model(ids, torch.tensor([S]), torch.randint(4, V, (1, T))).square().sum().backward()
+    tables = {name: p for name, p in model.named_parameters() if "distance_biases" in name}
+    n = [3, 2] if values["relative_positions"]["per_layer"] else [1, 1]
+    assert len(tables) == sum(n)
+    assert all(p.shape == (8, H) and torch.any(p.grad) for p in tables.values() if p.grad is not None)
+    assert not [name for name in model.state_dict() if name.endswith("bias") and "output_bias" not in name]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"relative_positions": {"buckets": 6}}, "`buckets` is 6; it must be a multiple of 4"),
+        ({"relative_positions": {"max_distance": 16}}, "`buckets` is 32; .* less than twice `max_distance`, 16"),
+        ({"relative_positions": {}, "attention": "hard"}, "`relative_positions` need soft `attention`"),
+        ({"head_dim": 7, "positions": "rotary"}, "`head_dim` is 7; rotary `positions` need an even number"),
+    ],
+)
+def test_impossible_relative_positions_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        config(**values)

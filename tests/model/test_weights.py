@@ -40,6 +40,19 @@ def test_any_reader_of_safetensors_reads_what_is_written(tmp_path: Path) -> None
             assert torch.equal(read[name], tensor)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, None])
+def test_floating_point_tensors_are_written_in_the_type_that_is_asked_for(
+    tmp_path: Path, dtype: torch.dtype | None
+) -> None:
+    tensors = TENSORS | {"brain": torch.randn(5, 3).bfloat16(), "double": torch.randn(4).double()}
+    write_weights(tmp_path / WEIGHTS, tensors, dtype)
+    for name, found in load_file(tmp_path / WEIGHTS).items():
+        own = torch.float32 if name in ("brain", "double") else tensors[name].dtype
+        expected = tensors[name].to((dtype or own) if tensors[name].is_floating_point() else own)
+        assert found.dtype == expected.dtype
+        assert torch.equal(found, expected)
+
+
 def test_the_same_tensors_are_the_same_bytes_in_any_order(tmp_path: Path) -> None:
     write_weights(tmp_path / "one", TENSORS)
     write_weights(tmp_path / "other", dict(reversed(TENSORS.items())))

@@ -5,27 +5,34 @@
 Legend: B batch, S source, E width, V vocabulary, C labels.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto
+from tokenizers import processors
 
-from tests.service.tiny_artifacts import V, attend, attention_weights, tokenizer, write_artifact
+from tests.service.oracle import EOS
+from tests.service.tiny_artifacts import BOS, V, attend, attention_weights, tokenizer, write_artifact
 from tests.service.tiny_graph import Array, E, Graph, H, Weights
 
 LABELS = ["negative", "neutral", "positive"]
-C = len(LABELS)
 WINDOW = 7
 
 
 class TinyClassifier:
-    """A bag of words: per-token logits, pooled. Its attention, of which nothing depends, is that of an encoder."""
+    """A bag of words: per-token logits, pooled. Its attention, of which nothing depends, is that of an encoder.
 
-    def __init__(self, seed: int, pooling: str) -> None:
+    Args:
+        pairs: whether it reads pairs of texts, with special tokens as BERT has them.
+    """
+
+    def __init__(self, seed: int, pooling: str, labels: Sequence[str] = LABELS, pairs: bool = False) -> None:
         rng = np.random.default_rng(seed)
-        self.weights: Weights = {"token_logits_table": rng.standard_normal((V, C)).astype(np.float32)}
+        self.labels, self.pairs = [*labels], pairs
+        self.weights: Weights = {"token_logits_table": rng.standard_normal((V, len(labels))).astype(np.float32)}
         self.weights["embedding"] = rng.standard_normal((V, E)).astype(np.float32)
         self.weights |= {f"encoder.{part}": rng.standard_normal((E, E)).astype(np.float32) / 5 for part in "qk"}
         self.pooling = pooling
@@ -44,7 +51,7 @@ class TinyClassifier:
             "task": "classification",
             "sources": [],
             "targets": [],
-            "labels": LABELS,
+            "labels": self.labels,
             "label_activation": "softmax",
             "limits": {"max_source_tokens": WINDOW, "max_target_tokens": 0},
             "pooling": self.pooling,
@@ -52,12 +59,17 @@ class TinyClassifier:
             "decoding": None,
             "alignment": None,
             "evaluation": {"tiny-test": {"accuracy": 0.5}},
+            "pairs": self.pairs,
         }
-        return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=False), parts | changes)
+        tokens = tokenizer(end_of_sequence=False)
+        if self.pairs:
+            template = "<s> $A </s>", "<s> $A </s> $B:1 </s>:1"
+            tokens.post_processor = processors.TemplateProcessing(*template, [("<s>", BOS), ("</s>", EOS)])
+        return write_artifact(directory, self.weights, graphs, tokens, parts | changes)
 
-    def save_for_embeddings(self, directory: Path, name: str = "tiny-vectors") -> Path:
+    def save_for_embeddings(self, directory: Path, name: str = "tiny-vectors", cut_to: Sequence[int] = ()) -> Path:
         """Write its encoder as a model that was made for embeddings, with a prompt."""
-        made = {"dimensions": E, "pooling": ["mean"], "normalize": True}
+        made = {"dimensions": E, "pooling": ["mean"], "normalize": True, "cut_to": [*cut_to]}
         prompts = {"prompts": {"query": "where "}, "default_prompt": None, "pool_prompt": True}
         parts = {
             "name": name,
@@ -111,13 +123,13 @@ class TinyClassifier:
         valid = graph.node("Unsqueeze", graph.node("Less", places, lengths), last)  # (B, S, 1)
         zero, low = graph.constant(np.zeros(1, np.float32)), graph.constant(np.full(1, -1e9, np.float32))
         masked = graph.node("Where", valid, per_token, zero)
-        masked = graph.outputs("token_logits", masked, TensorProto.FLOAT, ["B", "S", C])
+        masked = graph.outputs("token_logits", masked, TensorProto.FLOAT, ["B", "S", len(self.labels)])
         if self.pooling == "mean":
             total = graph.node("ReduceSum", masked, column, keepdims=0)
             pooled = graph.node("Div", total, graph.node("Cast", lengths, to=TensorProto.FLOAT))
         else:
             pooled = graph.node("ReduceMax", graph.node("Where", valid, per_token, low), column, keepdims=0)
-        graph.outputs("logits", pooled, TensorProto.FLOAT, ["B", C])
+        graph.outputs("logits", pooled, TensorProto.FLOAT, ["B", len(self.labels)])
         x = graph.node("Gather", "embedding", "input_ids")
         q, k = (graph.heads(x, f"encoder.{part}") for part in "qk")
         states = graph.node("Add", x, graph.attention(q, k, graph.heads(x, "encoder.k"), "lengths"))

@@ -5,6 +5,7 @@ import { CurlPanel } from "./curl.js";
 import { announce, parts } from "./dom.js";
 import { Editor } from "./editor.js";
 import { showExamples } from "./examples.js";
+import { expectation } from "./expectation.js";
 import { Notice } from "./notice.js";
 import { Question } from "./question.js";
 import { unitsOf } from "./spans.js";
@@ -81,6 +82,7 @@ export class Task {
     const where = model?.provider === "cuda" ? "a GPU" : "the CPU";
     const who = model ? `${model.name} in ${model.precision} on ${where}. ` : others;
     this.parts.about.textContent = `${who}Texts go to this service and nowhere else.`;
+    this.parts.expectation.textContent = model ? expectation(model) : "";
   }
 
   /** @param {string} text */

@@ -35,7 +35,11 @@
  * @property {{encoder: number, decoder: number}} layers
  * @property {number} heads
  * @property {{beam_size: number}} [decoding]
- * @property {Record<string, Record<string, number>>} evaluation
+ * @property {number} [parameters]
+ * @property {boolean} small
+ * @property {{source: string, revision?: string}} [origin]
+ * @property {string} [licence]
+ * @property {Record<string, Record<string, number>>} evaluation  Scores by test set and metric.
  *
  * @typedef {{text: string, score: number}} Wording
  * @typedef {{language: string, models: string[]}} Pivot

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import transformers
-from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 
 from tests.model.importing.sentencepieces import sentencepiece_model
@@ -78,6 +78,54 @@ def write_camembert_pieces(directory: Path) -> int:
     return write_sentence_pieces(directory) + 3
 
 
+def write_word_pieces_of_mpnet(directory: Path) -> int:
+    """Write only vocab.txt, with the names of special tokens of MPNet."""
+    n_tokens = write_word_pieces(directory)
+    names = {"[PAD]": "<pad>", "[CLS]": "<s>", "[SEP]": "</s>", "[MASK]": "<mask>"}
+    words = (directory / "vocab.txt").read_text().split("\n")
+    (directory / "vocab.txt").write_text("\n".join(names.get(word, word) for word in words))
+    return n_tokens
+
+
+def write_pieces_of_deberta(directory: Path) -> int:
+    """Write only spm.model, as in the published directories of DeBERTa."""
+    import sentencepiece  # prints at its first use
+
+    names = {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+    ids = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+    model = sentencepiece_model(TEXTS * 3, 170, character_coverage=0.98, **names, **ids)
+    (directory / "spm.model").write_bytes(model)
+    return int(sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()) + 1  # [MASK]
+
+
+def write_tokenizer_json_of_deberta(directory: Path) -> int:
+    """Write a tokenizer.json: transformers reads spm.model without its normalization."""
+    n_tokens = write_pieces_of_deberta(directory)
+    transformers.DebertaV2Tokenizer.from_pretrained(directory).save_pretrained(directory)
+    (directory / "spm.model").unlink()
+    return n_tokens
+
+
+def write_byte_pairs_of_modernbert(directory: Path) -> int:
+    """Write a tokenizer.json of byte-level BPE with the special tokens of BERT."""
+    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=330,
+        special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    around = [("[CLS]", 2), ("[SEP]", 3)]
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=around)
+    tokenizer.save(str(directory / "tokenizer.json"))
+    names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
+    (directory / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | names))
+    return int(tokenizer.get_vocab_size())
+
+
 Write = Callable[[Path], int]
 
 FAMILIES: dict[str, tuple[str, Write, dict[str, Any]]] = {
@@ -101,6 +149,32 @@ FAMILIES: dict[str, tuple[str, Write, dict[str, Any]]] = {
         "Camembert",
         write_camembert_pieces,
         SIZES | {"max_position_embeddings": N_POSITIONS + 2, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+    ),
+    "mpnet": (
+        "MPNet",
+        write_word_pieces_of_mpnet,
+        SIZES | {"max_position_embeddings": N_POSITIONS + 2, "layer_norm_eps": 1e-5},
+    ),
+    "deberta-v2": (
+        "DebertaV2",
+        write_tokenizer_json_of_deberta,
+        SIZES
+        | {
+            "max_position_embeddings": N_POSITIONS,
+            "relative_attention": True,
+            "position_buckets": 8,
+            "norm_rel_ebd": "layer_norm",
+            "share_att_key": True,
+            "pos_att_type": "p2c|c2p",
+            "position_biased_input": False,
+        },
+    ),
+    "modernbert": (
+        "ModernBert",
+        write_byte_pairs_of_modernbert,
+        SIZES
+        | {"max_position_embeddings": N_POSITIONS, "local_attention": 10, "pad_token_id": 0}
+        | {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3},
     ),
 }
 """Class name, tokenizer and settings by model_type."""

@@ -57,6 +57,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "separate": {"tied-embeddings": True, "transformer-ffn-activation": "gelu"},
     "untied": {"transformer-ffn-activation": "relu"},
     "shared source": {"tied-embeddings-src": True},
+    "ssru": {"tied-embeddings-all": True, "transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"},
 }
 
 
@@ -120,7 +121,13 @@ def random_arrays(options: Mapping[str, Any], n_source: int, n_target: int) -> d
 
     for side, depth, attentions in (("encoder", ENCODER, ["self"]), ("decoder", DECODER, ["self", "context"])):
         for layer in (f"{side}_l{i}" for i in range(1, depth + 1)):
-            for attention in attentions:
+            is_recurrent = side == "decoder" and options["transformer-decoder-autoreg"] == "rnn"
+            if is_recurrent:
+                new(f"{layer}_rnn_W", D, D)
+                new(f"{layer}_rnn_Wf", D, D)
+                new(f"{layer}_rnn_bf", 1, D, scale=0.1)
+                norm(f"{layer}_rnn_ffn")
+            for attention in attentions[is_recurrent:]:
                 for x in "qkvo":
                     new(f"{layer}_{attention}_W{x}", D, D)
                     new(f"{layer}_{attention}_b{x}", 1, D, scale=0.1)
@@ -163,6 +170,14 @@ def logits(
         output = np.concatenate(contexts, -1) @ w[f"{name}_Wo"] + w[f"{name}_bo"]
         return norm(x + output, f"{name}_Wo")
 
+    def recurred(x: np.ndarray, name: str) -> np.ndarray:
+        state, outputs = np.zeros(D), []
+        for token in x:
+            forget = 1 / (1 + np.exp(-(token @ w[f"{name}_Wf"] + w[f"{name}_bf"][0])))
+            state = forget * state + (1 - forget) * (token @ w[f"{name}_W"])
+            outputs.append(np.maximum(state, 0))
+        return norm(x + np.array(outputs), f"{name}_ffn")
+
     def fed(x: np.ndarray, name: str) -> np.ndarray:
         hidden = ACTIVATIONS[activation](x @ w[f"{name}_W1"] + w[f"{name}_b1"])
         return norm(x + hidden @ w[f"{name}_W2"] + w[f"{name}_b2"], f"{name}_ffn")
@@ -174,7 +189,9 @@ def logits(
         x = fed(attended(x, x, f"{layer}_self"), f"{layer}_ffn")
     y = np.concatenate([np.zeros((1, D)), decoder_table[list(target)[:-1]] * math.sqrt(D)]) + positions(len(target))
     for layer in (f"decoder_l{i}" for i in range(1, DECODER + 1)):
-        y = attended(attended(y, y, f"{layer}_self", causal=True), x, f"{layer}_context")
+        is_recurrent = f"{layer}_rnn_W" in w
+        y = recurred(y, f"{layer}_rnn") if is_recurrent else attended(y, y, f"{layer}_self", causal=True)
+        y = attended(y, x, f"{layer}_context")
         y = fed(y, f"{layer}_ffn")
     return y @ (decoder_table if tied else w["decoder_ff_logit_out_Wt"]).T + w["decoder_ff_logit_out_b"]
 

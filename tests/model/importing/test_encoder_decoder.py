@@ -1,4 +1,4 @@
-"""Token tables, which files have under some of the names that are tied."""
+"""Names of tensors: of tables that are tied, and of models without their head."""
 
 from itertools import product
 from pathlib import Path
@@ -56,3 +56,35 @@ def test_a_file_may_have_a_tied_table_under_any_name(tmp_path: Path, family: str
         found = importer.import_directory(tmp_path, Options()).weights
         assert found.keys() == expected.keys()
         assert all(torch.equal(found[ours], expected[ours]) for ours in expected)
+
+
+@pytest.mark.parametrize("family", ["marian", "m2m100"])
+def test_a_model_without_its_head_is_read(tmp_path: Path, family: str) -> None:
+    """transformers reads it into a model with a head, too; a bias that is missing there is zero."""
+    importer: Any = marian if family == "marian" else m2m100
+    original: Any = write_marian(tmp_path) if family == "marian" else write_m2m100(tmp_path, "m2m100")
+    expected = importer.import_directory(tmp_path, Options()).weights
+    original.model.save_pretrained(tmp_path)
+    found = importer.import_directory(tmp_path, Options())
+    assert not any(name.startswith("model.") for name in load_file(tmp_path / "model.safetensors"))
+    for name, weight in expected.items():
+        assert torch.equal(found.weights[name], weight if name != "output_bias" else torch.zeros(len(weight)))
+    notes = ("the weights have no final_logits_bias, so that it is zero",)
+    assert found.notes == (notes if family == "marian" else ())
+    read_again = type(original).from_pretrained(tmp_path)
+    table = read_again.get_input_embeddings().weight
+    assert torch.equal(found.weights["embedding.tokens.weight"][: len(table)], table)
+
+
+def test_a_copy_that_differs_from_the_table_it_is_tied_to_is_told(tmp_path: Path) -> None:
+    write_marian(tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    for copy, notes in (
+        (tensors[SHARED_TABLE].clone(), ()),
+        (tensors[SHARED_TABLE] * 2, (f"{OUTPUT} differs from {SHARED_TABLE}; config.json ties them, ",)),
+    ):
+        save_file(tensors | {OUTPUT: copy}, path)
+        imported = marian.import_directory(tmp_path, Options())
+        assert [note.partition("so that")[0] for note in imported.notes] == list(notes)
+        assert torch.equal(imported.weights["embedding.tokens.weight"][: len(copy)], tensors[SHARED_TABLE])

@@ -201,7 +201,7 @@ def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(
         (lambda d: edit(d, encoder_ffn_dim=40, decoder_ffn_dim=40), "hidden.weight is .80, 48.; it must be .40, 48."),
         (lambda d: edit(d, encoder_attention_heads=5, decoder_attention_heads=5), "48; .* a multiple of `n_heads`, 5"),
         (lambda d: edit(d, d_model="wide"), 'config.json: `d_model` is "wide"; it must be an integer'),
-        (lambda d: edit(d, dropout="some"), "dropout: Input should be a valid number"),
+        (lambda d: edit(d, dropout="some"), 'config.json: `dropout` is "some"; it must be a number'),
         (
             lambda d: (d / "generation_config.json").write_text('{"decoder_start_token_id": [5]}'),
             r"generation_config.json: `decoder_start_token_id` is \[5\]; it must be an integer",
@@ -210,7 +210,7 @@ def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(
             lambda d: (d / "generation_config.json").write_text('{"decoder_start_token_id": 5, "max_length": "all"}'),
             'generation_config.json: `max_length` is "all"; it must be an integer',
         ),
-        (lambda d: edit(d, encoder_layers=9), "the weights have no model.encoder.layers.3"),
+        (lambda d: edit(d, encoder_layers=9), "model.safetensors has no model.encoder.layers.3"),
         (lambda d: edit(d, model_type="t5"), r"`model_type` t5\) is not supported: its attention .*; supported are"),
         (lambda d: (d / "config.json").unlink(), "no known model"),
     ],

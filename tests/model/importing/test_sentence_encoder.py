@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from model import __main__
 from model.checkpoint import build_model
-from model.config import EmbedderConfig
+from model.config import EmbedderConfig, load_config
 from model.importing import sentence_encoder
 from model.importing.families import import_directory
 from model.importing.imported import ImportedModel, ModelImportError, Options
@@ -62,6 +62,9 @@ TIED = {
     "roberta": "lm_head.decoder.weight",
     "xlm-roberta": "lm_head.decoder.weight",
     "camembert": "lm_head.decoder.weight",
+    "mpnet": "lm_head.decoder.weight",
+    "deberta-v2": "cls.predictions.decoder.weight",
+    "modernbert": "decoder.weight",
 }
 
 
@@ -72,7 +75,7 @@ def test_a_token_table_may_have_the_name_of_the_output_that_is_tied_to_it(tmp_pa
     expected = sentence_encoder.import_directory(tmp_path, Options()).weights
     path = tmp_path / "model.safetensors"
     tensors = load_file(path)
-    (name,) = [name for name in tensors if name.endswith("word_embeddings.weight")]
+    (name,) = [name for name in tensors if name.endswith(("word_embeddings.weight", "tok_embeddings.weight"))]
     tensors[TIED[family]] = tensors.pop(name)
     save_file(tensors, path)
     found = sentence_encoder.import_directory(tmp_path, Options()).weights
@@ -80,7 +83,7 @@ def test_a_token_table_may_have_the_name_of_the_output_that_is_tied_to_it(tmp_pa
     assert found.keys() == expected.keys()
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
-    with pytest.raises(ModelImportError, match=r"the weights have no embeddings\.word_emb"):
+    with pytest.raises(ModelImportError, match=r"the weights have no embeddings\.\w+_emb"):
         sentence_encoder.import_directory(tmp_path, Options())
 
 
@@ -220,10 +223,12 @@ def test_an_encoder_of_which_nothing_says_what_it_is_for_is_read(tmp_path: Path,
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_classifier_of_which_nothing_says_so_is_refused(tmp_path: Path, family: str) -> None:
+def test_a_classifier_of_which_nothing_says_so_is_known_by_its_head(tmp_path: Path, family: str) -> None:
     write_encoder(tmp_path, family, "ForSequenceClassification")
-    with pytest.raises(ModelImportError, match="no `architectures`"):
-        import_directory(without_architectures(tmp_path), Options())
+    expected = import_directory(tmp_path, Options())
+    found = import_directory(without_architectures(tmp_path), Options())
+    assert found.config == expected.config
+    assert all(torch.equal(found.weights[name], weight) for name, weight in expected.weights.items())
 
 
 def test_encoders_with_another_head_and_classifiers_are_none(tmp_path: Path) -> None:
@@ -235,3 +240,25 @@ def test_encoders_with_another_head_and_classifiers_are_none(tmp_path: Path) -> 
     write_encoder(tmp_path / "classifier", "bert", "ForSequenceClassification")
     assert not sentence_encoder.recognizes(tmp_path / "classifier")
     assert not sentence_encoder.recognizes(tmp_path)
+
+
+def test_the_dimensions_to_which_embeddings_may_be_cut_are_named_by_the_files_or_by_an_option(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", "Model")
+    assert config_of(tmp_path).cut_to == ()
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"matryoshka_dimensions": [16, 8, 24]}))
+    assert config_of(tmp_path).cut_to == (8, 16)
+    assert config_of(tmp_path, dimensions=(12,)).cut_to == (12,)
+    with pytest.raises(ModelImportError, match=r"embeddings have 24 dimensions and cannot be cut to \(25,\)"):
+        config_of(tmp_path, dimensions=(25,))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"matryoshka_dimensions": None, "is_matryoshka": True}))
+    (note,) = sentence_encoder.import_directory(tmp_path, Options()).notes
+    assert note.endswith("name them with `--dimensions`")
+
+
+def test_the_dimensions_of_the_command_are_numbers(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "theirs", "bert", "Model")
+    command = ["import", str(tmp_path / "theirs"), str(tmp_path / "ours"), "--dimensions"]
+    assert "numbers with commas" in CliRunner().invoke(__main__.app, [*command, "a few"]).output
+    assert CliRunner().invoke(__main__.app, [*command, "8, 16"]).exit_code == 0
+    assert load_config(tmp_path / "ours").model.cut_to == (8, 16)  # type: ignore[union-attr]

@@ -1,6 +1,7 @@
 """Weights are read from every layout of Hugging Face, and from nothing else."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
-from model.importing.weights_files import read_tensors
+from model.importing.weights_files import read_tensors, tensor_names
 from model.weights import read_weights
 from tests.model.importing.encoder_checkpoints import write_encoder
 
@@ -49,9 +50,22 @@ def test_a_checkpoint_has_types_that_are_known_everywhere(
     assert torch.equal(table, original.embeddings.word_embeddings.weight.to(kept))
 
 
-def test_a_bin_file_is_read(tmp_path: Path) -> None:
-    torch.save(TENSORS, tmp_path / "pytorch_model.bin")
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_a_bin_file_is_read(tmp_path: Path, is_zip: bool) -> None:
+    """Old versions of PyTorch wrote no zips."""
+    path = tmp_path / "pytorch_model.bin"
+    torch.save(TENSORS, path, _use_new_zipfile_serialization=is_zip)
     expect_tensors(read_tensors(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_a_file_is_mapped_and_not_copied(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    (save_file if path.suffix == ".safetensors" else torch.save)(TENSORS, path)
+    found = read_tensors(tmp_path)
+    assert str(path) in Path("/proc/self/maps").read_text()
+    expect_tensors(found)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
@@ -85,6 +99,49 @@ def test_a_damaged_file_is_told(tmp_path: Path, name: str, content: bytes) -> No
     with pytest.raises(ModelImportError, match=name) as told:
         read_tensors(tmp_path)
     assert "\n" not in str(told.value)
+
+
+def test_an_index_may_name_a_tensor_twice_if_it_is_the_same(tmp_path: Path) -> None:
+    for part, factor in (("one", 1), ("two", 1), ("three", 2)):
+        save_file({name: tensor * factor for name, tensor in TENSORS.items()}, tmp_path / f"{part}.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}')
+    expect_tensors(read_tensors(tmp_path))
+    index.write_text('{"weight_map": {"a": "one.safetensors", "b": "three.safetensors"}}')
+    with pytest.raises(ModelImportError, match=r"one\.safetensors and three\.safetensors have \w, and it differs"):
+        read_tensors(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model-00001-of-00002.safetensors", "pytorch_model-00001-of-00002.bin"])
+def test_parts_without_their_index_are_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(ModelImportError, match=f"the index of {name} is missing: .*index.json"):
+        read_tensors(tmp_path)
+
+
+def test_safetensors_come_before_a_bin_file(tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / "model.safetensors")
+    torch.save({"another": TENSORS["a"]}, tmp_path / "pytorch_model.bin")
+    expect_tensors(read_tensors(tmp_path))
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "module._orig_mod."])
+def test_what_a_training_program_puts_around_names_is_left_out(tmp_path: Path, prefix: str) -> None:
+    save_file({f"{prefix}{name}": tensor for name, tensor in TENSORS.items()}, tmp_path / "model.safetensors")
+    expect_tensors(read_tensors(tmp_path))
+    assert tensor_names(tmp_path) == TENSORS.keys()
+
+
+@pytest.mark.parametrize("key", ["state_dict", "model"])
+def test_a_checkpoint_of_training_is_read_if_it_has_one_model(tmp_path: Path, key: str) -> None:
+    """Lightning stores the attributes of its module: `model.bert...`."""
+    nested = {f"model.{name}": tensor for name, tensor in TENSORS.items()}
+    more = {"epoch": 3, "optimizer_states": [{"state": {}}], "hyper_parameters": {"lr": 0.1}}
+    torch.save({key: nested, **more}, tmp_path / "pytorch_model.bin")
+    expect_tensors(read_tensors(tmp_path))
+    torch.save({key: nested, "ema": nested, **more}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ModelImportError, match=f"it must have one model, not {key}, ema"):
+        read_tensors(tmp_path)
 
 
 class Foreign:

@@ -243,6 +243,7 @@ async def test_models_are_listed_with_what_their_users_need(client: Client) -> N
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
         "precision": "fp32",
         "provider": "cpu",
+        "small": False,
         "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0, "stop": "empty"},
         "evaluation": {"tiny-test": {"bleu": 12.5}},
     }

@@ -2,6 +2,7 @@ import base64
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -9,7 +10,15 @@ import onnx.parser
 import pytest
 from numpy.typing import DTypeLike
 
-from service.runner.caches import COARSE_LENGTHS, FINE_LENGTHS, CacheGroup, Caches, HostCaches, LengthBuckets
+from service.runner.caches import (
+    COARSE_LENGTHS,
+    FINE_LENGTHS,
+    CacheGroup,
+    Caches,
+    CacheShapes,
+    HostCaches,
+    LengthBuckets,
+)
 from service.runner.device_caches import DeviceCaches
 from service.runner.device_graphs import COPY, COPY_TEXT, PROBE, PROBE_TEXT
 from service.runner.provider import Provider
@@ -17,8 +26,12 @@ from service.runner.provider import Provider
 C, N_ROWS, H, D = 2, 5, 3, 4
 
 
+NAMES = ["0.decoder.key", "0.decoder.value"]
+SHAPES = CacheShapes(NAMES, (H,), D)
+
+
 def host_caches(heads: tuple[int, ...] = (H,), width: int = D) -> HostCaches:
-    return HostCaches(C, N_ROWS, heads, width)
+    return HostCaches(CacheShapes(NAMES, heads, width), N_ROWS)
 
 
 def content(caches: Caches, length: int, dtype: DTypeLike = np.float32) -> np.ndarray:
@@ -113,7 +126,7 @@ class CpuAsDevice(Provider):
 def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, heads: tuple[int, ...]) -> None:
     """Compare with numpy: the columns of all caches, rows and heads are copied, and nothing else changes."""
     width = D if heads else H * D
-    caches = DeviceCaches(C, N_ROWS, heads, width, CpuAsDevice("cpu", 1, dtype=dtype))
+    caches = DeviceCaches(CacheShapes(NAMES, heads, width), N_ROWS, CpuAsDevice("cpu", 1, dtype=dtype))
     rng = np.random.default_rng(0)
     expected = np.zeros((C, N_ROWS, *heads, 64, width), dtype)
 
@@ -141,7 +154,35 @@ def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, head
 
 
 def group_of(lengths: LengthBuckets) -> CacheGroup[HostCaches]:
-    return CacheGroup("decoder", 1, host_caches(), lengths)
+    return CacheGroup(SHAPES, host_caches(), lengths)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("on_device", [False, True])
+def test_states_have_one_length_and_are_copied_by_row(dtype: DTypeLike, on_device: bool) -> None:
+    states = CacheShapes(["0.decoder.state", "1.decoder.state"], (), H * D, has_length=False)
+    device = DeviceCaches(states, N_ROWS, CpuAsDevice("cpu", 1, dtype=dtype))
+    host = HostCaches(states, N_ROWS)
+    group: CacheGroup[Any] = CacheGroup(states, device if on_device else host, COARSE_LENGTHS)
+    for needed, rows in ((1, 0), (40, 2), (900, N_ROWS), (1, 0)):
+        group.fit(needed, rows)
+        assert (group.length, group.version) == (1, 1)
+    assert group.caches.shape(2) == (2, 1, H * D)
+    used = dtype if on_device else np.float32
+    n_bytes = N_ROWS * H * D * np.dtype(used).itemsize
+    memory = [(ctypes.c_byte * n_bytes).from_address(address) for address in group.addresses]
+    seen = np.stack([np.frombuffer(block, used).reshape(N_ROWS, H * D) for block in memory])
+    expected = np.random.default_rng(0).standard_normal(seen.shape).astype(used)
+    for block, values in zip(memory, expected, strict=True):
+        ctypes.memmove(block, values.ctypes.data, n_bytes)
+    sources, targets = [0, 0, 3], [4, 1, 2]
+    if on_device:
+        device.copy(np.array(sources), np.array(targets))
+    else:
+        host.copy(sources, targets, 17)
+    expected[:, targets] = expected[:, sources]
+    found = np.stack([np.frombuffer(block, used).reshape(N_ROWS, H * D) for block in memory])
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 import gc
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,12 @@ from onnx import TensorProto, helper
 from onnx.external_data_helper import set_external_data
 from safetensors.numpy import load_file, save_file
 
-from service.base.artifact import Artifact, read_artifact, sum_of
+from service.base.artifact import Artifact, OpenedFile, read_artifact, sum_of
 from service.base.errors import ArtifactRefused, StartRefused
+from service.runner import weights as weights_module
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load_session, read_weights
+from service.runner.safetensors_file import SafetensorsFile
+from service.runner.weights import Weights, load_session, read_rows, read_weights
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_graph import Array
 
@@ -47,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def weights_of(path: Path) -> Weights:
-    return Weights(path, path.read_bytes())
+    return Weights(SafetensorsFile(OpenedFile(path, sum_of(path))))
 
 
 def refusal(make: Callable[[], object]) -> str:
@@ -57,12 +61,13 @@ def refusal(make: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize("name", TENSORS)
-def test_a_tensor_of_the_declared_type_is_not_copied(path: Path, name: str) -> None:
+def test_a_tensor_that_sessions_share_lies_in_one_place(path: Path, name: str) -> None:
     weights, stored = weights_of(path), TENSORS[name]
-    found = weights.tensor(name, stored.dtype, "graph")
+    found = weights.shared(name, stored.dtype, "graph")
     np.testing.assert_array_equal(found, stored)
-    assert (found.dtype, found.flags.owndata, found.flags.writeable) == (stored.dtype, False, False)
-    assert np.shares_memory(found, weights.tensor(name, stored.dtype, "another graph"))
+    assert found.dtype == stored.dtype
+    assert np.shares_memory(found, weights.shared(name, stored.dtype, "another graph"))
+    assert not np.shares_memory(found, weights.tensor(name, stored.dtype, "graph"))
 
 
 @pytest.mark.parametrize("dtype", [FLOAT16, FLOAT32])
@@ -221,3 +226,59 @@ def test_a_tensor_that_the_manifest_does_not_name_refuses_the_start(gather: Call
     artifact.manifest.graphs["cpu/encoder.onnx"] = {}
     with pytest.raises(StartRefused, match=r"cpu/encoder\.onnx: ONNX Runtime .* cannot load it: .* floats"):
         load_session(artifact, Provider("cpu", 1), "encoder.onnx")
+
+
+TABLE = "embedding.tokens.weight"
+
+
+@pytest.fixture
+def large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table of tokens is large."""
+    if sys.platform != "linux":
+        pytest.skip("tables are read as a whole")
+    monkeypatch.setattr(weights_module, "LARGE_BYTES", 0)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT16, FLOAT32])
+def test_rows_of_a_large_table_are_read_when_a_token_needs_them(
+    tmp_path: Path, large_tables: None, dtype: np.dtype[Any]
+) -> None:
+    save_file({TABLE: TENSORS["halves"]}, tmp_path / "weights.safetensors")
+    weights = weights_of(tmp_path / "weights.safetensors")
+    table = weights.table(TABLE, dtype)
+    assert table is not None
+    table.fill()
+    np.testing.assert_array_equal(weights.shared(TABLE, dtype, "graph"), TENSORS["halves"].astype(dtype))
+    table.forget()
+    table.read([3, 1, 3])
+    expected = np.zeros((N, K), dtype)
+    expected[[1, 3]] = TENSORS["halves"][[1, 3]]
+    np.testing.assert_array_equal(table.array, expected)
+
+
+def test_a_session_gathers_from_a_large_table_what_it_gathers_from_a_whole_one(
+    gather: Callable[[str, str], Artifact], monkeypatch: pytest.MonkeyPatch, large_tables: None
+) -> None:
+    monkeypatch.setattr(weights_module, "TOKENS", "halves")
+    monkeypatch.setattr(weights_module, "ROW_BY_ROW", "halves")
+    session = load_session(gather("halves", "float32"), Provider("cpu", 1), "encoder.onnx")
+    ids = np.array([4, 0, 4])
+    read_rows(session, ids)
+    np.testing.assert_array_equal(session.run(None, {"ids": ids})[0], TENSORS["halves"][ids].astype(np.float32))
+
+
+def test_a_file_that_another_one_replaces_is_still_read(path: Path) -> None:
+    weights = weights_of(path)
+    other = path.with_name("other")
+    save_file({}, other)
+    other.replace(path)
+    np.testing.assert_array_equal(weights.tensor("floats", FLOAT32, "graph"), TENSORS["floats"])
+
+
+@pytest.mark.parametrize("written", [lambda whole: whole[:-1], lambda whole: whole[::-1]])
+def test_a_file_that_was_written_to_is_refused(path: Path, written: Callable[[bytes], bytes]) -> None:
+    os.utime(path, (0, 0))
+    weights = weights_of(path)
+    path.write_bytes(written(path.read_bytes()))
+    with pytest.raises(ArtifactRefused, match="was written to"):
+        weights.tensor("mask", np.dtype(np.bool_), "graph")

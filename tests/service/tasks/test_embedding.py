@@ -228,7 +228,8 @@ async def test_the_work_is_timed_counted_and_described(client: Client) -> None:
     assert 'attend_waiting{task="embedding"} 0.0' in metrics
     schemas = document["components"]["schemas"]
     assert schemas["EmbedRequest"]["properties"].keys() == {
-        "text", "model", "timeout_s", "source", "prompt", "pooling", "normalize", "encoding", "attention"
+        "text", "model", "timeout_s", "source", "prompt", "pooling", "normalize", "encoding", "attention",
+        "dimensions",
     }  # fmt: skip
     responses = document["paths"]["/embed"]["post"]["responses"]
     assert sorted(responses) == ["200", "400", "404", "408", "413", "415", "422", "500", "503", "504"]

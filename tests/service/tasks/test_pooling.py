@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.scheduler import Sequence
-from service.tasks.pooling import WindowLogits, pool_windows, probabilities, read_logits
+from service.tasks.pooling import WindowLogits, pool_windows, read_logits, scores_of
 from service.tasks.windows import windows
 
 
@@ -35,7 +35,7 @@ def test_pooling_windows_equals_pooling_the_whole_text(pooling: str, limit: int)
 
 
 def test_probabilities_of_huge_logits_are_finite() -> None:
-    found = probabilities(np.array([1e4, -1e4, 0]))
+    found = scores_of(np.array([1e4, -1e4, 0]))
     np.testing.assert_allclose(found, [1, 0, 0])
 
 

@@ -1,0 +1,57 @@
+"""What to do with a new artifact: how it is served, and a request that it answers."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from export.manifest import Manifest
+from export.texts import TEXTS, texts_in
+from model.config import Language
+
+SERVED = Path("artifacts")
+"""The folder that is served by default."""
+EXAMPLE = 2
+"""Index of the sentence that examples have."""
+TWO_TEXTS = ("Two cats sleep on the sofa.", "A dog runs along the beach.")
+
+
+def next_steps(manifest: Manifest, out: Path) -> str:
+    """Return the commands that serve an artifact and ask it something."""
+    folder = "" if out.parent == SERVED else f"ATTEND_ARTIFACTS={shlex.quote(str(out.parent))} "
+    path, body = _request(manifest)
+    data = shlex.quote(json.dumps(body, ensure_ascii=False))
+    return (
+        "Serve it, then ask it:\n"
+        f"  {folder}make serve\n"
+        f"  curl -s localhost:8000/{path} -H 'content-type: application/json' -d {data}"
+    )
+
+
+def _request(manifest: Manifest) -> tuple[str, dict[str, Any]]:
+    """Return the path and body of a request."""
+    name, text = {"model": manifest.name}, TEXTS["en"][EXAMPLE]
+    if manifest.task == "translation":
+        source, target = _direction(manifest)
+        text = (texts_in(source.code) or ("...",) * (EXAMPLE + 1))[EXAMPLE]
+        return "translate", {"text": text, "source": source.code, "target": target.code} | name
+    if manifest.task == "embedding":
+        return "embed", {"text": text} | name
+    if not manifest.pairs:
+        return "classify", {"text": text} | name
+    if len(manifest.labels) == 1:
+        return "rerank", {"query": "Which animals sleep?", "texts": TWO_TEXTS} | name
+    return "classify", {"text": TWO_TEXTS[0], "text_pair": TWO_TEXTS[1]} | name
+
+
+def _direction(manifest: Manifest) -> tuple[Language, Language]:
+    """Return a source and a target, if possible in languages that we have sentences in, English first."""
+    order = list(TEXTS.values())
+
+    def rank(language: Language) -> int:
+        texts = texts_in(language.code)
+        return order.index(texts) if texts else len(order)
+
+    source = min(manifest.sources, key=rank)
+    others = [language for language in manifest.targets if language.code != source.code]
+    return source, min(others or manifest.targets, key=rank)

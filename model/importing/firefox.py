@@ -1,0 +1,109 @@
+"""Translators of Firefox and Bergamot: students in Marian's binary format, with SSRUs in the decoder.
+
+A directory has the weights (model.enfr.intgemm.alphas.bin), the vocabulary (vocab.enfr.spm, or one for each side), and
+often a shortlist (lex.50.50.enfr.s2t.bin) and metadata.json. Each file may be compressed (.gz).
+
+Source: Bogoychev et al. 2020, "Edinburgh's Submissions to the 2020 Machine Translation Efficiency Task".
+"""
+
+import re
+from pathlib import Path
+
+from model.config import Config, Decoding, Provenance
+from model.importing.hugging_face import read_json_if_there
+from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options
+from model.importing.marian_bin import is_marian_bin
+from model.importing.marian_model import (
+    N_POSITIONS,
+    aligning_head,
+    build,
+    read_vocabularies,
+    read_weights,
+    sentencepiece_tokenizer,
+    written_tokens,
+)
+from model.importing.marian_pieces import Languages, choose_languages, language_names
+
+FAMILY = "Firefox Translations (Bergamot)"
+METADATA = "metadata.json"
+LICENCE = "mpl-2.0"
+"""Licence of the models that Mozilla publishes; other projects have other licences."""
+PACKED = ("", ".gz", ".zst")
+_LANGUAGES = re.compile(r"\.([a-z]{2})([a-z]{2})\.")
+"""Two codes in the name of a file: model.enfr.intgemm.alphas.bin."""
+_PUBLISHED = re.compile(r"model\.[a-z]{4}\.intgemm.*\.bin")
+"""Names that Mozilla gives to its files of weights."""
+
+
+def recognizes(directory: Path) -> bool:
+    """Whether a directory has weights in Marian's binary format."""
+    return any(is_marian_bin(path) or path.suffix == ".zst" for path in _files(directory, "model*.bin"))
+
+
+def import_directory(directory: Path, options: Options) -> ImportedModel:
+    """Import the model of a directory.
+
+    Raises:
+        ModelImportError: a file is missing or damaged, or the model is not supported.
+    """
+    path = _only(directory, "model*.bin", "weights")
+    pieces = _vocabularies(directory)
+    file, vocabulary = read_weights(path), read_vocabularies(*pieces)
+    source, target = _languages(directory, path, options)
+    transformer, weights = build(file, vocabulary, source, target)
+    weights["is_target_token"] = written_tokens(transformer, vocabulary.target.values())
+    return ImportedModel(
+        Config(
+            name=options.name or directory.name,
+            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
+            max_tokens=N_POSITIONS,
+            model=transformer,
+            decoding=Decoding(beam_size=1, length_penalty=1.0, beam_threshold=NO_THRESHOLD),
+            provenance=Provenance(source=directory.name, family=FAMILY, licence=_licence(directory, path)),
+        ),
+        weights,
+        sentencepiece_tokenizer(*pieces),
+        vocabulary,
+        aligning_head(file.architecture),
+    )
+
+
+def _vocabularies(directory: Path) -> tuple[Path, Path]:
+    """Return the SentencePiece models of both sides, which may be one file."""
+    if _files(directory, "srcvocab*.spm"):
+        return _only(directory, "srcvocab*.spm", "source vocabulary"), _only(
+            directory, "trgvocab*.spm", "target vocabulary"
+        )
+    shared = _only(directory, "vocab*.spm", "vocabulary")
+    return shared, shared
+
+
+def _files(directory: Path, pattern: str) -> list[Path]:
+    """Return the files of a name, perhaps compressed; the unpacked ones if there are both."""
+    found = (sorted(directory.glob(pattern + packed)) for packed in PACKED)
+    return next((files for files in found if files), [])
+
+
+def _only(directory: Path, pattern: str, what: str) -> Path:
+    found = _files(directory, pattern)
+    if not found:
+        raise ModelImportError(f"{pattern} (the {what}) is missing")
+    if len(found) > 1:
+        raise ModelImportError(f"{' and '.join(path.name for path in found)}: only one file may be the {what}")
+    return found[0]
+
+
+def _languages(directory: Path, weights: Path, options: Options) -> tuple[Languages, Languages]:
+    """Return the languages: from the options, metadata.json, or the names of files."""
+    metadata = read_json_if_there(directory, METADATA)
+    read, written = ([str(metadata[key])] if metadata.get(key) else [] for key in ("sourceLanguage", "targetLanguage"))
+    named = [weights, *_files(directory, "vocab*.spm"), *_files(directory, "lex*.bin")]
+    found = next((match for match in map(_LANGUAGES.search, [path.name for path in named]) if match), None)
+    if found and not (read or written):
+        read, written = [found[1]], [found[2]]
+    return choose_languages({}, read, written, options)
+
+
+def _licence(directory: Path, weights: Path) -> str | None:
+    """Return Mozilla's licence if the files have the names that Mozilla gives them."""
+    return LICENCE if _PUBLISHED.match(weights.name) or (directory / METADATA).is_file() else None

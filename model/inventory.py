@@ -1,0 +1,220 @@
+"""The models on this machine: what `python -m model list` says of artifacts and checkpoints.
+
+Only their small files are read, and sizes are compared, so that a list of large models takes no time. A directory that
+cannot be used is listed with what is wrong.
+"""
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import torch
+
+from model.checkpoint import MANIFEST, TOKENIZER, build_model
+from model.config import CONFIG, Config, ConfigError, load_config
+from model.weights import WEIGHTS
+
+CHECKPOINT = "checkpoint"
+"""Folder of the trained checkpoint in the directory of a run."""
+
+NAMED = 3
+"""Most languages or labels that are named; more are counted."""
+PRECISIONS = {"F32": "fp32", "F16": "fp16", "BF16": "bf16", "I8": "int8"}
+
+
+class UnusableError(ValueError):
+    """A directory holds no model, or one that is incomplete or damaged; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A model in a directory.
+
+    Attributes:
+        does: its languages, its labels, or its task.
+        parameters: number of trained numbers; None if it is not known.
+        bytes: size of its files.
+        nearness: how near it is to the original in float32; None if it was not measured.
+        source: where an imported model came from; None if it was trained with attend.
+        problem: why it cannot be used; None if nothing is wrong.
+    """
+
+    directory: str
+    name: str
+    task: str | None = None
+    does: str | None = None
+    parameters: int | None = None
+    bytes: int = 0
+    precision: str | None = None
+    nearness: str | None = None
+    licence: str | None = None
+    source: str | None = None
+    problem: str | None = None
+
+
+def inventory(directories: Iterable[Path]) -> list[Listed]:
+    """Return the models in directories, or directly below them; in the order of their paths."""
+    return [_listed(found) for directory in directories for found in _models_in(directory)]
+
+
+def default_directories() -> list[Path]:
+    """Return the places where `make model` and training put models."""
+    found = [*sorted(Path("artifacts").glob("*/")), *sorted(Path("runs").glob(f"*/{CHECKPOINT}/"))]
+    return [path for path in found if not path.name.startswith(".")]
+
+
+def _models_in(directory: Path) -> Iterator[Path]:
+    below = sorted(path for path in directory.glob("*/") if not path.name.startswith("."))
+    if _is_model(directory) or not below:
+        yield directory
+        return
+    for path in below:
+        in_run = path / CHECKPOINT
+        yield in_run if in_run.is_dir() and not _is_model(path) else path
+
+
+def _is_model(directory: Path) -> bool:
+    return (directory / MANIFEST).is_file() or (directory / CONFIG).is_file()
+
+
+def _listed(directory: Path) -> Listed:
+    name = directory.parent.name if directory.name == CHECKPOINT else directory.name
+    try:
+        return _artifact(directory) if (directory / MANIFEST).is_file() else _checkpoint(directory)
+    except (UnusableError, ConfigError, OSError) as error:
+        return Listed(str(directory), name, problem=str(error).splitlines()[0])
+
+
+def _artifact(directory: Path) -> Listed:
+    """Raises UnusableError: the manifest cannot be read, or a file is not as large as it says."""
+    try:
+        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+        sizes = {name: int(file["bytes"]) for name, file in manifest["files"].items()}
+        name, task, precision, labels = (manifest[key] for key in ("name", "task", "precision", "labels"))
+        sources, targets = ([one["code"] for one in manifest[side]] for side in ("sources", "targets"))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnusableError(f"{MANIFEST} is damaged: {error!r}") from error
+    _check_sizes(directory, sizes)
+    config = _config_beside(directory)
+    return Listed(
+        directory=str(directory),
+        name=name,
+        task=task,
+        does=_does(task, sources, targets, labels),
+        parameters=manifest.get("parameters") or (_parameters(config) if config else None),
+        bytes=_bytes(directory),
+        precision=precision,
+        nearness=nearness_of(manifest),
+        **_provenance(config),
+    )
+
+
+def _checkpoint(directory: Path) -> Listed:
+    """Raises UnusableError, ConfigError: a file is missing or damaged."""
+    if not directory.is_dir():
+        raise UnusableError("does not exist")
+    if not (directory / CONFIG).is_file():
+        raise UnusableError(f"is no model: it has neither {MANIFEST} nor {CONFIG}")
+    config = load_config(directory)
+    for file in (WEIGHTS, TOKENIZER):
+        if not (directory / file).is_file():
+            raise UnusableError(f"{file} is missing")
+    model = config.model
+    sides = [getattr(model, side, ()) for side in ("sources", "targets")]
+    if not any(sides):
+        sides = [[getattr(model, side)] if hasattr(model, side) else [] for side in ("source", "target")]
+    sources, targets = ([getattr(one, "code", one) for one in side] for side in sides)
+    return Listed(
+        directory=str(directory),
+        name=config.name,
+        task=model.task,
+        does=_does(model.task, sources, targets, getattr(model, "labels", ())),
+        parameters=_parameters(config),
+        bytes=_bytes(directory),
+        precision=_stored_precision(directory / WEIGHTS),
+        **_provenance(config),
+    )
+
+
+def _check_sizes(directory: Path, sizes: Mapping[str, int]) -> None:
+    for name, size in sizes.items():
+        path = directory / name
+        if not path.is_file():
+            raise UnusableError(f"{name} is missing")
+        if (found := path.stat().st_size) != size:
+            raise UnusableError(f"{name} has {found:,} bytes; {MANIFEST} says {size:,}")
+
+
+def _bytes(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def _does(task: str, sources: Sequence[str], targets: Sequence[str], labels: Sequence[str]) -> str:
+    if sources or targets:
+        return f"{_few(sources, 'languages')} to {_few(targets, 'languages')}"
+    return _few(labels, "labels") if labels else task.replace("_", " ")
+
+
+def _few(names: Sequence[str], what: str) -> str:
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {what}"
+
+
+def nearness_of(manifest: Mapping[str, Any]) -> str | None:
+    """Return how near an artifact is to its model in float32 on a CPU; None if its manifest does not say."""
+    found = manifest.get("nearness")
+    found = found.get("cpu") if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    if _is_number(cosine := found.get("cosine")):
+        return f"cosine {cosine:.4f}"
+    return f"{100 * same:.1f} % same" if _is_number(same := found.get("same")) else None
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _config_beside(directory: Path) -> Config | None:
+    """Return the configuration of an artifact, which is not needed for serving; None if it cannot be read."""
+    try:
+        return load_config(directory)
+    except (ConfigError, OSError):
+        return None
+
+
+def _provenance(config: Config | None) -> dict[str, str | None]:
+    provenance = config.provenance if config else None
+    return {"licence": provenance.licence, "source": provenance.source} if provenance else {}
+
+
+def _parameters(config: Config) -> int:
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in build_model(config).parameters())
+
+
+def _stored_precision(path: Path) -> str | None:
+    """Return the type of most numbers in a safetensors file.
+
+    Raises:
+        UnusableError: the file is cut off or damaged.
+    """
+    with path.open("rb") as file:
+        try:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+            tensors = [one for name, one in header.items() if name != "__metadata__"]
+            end = 8 + length + max((one["data_offsets"][1] for one in tensors), default=0)
+            numbers = Counter[str]()
+            for one in tensors:
+                numbers[one["dtype"]] += prod(one["shape"])
+        except (struct.error, ValueError, KeyError, TypeError, AttributeError, MemoryError, OverflowError) as error:
+            raise UnusableError(f"{path.name} is damaged") from error
+    if end != path.stat().st_size:
+        raise UnusableError(f"{path.name} has {path.stat().st_size:,} bytes; it needs {end:,}")
+    (dtype, _), *_ = numbers.most_common(1) or [("", 0)]
+    return PRECISIONS.get(dtype, dtype.lower() or None)

@@ -1,0 +1,74 @@
+"""The page tells what to expect of a model."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.browser.asking import part, state
+from tests.browser.conftest import Visit
+
+pytest.importorskip("playwright", reason="playwright is not installed (pip install playwright)")
+
+from playwright.sync_api import Page, Route, expect
+
+
+def answering(model: str, changes: dict[str, Any]) -> Any:
+    """Change what the service says of a model; a change to None leaves it out."""
+
+    def answer(route: Route) -> None:
+        models = route.fetch().json()
+        for one in models["models"]:
+            if one["name"] == model:
+                one.update(changes)
+                for name in [name for name, value in changes.items() if value is None]:
+                    del one[name]
+        route.fulfill(json=models)
+
+    def before(page: Page) -> None:
+        page.route("**/models", answer)
+
+    return before
+
+
+def test_a_small_model_is_called_so_and_has_its_scores(visit: Visit, server: httpx.Client) -> None:
+    models = {one["name"]: one for one in server.get("/models").json()["models"]}
+    page = visit(state("translate"))
+    told = part(page, "expectation")
+    expect(told).to_contain_text("A small model (8.9 million parameters), trained with attend.")
+    scores = models["translate-en-fr"]["evaluation"]
+    expect(told).to_contain_text(
+        f"BLEU {scores['tatoeba-challenge-2021.en-fr']['bleu']:.1f} on tatoeba-challenge-2021,"
+    )
+    expect(told).to_contain_text(f" {scores['ntrex128.en-fr']['bleu']:.1f} on ntrex128,")
+    expect(told).to_contain_text("make model")
+    expect(told).not_to_contain_text("cases")
+    page.get_by_role("tab", name="Classify").click()
+    accuracy = models["sentiment-imdb"]["evaluation"]["imdb/test"]["accuracy"]
+    expect(part(page, "expectation")).to_contain_text(f"Accuracy {accuracy:.1f} % on imdb/test,")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {
+                "small": False,
+                "parameters": 1_370_000_000,
+                "origin": {"source": "facebook/nllb-200-distilled-1.3B"},
+                "licence": "cc-by-nc-4.0",
+                "evaluation": {f"test-{i}.en-fr": {"bleu": 40 + i, "chrf": 60} for i in range(6)},
+            },
+            "Imported from facebook/nllb-200-distilled-1.3B (1.4 billion parameters), licence cc-by-nc-4.0. "
+            "As published, BLEU 40.0 on test-0.en-fr, 41.0 on test-1.en-fr, 42.0 on test-2.en-fr, "
+            "43.0 on test-3.en-fr; 2 more in GET /models.",
+        ),
+        ({"small": False, "parameters": 62_000_000, "evaluation": {}}, "Trained with attend (62 million parameters)."),
+        ({"small": False, "parameters": None, "evaluation": {}}, ""),
+    ],
+    ids=["imported", "large", "nothing known"],
+)
+def test_nothing_is_told_but_what_is_known(visit: Visit, changes: dict[str, Any], told: str) -> None:
+    page = visit(state("translate"), before=answering("translate-en-fr", changes))
+    expect(part(page, "about")).to_contain_text("translate-en-fr")
+    expect(part(page, "expectation")).to_have_text(told)

@@ -1,0 +1,191 @@
+"""Firefox's translators, compared with a forward pass in NumPy and with the same weights in .npz."""
+
+import json
+import re
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sentencepiece
+import torch
+import yaml
+
+from model.checkpoint import Alignment, load_checkpoint
+from model.config import TransformerConfig
+from model.importing import firefox, marian_npz
+from model.importing.families import import_model
+from model.importing.imported import ModelImportError, Options
+from model.importing.marian_bin import read_bin
+from tests.model.importing.firefox_models import (
+    FORK,
+    MODEL,
+    SSRU,
+    UPSTREAM,
+    VOCABULARY,
+    bin_file,
+    stored,
+    write_directory,
+)
+from tests.model.importing.marian_releases import ENGLISH, FRENCH, logits, write_npz
+from tests.model.importing.test_marian_npz import model_of, source_ids, transformer_of
+
+
+def target_ids(directory: Path, name: str, text: str) -> list[int]:
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(directory / name))
+    return [*processor.encode(text), 0]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("firefox") / "enfr"
+    write_directory(found)
+    return found
+
+
+@pytest.fixture
+def copied(directory: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(directory, tmp_path / "enfr")
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+@torch.inference_mode()
+def test_logits_are_those_of_a_forward_pass_by_marians_names(tmp_path: Path, is_separate: bool) -> None:
+    arrays = write_directory(tmp_path / "m", is_separate)
+    assert firefox.recognizes(tmp_path / "m")
+    imported = firefox.import_directory(tmp_path / "m", Options())
+    model, tokens = model_of(imported), transformer_of(imported).special_tokens
+    source_name, target_name = ("srcvocab.enfr.spm", "trgvocab.enfr.spm") if is_separate else (VOCABULARY, VOCABULARY)
+    for english, french in zip(ENGLISH, FRENCH, strict=True):
+        source, target = source_ids(imported, english), target_ids(tmp_path / "m", target_name, french)
+        assert source == target_ids(tmp_path / "m", source_name, english)
+        expected = logits(arrays, "relu", True, source, target)
+        shifted = torch.tensor([[tokens.bos, *target[:-1]]])
+        found = model.logits(model(torch.tensor([source]), torch.tensor([len(source)]), shifted))[0]
+        written = found.isfinite().any(0).nonzero().flatten().tolist()
+        assert written == [i for i in range(expected.shape[1]) if i != tokens.unk]
+        assert np.abs(found[:, written].numpy() - expected[:, written]).max() < 1e-5
+
+
+@pytest.mark.parametrize("kind", [None, UPSTREAM, FORK])
+def test_a_bin_file_has_the_weights_of_the_npz_file(tmp_path: Path, directory: Path, kind: int | None) -> None:
+    floats = read_bin(directory / MODEL).arrays
+    (tmp_path / "m.bin").write_bytes(bin_file(floats, SSRU, kind))
+    write_npz(tmp_path / "m.npz", {name: stored(name, array, kind) for name, array in floats.items()}, SSRU)
+    shutil.copy(directory / VOCABULARY, tmp_path / "v.spm")
+    weights = []
+    for name in ("m.bin", "m.npz"):
+        decoder = {"models": [name], "vocabs": ["v.spm", "v.spm"], "beam-size": 1, "normalize": 1}
+        (tmp_path / "decoder.yml").write_text(yaml.safe_dump(decoder))
+        weights.append(marian_npz.import_directory(tmp_path, Options(sources=("en",), targets=("fr",))).weights)
+    assert weights[0].keys() == weights[1].keys()
+    for name, tensor in weights[0].items():
+        torch.testing.assert_close(tensor, weights[1][name], rtol=0, atol=0)
+
+
+def test_searches_languages_and_licence_are_firefoxs(copied: Path) -> None:
+    imported = firefox.import_directory(copied, Options())
+    config = imported.config
+    assert isinstance(config.model, TransformerConfig)
+    assert (config.model.source, config.model.target) == ("en", "fr")
+    assert (config.decoding.beam_size, config.decoding.length_penalty, config.decoding.stop) == (1, 1, "empty")
+    assert imported.alignment == Alignment(layer=2, heads=(0,), next_row=False)
+    assert config.provenance is not None
+    assert config.provenance.licence == "mpl-2.0"
+    (copied / "metadata.json").write_text(json.dumps({"sourceLanguage": "en", "targetLanguage": "zh-Hans"}))
+    assert transformer_of(firefox.import_directory(copied, Options())).target == "zh-Hans"
+    named = firefox.import_directory(copied, Options(sources=("de",), targets=("it",)))
+    assert (transformer_of(named).source, transformer_of(named).target) == ("de", "it")
+
+
+def test_other_projects_models_have_no_known_licence(copied: Path) -> None:
+    (copied / MODEL).rename(copied / "model.intgemm.alphas.bin")
+    imported = firefox.import_directory(copied, Options())
+    assert imported.config.provenance is not None
+    assert imported.config.provenance.licence is None
+    assert transformer_of(imported).target == "fr"  # the vocabulary's name tells it
+
+
+def test_an_archive_of_compressed_files_is_imported(tmp_path: Path, directory: Path) -> None:
+    write_directory(tmp_path / "enfr", packed=True)
+    with tarfile.open(tmp_path / "firefox.tar", "w") as archive:
+        archive.add(tmp_path / "enfr", "models/tiny/enfr")
+    imported = import_model(str(tmp_path / "firefox.tar"), tmp_path / "c", Options())
+    expected = firefox.import_directory(directory, Options())
+    assert all(torch.equal(tensor, expected.weights[name]) for name, tensor in imported.weights.items())
+    checkpoint = load_checkpoint(tmp_path / "c")
+    assert "mpl-2.0" in (tmp_path / "c" / "README.md").read_text()
+    for text in (*ENGLISH, *FRENCH, "日本 and кот 🎉"):
+        (ids,) = checkpoint.encode([text])
+        assert ids == target_ids(directory, VOCABULARY, text)
+        assert checkpoint.decode(ids) == text
+
+
+def other_type(directory: Path, kind: int) -> None:
+    (directory / MODEL).write_bytes(
+        (directory / MODEL).read_bytes().replace((0x4101).to_bytes(8, "little"), kind.to_bytes(8, "little"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (
+            lambda d: other_type(d, 0x4102),
+            r"is stored as intgemm16 \(0x4102\), which is not supported; float32 and int8",
+        ),
+        (lambda d: other_type(d, 0x2801), "is stored as packed8avx512"),
+        (lambda d: other_type(d, 0x77), r"is stored as a type of its own \(0x77\)"),
+        (
+            lambda d: (d / MODEL).write_bytes((d / MODEL).read_bytes()[:5000]),
+            f"{MODEL} is damaged, or is no file of Mar",
+        ),
+        (
+            lambda d: (d / MODEL).write_bytes(b"\1" + bytes(7) + b"\xff" * 40),
+            f"{MODEL} is damaged, or is no file of Mar",
+        ),
+        (lambda d: (d / VOCABULARY).unlink(), r"vocab\*.spm \(the vocabulary\) is missing"),
+        (lambda d: (d / VOCABULARY).rename(d / "srcvocab.enfr.spm"), r"trgvocab\*.spm \(the target vocabulary\) is"),
+        (
+            lambda d: (d / "vocab.b.spm").write_bytes(b""),
+            "vocab.b.spm and vocab.enfr.spm: only one file may be the voc",
+        ),
+        (lambda d: rename_all(d), "name it with `--source`"),
+        (
+            lambda d: (d / MODEL).write_bytes(b"\x28\xb5\x2f\xfd"),
+            "is compressed by Zstandard; unpack it first: zstd -d",
+        ),
+    ],
+)
+def test_incomplete_and_damaged_directories_are_refused_in_a_sentence(copied: Path, damage: Any, sentence: str) -> None:
+    damage(copied)
+    with pytest.raises(ModelImportError, match=sentence) as told:
+        firefox.import_directory(copied, Options())
+    assert "\n" not in str(told.value)
+
+
+def rename_all(directory: Path) -> None:
+    for path in [*directory.iterdir()]:
+        path.rename(directory / re.sub(r"\.enfr", "", path.name))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x1f\x8b\x08half"])
+def test_weights_of_other_programs_are_not_recognized(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.bin").write_bytes(content)
+    assert not firefox.recognizes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"dec-cell": "gru"}, "`dec-cell` is gru; it must be ssru"),
+        ({"transformer-rnn-projection": True}, "`transformer-rnn-projection` or `layer-normalization`"),
+        ({"layer-normalization": True}, "`transformer-rnn-projection` or `layer-normalization`"),
+    ],
+)
+def test_other_recurrent_units_are_refused(copied: Path, changed: dict[str, Any], sentence: str) -> None:
+    (copied / MODEL).write_bytes(bin_file(read_bin(copied / MODEL).arrays, SSRU | changed, None))
+    with pytest.raises(ModelImportError, match=sentence):
+        firefox.import_directory(copied, Options())

@@ -1,0 +1,60 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.importing.families import FAMILIES
+from model.importing.recommended import DATA, Recommended, recommended
+
+ROOT = Path(__file__).parents[3]
+MODELS = [model for group in recommended() for model in group.models]
+TO_COME = {"t5", "mbart"}
+"""Kinds of models that are listed, and that may not be importable yet."""
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.bring)
+def test_a_family_takes_each_model_that_is_listed(model: Recommended, tmp_path: Path) -> None:
+    if model.file:
+        (tmp_path / model.file).touch()
+    else:
+        config = {"model_type": model.kind, "architectures": [model.heads] if model.heads else []}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+    assert any(family.recognizes(tmp_path) for family in FAMILIES) or model.kind in TO_COME
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.bring)
+def test_each_score_has_a_publisher(model: Recommended) -> None:
+    assert bool(model.score) is (model.publisher is not None)
+    if model.publisher is not None:
+        assert model.publisher[1].startswith("https://")
+
+
+def test_no_model_is_listed_twice() -> None:
+    assert len({model.bring for model in MODELS}) == len(MODELS)
+
+
+def test_every_publisher_is_named_by_a_score() -> None:
+    text = DATA.read_text(encoding="utf-8")
+    assert set(re.findall(r"^\[publishers\.(\w+)\]", text, re.MULTILINE)) == set(re.findall(r'by = "(\w+)"', text))
+
+
+def test_the_list_is_printed_by_plain_python() -> None:
+    """`make model` prints it before PyTorch is installed: -S leaves out all that is installed."""
+    command = [sys.executable, "-S", "-m", "model.importing.recommended"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    lines = printed.splitlines()
+    for model in MODELS:
+        (line,) = [line for line in lines if f" {model.bring} " in f"{line} " and model.does in line]
+        assert model.licence in line
+        assert all(score in printed for score in model.score.split(", "))
+
+
+def test_make_without_a_model_lists_them_and_fails() -> None:
+    command = ["make", "model", "FROM=", f"VENV={sys.prefix}"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert made.returncode == 2
+    assert "make model FROM=" in made.stdout
+    assert all(model.bring in made.stdout for model in MODELS)

@@ -1,0 +1,106 @@
+"""Texts are ranked for clients of text-embeddings-inference, Cohere and Jina, and pairs are labelled."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.dialects.conftest import Listen, post_json
+from tests.service.tiny_classifier import TinyClassifier
+
+RANKER, NLI = "tiny-ranker", "tiny-nli"
+TEXTS = ["a cat", "the dog", "a man", "red dog"]
+QUERY = "a dog"
+
+
+@pytest.fixture(scope="module")
+def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("artifacts")
+    TinyClassifier(7, "mean", ["near"], pairs=True).save(root / RANKER, RANKER, label_activation="identity")
+    TinyClassifier(8, "mean", pairs=True).save(root / NLI, NLI)
+    return root
+
+
+@pytest.fixture(scope="module")
+def ranks(address: str) -> Any:
+    return post_json(f"{address}/rerank", query=QUERY, texts=TEXTS, return_text=True)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_documents_are_ranked_as_cohere_does(address: str, ranks: Any, version: str) -> None:
+    documents = [*TEXTS[:2], {"text": TEXTS[2]}, TEXTS[3]]
+    asked = {"query": QUERY, "documents": documents, "model": RANKER, "return_documents": True, "max_tokens_per_doc": 9}
+    answer = post_json(f"{address}/{version}/rerank", **asked)
+    found = [(one["index"], one["relevance_score"], one["document"]["text"]) for one in answer["results"]]
+    assert found == [(one["index"], one["score"], one["text"]) for one in ranks]
+    assert (answer["model"], answer["usage"]) == (RANKER, {"total_tokens": 28})
+    few = post_json(f"{address}/{version}/rerank", query=QUERY, documents=documents, top_n=2)["results"]
+    assert [one.keys() for one in few] == [{"index", "relevance_score"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        (
+            {"query": QUERY, "documents": TEXTS, "model": "big"},
+            404,
+            "No model named 'big' can rerank here; available: ",
+        ),
+        ({"query": QUERY, "documents": []}, 400, "`documents` must have at least 1 item"),
+        ({"query": QUERY, "documents": [5]}, 400, "`documents.0` must be a valid string"),
+        ({"query": QUERY}, 400, "`documents` is required"),
+        ({"query": QUERY, "documents": TEXTS, "top_n": 0}, 400, "`top_n` must be greater than or equal to 1, not 0"),
+    ],
+)
+def test_what_cohere_cannot_ask_for_is_said(address: str, body: dict[str, Any], status: int, says: str) -> None:
+    answer = httpx.post(f"{address}/v2/rerank", json=body)
+    assert answer.status_code == status
+    assert answer.json().keys() == {"message"}
+    assert says in answer.json()["message"]
+
+
+def test_other_dialects_keep_their_paths_and_cohere_can_be_turned_off(listen: Listen) -> None:
+    gone = httpx.post(f"{listen(cohere=False)}/v1/rerank", json={})
+    assert (gone.status_code, gone.json().keys()) == (404, {"error"})
+
+
+def test_texts_are_ranked_below_the_address_of_a_model(address: str, ranks: Any) -> None:
+    url, body = f"{address}/models/{RANKER}/rerank", {"query": QUERY, "texts": TEXTS, "truncation_direction": "Left"}
+    assert post_json(url, **body, return_text=True) == ranks
+    raw = post_json(url, **body, raw_scores=True)
+    assert [one["score"] for one in ranks] == pytest.approx([1 / (1 + math.exp(-one["score"])) for one in raw])
+
+
+def test_pairs_are_labelled_as_text_embeddings_inference_does(address: str) -> None:
+    url, pairs = f"{address}/models/{NLI}/predict", [[QUERY, text] for text in TEXTS]
+    options = {"text": [QUERY] * len(TEXTS), "text_pair": TEXTS, "logits": True, "model": NLI}
+    native = post_json(f"{address}/classify", **options)["predictions"]
+    found, raw = post_json(url, inputs=pairs), post_json(url, inputs=pairs, raw_scores=True)
+    assert [{one["label"]: one["score"] for one in labels} for labels in found] == [one["scores"] for one in native]
+    assert [{one["label"]: one["score"] for one in labels} for labels in raw] == [one["logits"] for one in native]
+    assert post_json(url, inputs=pairs[0]) == found[0], "a list of two texts is a pair"
+    assert post_json(url, inputs=TEXTS[0]) == post_json(url, inputs=[[TEXTS[0]]])[0]
+
+
+def test_a_single_score_is_from_0_to_1_unless_logits_are_asked_for(address: str) -> None:
+    url, pair = f"{address}/models/{RANKER}/predict", [QUERY, TEXTS[0]]
+    (score,), (logit,) = post_json(url, inputs=pair), post_json(url, inputs=pair, raw_scores=True)
+    assert score["score"] == pytest.approx(1 / (1 + math.exp(-logit["score"])))
+
+
+@pytest.mark.parametrize(
+    "inputs", [[], [[]], [["a", "b", "c"]], 5, ["a", ["b"]], [["a"], "b"], [["a"], ["a", "b"]], ""]
+)
+def test_other_inputs_are_refused(address: str, inputs: Any) -> None:
+    answer = httpx.post(f"{address}/models/{NLI}/predict", json={"inputs": inputs})
+    assert (answer.status_code, answer.json().keys()) == (422, {"error"})
+    assert "`inputs` must " in answer.json()["error"]
+
+
+def test_logits_are_given_where_no_function_is_applied(address: str) -> None:
+    body = {"inputs": TEXTS, "parameters": {"function_to_apply": "none", "top_k": 1}}
+    found = post_json(f"{address}/models/{NLI}", **body)
+    native = post_json(f"{address}/classify", text=TEXTS, model=NLI, logits=True)["predictions"]
+    assert found == [[{"label": one["label"], "score": one["logits"][one["label"]]}] for one in native]
