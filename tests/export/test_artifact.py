@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
-from export.calibration import CalibrationSources
 from export.manifest import MAX_BEAM_SIZE, ModelOrigin, Precision, describe
 from export.proof import ProofError
 from export.quantization import quantize_model
+from export.reading import Reading
 from export.tracing import ExportError
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.config import Provenance, load_config, save_config
@@ -133,7 +133,9 @@ def test_a_failed_proof_leaves_no_artifact(
     checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export.artifact, "quantize_model", spoil)
-    with pytest.raises(ProofError, match=r"cpu: logits: relative error .* \(tolerance 1e-01\)"):
+    with pytest.raises(
+        ProofError, match=r"weights: tensors farther .*; cpu: logits: relative error .* \(tolerance 1e-04\)"
+    ):
         export_artifact(checkpoint("mean_classifier"), tmp_path / "out", "int8")
     assert list(tmp_path.iterdir()) == []
 
@@ -259,10 +261,10 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
 
 
 def spoil(
-    model: TransformerClassifier, stored: Mapping[str, Tensor], read: Sequence[CalibrationSources]
+    model: TransformerClassifier, stored: Mapping[str, Tensor], reading: Reading, least: float
 ) -> Transformer | TransformerClassifier:
     """Imitate a wrong rounding: double one scale."""
-    served = quantize_model(model, stored, read)
+    served = quantize_model(model, stored, reading, least)
     dict(served.named_buffers())["encoder.layers.0.feed_forward.hidden.weight_scales"] *= 2
     return served
 
