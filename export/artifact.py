@@ -22,6 +22,7 @@ from export.manifest import (
     Precision,
     Provider,
     describe,
+    providers,
     read_manifest,
     write_manifest,
 )
@@ -214,7 +215,8 @@ def served_models(
 ) -> dict[Provider, ServedModel]:
     """Return the model as the graphs of each provider compute it: float32 or int8 on a CPU, float16 on CUDA.
 
-    Where float16 changes more than is asked for, or overflows, the graphs for CUDA compute in float32.
+    Where float16 changes more than is asked for, or overflows, there are no graphs for CUDA: the service then computes
+    on the CPU. ONNX Runtime's attention over caches has no float32 on CUDA.
 
     Args:
         before: the manifest of the artifact that is exported again; its precisions are kept.
@@ -238,12 +240,12 @@ def served_models(
     if precision == "int8":
         cpu = quantize_model(model, checkpoint.stored, reading, least)
     if before is not None:
-        is_half = any("float16" in types for name, types in before.graphs.items() if name.startswith("cuda/"))
+        is_near = "cuda" in providers(before)
     else:
         step("trying float16")
         reading.half = reading.nearness(rehearse_float16(model, half))
-        is_half = reading.half.value >= least
-    return {"cpu": cpu, "cuda": half if is_half else model}
+        is_near = reading.half.value >= least
+    return {"cpu": cpu, "cuda": half} if is_near else {"cpu": cpu}
 
 
 def described(model: ServedModel, reading: Reading) -> Nearness:
