@@ -11,6 +11,7 @@ padding, and decodes with rows at different positions whose caches are written i
 """
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -25,7 +26,19 @@ from export.examination import HALF_TOLERANCE, TOLERANCES, Array, Examination, r
 from export.float_form import open_float_form
 from export.manifest import Manifest, Provider, providers
 from export.padding import MIN_TOKENS, pad
-from export.reference import DENSE, MEMORY, STATES, STEPS, Outputs, centred, mean_state, other_last_bits, reference_of
+from export.reference import (
+    DENSE,
+    LAST_BITS,
+    LAST_BITS_OF_HALF,
+    MEMORY,
+    STATES,
+    STEPS,
+    Outputs,
+    centred,
+    mean_state,
+    other_last_bits,
+    reference_of,
+)
 from export.signatures import LAST_HIDDEN_STATE
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
@@ -82,7 +95,7 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint, everythin
     assert isinstance(stored, ServedModel)
     with torch.inference_mode():
         for provider in providers(manifest):
-            if everything or f"{provider.upper()}ExecutionProvider" in ort.get_available_providers():
+            if everything or provider == "cpu" or shutil.which("nvidia-smi"):
                 step(f"proving the graphs for {provider}")
                 examinations[provider] = prove_graphs(directory, manifest, provider, stored, sequences)
     failed = [f"{name}: {line}" for name, examination in examinations.items() for line in examination.failed]
@@ -129,7 +142,7 @@ def prove_graphs(
     run = AttentionRun(attention, sources, [[manifest.special_tokens.bos, *ids] for ids in targets], padding)
     examine_matrices(examination, run, {name: reference[name] for name in run.names}, rows_alone(sources))
     if examination.failed:
-        with other_last_bits(model):
+        with other_last_bits(model, LAST_BITS_OF_HALF if is_half else LAST_BITS):
             again = reference_of(model, sources, targets)
         examination.allow_for({name: relative_error(again[name], arrays) for name, arrays in reference.items()})
     return examination

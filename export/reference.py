@@ -22,8 +22,8 @@ Outputs = dict[str, list[Array]]
 
 STEPS, MEMORY, STATES, DENSE = "decoder steps", "encoder outputs", "hidden states", "dense layers"
 
-LAST_BITS = 2.0**-23
-"""Distance between neighbouring numbers in float32."""
+LAST_BITS, LAST_BITS_OF_HALF = 2.0**-23, 2.0**-11
+"""Distance between neighbouring numbers in float32, and largest rounding to float16, relative to the number."""
 
 
 def reference_of(model: ServedModel, sources: Sequence[list[int]], targets: Sequence[list[int]] = ()) -> Outputs:
@@ -87,7 +87,7 @@ def _outputs_of(*modules: nn.Module) -> Iterator[dict[nn.Module, list[Tensor]]]:
 
 
 @contextmanager
-def other_last_bits(model: ServedModel) -> Iterator[None]:
+def other_last_bits(model: ServedModel, last_bit: float = LAST_BITS) -> Iterator[None]:
     """Change the last bits of what every layer reads, at random, as another order of its sums would.
 
     What follows of it is how much a model amplifies rounding (Parker 1997, "Monte Carlo Arithmetic").
@@ -97,7 +97,7 @@ def other_last_bits(model: ServedModel) -> Iterator[None]:
     def changed(x: Any) -> Any:
         if not isinstance(x, Tensor) or not x.is_floating_point():
             return x
-        return x * (1 + LAST_BITS * (2 * torch.rand(x.shape, generator=random) - 1))
+        return x * (1 + last_bit * (2 * torch.rand(x.shape, generator=random) - 1))
 
     def hook(_module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         others = {id(x): changed(x) for x in inputs}  # what is one tensor stays one

@@ -134,7 +134,7 @@ def test_a_failed_proof_leaves_no_artifact(
     checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export.artifact, "quantize_model", spoil)
-    with pytest.raises(ProofError, match="weights: tensors farther .*: 1 .*feed_forward.hidden.weight"):
+    with pytest.raises(ProofError, match=r"weights: tensors farther .*: 1 .*feed_forward\.hidden\.weight"):
         export_artifact(checkpoint("mean_classifier"), tmp_path / "out", "int8")
     assert list(tmp_path.iterdir()) == []
 
