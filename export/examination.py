@@ -19,9 +19,9 @@ HALF_TOLERANCE = 2e-3
 """The same for the float form of graphs that were traced in float16, in which constants are rounded."""
 
 SPREAD_FACTOR = 10
-"""Factor by which a difference may exceed that between PyTorch and PyTorch with other last bits. It was 0.1 to 1.0 times
-as much for 6 + 6 layers of random weights, those that amplify rounding 50 times, and channels 1000 times as
-large."""
+"""Factor by which a difference may exceed that between PyTorch and PyTorch with other last bits. It was 0.1 to 1.0
+times as much for 6 + 6 layers of random weights, for those that amplify rounding 50 times, and with channels 1000 times
+as large as others."""
 
 
 class Examination:
