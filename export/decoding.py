@@ -22,6 +22,8 @@ from export.session import open_session
 from export.signatures import DECODER_PARTS, cache_names
 from model.batching import batches_by_length
 from model.decoding.search import Hypothesis
+from model.networks.shortlist import allowed_tokens
+from model.weights import WEIGHTS, read_weights
 
 Array = NDArray[Any]
 
@@ -72,6 +74,7 @@ class Translator:
         open_graph = open_float_form if in_floats else open_session
         self.manifest = manifest
         self.n_rows = n_rows
+        self.shortlists = Shortlists(directory, manifest) if manifest.shortlist else None
         self.encoder = open_graph(directory, manifest, f"{provider}/encoder.onnx", threads)
         self.memory_names = cache_names("present", "encoder", manifest.dimensions.n_decoder_layers)
         self.decoder_step = open_graph(directory, manifest, f"{provider}/decoder_step.onnx", threads)
@@ -118,6 +121,8 @@ class Translator:
             for row in free[: len(waiting)]:
                 index, memory = waiting.popleft()
                 rows.admit(row, tokens.bos, memory)
+                if self.shortlists is not None:
+                    rows.allow(row, self.shortlists.of_source(sources[index]))
                 running[row] = RunningSequence(index)
             token_ids, log_probs = rows.step()
             for row, sequence in list(running.items()):
@@ -148,6 +153,21 @@ class Translator:
         return [memories[i] for i in range(len(sources))]
 
 
+class Shortlists:
+    """The shortlists of an artifact."""
+
+    def __init__(self, directory: Path, manifest: Manifest) -> None:
+        assert manifest.shortlist is not None
+        stored = read_weights(directory / WEIGHTS)
+        self._lists = stored["shortlist.offsets"].numpy(), stored["shortlist.tokens"].numpy()
+        self._settings = manifest.shortlist
+        self._n_target = manifest.dimensions.target_vocab_size
+
+    def of_source(self, source: Sequence[int]) -> NDArray[np.int64]:
+        """Return the tokens that a translation of a source may have."""
+        return allowed_tokens(source, *self._lists, self._settings.first, self._settings.own, self._n_target)
+
+
 class DecoderRows:
     """R decoder rows: tokens, positions and caches, bound once as inputs; the caches are also outputs.
 
@@ -172,6 +192,9 @@ class DecoderRows:
         self.rows_of_sources = np.arange(R)[:, None]  # greedy search: one row for each source
         self.places_of_rows = np.arange(R)
         self.source_lengths = np.ones(R, np.int64)
+        self.pad = manifest.special_tokens.pad
+        n_listed = dimensions.target_vocab_size if manifest.shortlist else 0
+        self.allowed_tokens = np.tile(np.arange(n_listed), (R, 1))
         parts = DECODER_PARTS[manifest.decoder_self]
         self_names = cache_names("past_key_values", "decoder", dimensions.n_decoder_layers, parts)
         memory_names = cache_names("past_key_values", "encoder", dimensions.n_decoder_layers)
@@ -190,6 +213,11 @@ class DecoderRows:
         self.source_lengths[row] = memory.length
         for cache, array in zip(self.memories.values(), memory.arrays, strict=True):
             cache[row, : memory.length] = array
+
+    def allow(self, row: int, tokens: NDArray[np.int64]) -> None:
+        """Set the tokens that the sequence in a row may have; before that all are allowed."""
+        self.allowed_tokens[row] = self.pad
+        self.allowed_tokens[row, : len(tokens)] = tokens
 
     def advance(self, row: int, token: int) -> None:
         """Continue a row with the token that was chosen."""
@@ -237,6 +265,8 @@ class DecoderRows:
             "source_lengths": self.source_lengths,
             "k": self.k,
         }
+        if self.allowed_tokens.size:
+            inputs["allowed_tokens"] = self.allowed_tokens
         for name, array in {**inputs, **self.caches, **self.memories}.items():
             # On the CPU an OrtValue is a view: the graph reads what is written to the array.
             binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))

@@ -41,8 +41,8 @@ def shift_on_cpu(of_distances: Tensor) -> Tensor:
     matrix is one of 2 * S - 1 columns, in which each row begins one number earlier; its first S columns are the tokens.
     So whole rows are copied. To gather single numbers took up to twenty times as long.
     """
-    S = of_distances.shape[2]
-    return of_distances.flatten(2)[..., S:].unflatten(2, (S, 2 * S - 1))[..., :S]
+    B, H, S, _ = of_distances.shape
+    return of_distances.flatten(2)[..., S:].reshape(B, H, S, 2 * S - 1)[..., :S]
 
 
 def shift_on_cuda(of_distances: Tensor) -> Tensor:

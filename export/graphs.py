@@ -59,7 +59,7 @@ class EncoderGraph(Graph[Transformer]):
 
         The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        x = self.model.source_embedding(input_ids)
+        x = self.model.embed_source(input_ids)
         memory = encode(self.model.encoder, x, source_lengths)
         keys_and_values = projected_memory(self.model, memory)
         return *(x for pair in keys_and_values.values() for x in pair), memory.float()
@@ -94,6 +94,8 @@ class DecoderStepGraph(Graph[Transformer]):
     def __init__(self, model: Transformer) -> None:
         super().__init__(model)
         self.n_target_tokens = int(model.is_target_token.sum())
+        pads_shortlists = model.shortlist is not None
+        assert not (pads_shortlists and model.is_target_token[model.config.special_tokens.pad]), "it would be counted"
 
     def forward(
         self,
@@ -104,7 +106,7 @@ class DecoderStepGraph(Graph[Transformer]):
         places_of_rows: Tensor,
         source_lengths: Tensor,
         k: Tensor,
-        *past_key_values: Tensor,
+        *others: Tensor,
     ) -> tuple[Tensor, ...]:
         """Return the k best next tokens of each row.
 
@@ -112,8 +114,9 @@ class DecoderStepGraph(Graph[Transformer]):
             input_ids: (R, 1), the tokens just chosen.
             positions, total_length, rows_of_sources, places_of_rows, source_lengths: see `RowLayout`.
             k: (1), the number of candidates.
-            past_key_values: per layer decoder.key, decoder.value (R, H, L, D), encoder.key, encoder.value (N, S, E).
-                An SSRU has one decoder.state (R, 1, E) instead of key and value.
+            others: if the model has shortlists, allowed_tokens (N, K), the tokens that targets of each source may have,
+                padded with one that none has. Then per layer decoder.key, decoder.value (R, H, L, D), encoder.key,
+                encoder.value (N, S, E). An SSRU has one decoder.state (R, 1, E) instead of key and value.
 
         Returns:
             token_ids (R, k), log_probs (R, k) falling and in float32, then the written decoder.key and .value, or
@@ -123,7 +126,8 @@ class DecoderStepGraph(Graph[Transformer]):
         rows = RowLayout(positions, positions_of_tokens, total_length, rows_of_sources, places_of_rows, source_lengths)
         past: dict[MultiHeadAttention, Sequence[Tensor]] = {}
         states: dict[SSRU, Sequence[Tensor]] = {}
-        tensors = iter(past_key_values)
+        tensors = iter(others)
+        allowed = next(tensors) if self.model.shortlist is not None else None
         for layer in self.model.decoder.decoder_layers():
             if isinstance(layer.self_attention, SSRU):
                 states[layer.self_attention] = [next(tensors)]
@@ -132,13 +136,17 @@ class DecoderStepGraph(Graph[Transformer]):
             past[layer.cross_attention] = [next(tensors), next(tensors)]
         present: list[Tensor] = []
         to_target = reading_target(
-            decoder_attention(rows, past, present, self.biases(past_key_values[0], rows)),
+            decoder_attention(rows, past, present, self.biases(next(iter(past.values()))[0], rows)),
             next_states(positions_of_tokens, states, present),
         )
         x = self.model.embedding(input_ids, positions_of_tokens)
         x = self.model.decoder(x, to_target, cross_attention(rows, past))
         projection, tokens = self.projection()
         logits = projection(x).squeeze(1).float()
+        if allowed is not None:
+            listed = look_up(allowed, places_of_rows // rows_of_sources.shape[1])  # (R, K)
+            log_probs, best = top_k(logits.gather(1, listed).log_softmax(dim=-1), k)
+            return listed.gather(1, best), log_probs, *present
         # ONNX Runtime's LogSoftmax over the vocabulary is faster than the log-sum-exp that k candidates would need.
         log_probs, best = best_tokens(logits.log_softmax(dim=-1), k)
         return best if tokens is None else look_up(tokens, best), log_probs, *present
@@ -155,13 +163,13 @@ class DecoderStepGraph(Graph[Transformer]):
         """Return the projection to the logits of possible target tokens, with their ids; None if all have logits.
 
         Other tokens get a bias of -inf: the few that fill up the last group, or, where nearly all tokens are possible,
-        all others. Then no rows are looked up, and the projection is the embedding itself.
+        all others. Then no rows are looked up, and the projection is the embedding itself. Shortlists need that too.
         """
         model, V = self.model, self.model.config.vocab_size
         table = dense(model.projection)
         bias: Tensor | None = model.output_bias
         n = -(-self.n_target_tokens // GROUP_SIZE) * GROUP_SIZE
-        looked_up = n < MAX_LOOKED_UP_SHARE * V
+        looked_up = n < MAX_LOOKED_UP_SHARE * V and model.shortlist is None
         if self.n_target_tokens < (n if looked_up else V):
             if bias is None:
                 bias = torch.zeros((), dtype=(table.weight if table.scales is None else table.scales).dtype)
@@ -185,7 +193,7 @@ class ClassifierGraph(Graph[TransformerClassifier]):
         return *self.model.classify(hidden, lengths), hidden
 
 
-class FirstTokenGraph(Graph[TransformerClassifier]):
+class OneStateGraph(Graph[TransformerClassifier]):
     """From tokens to the logits of the classes where one state decides, and the encoder output."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -232,7 +240,7 @@ class TranslationAttentionGraph(Graph[Transformer]):
         source_mask = padding_mask(source_lengths, input_ids.shape[1])[:, None, None, :]
         of_source = model.encoder.biases(input_ids.shape[1])
         to_itself = visible_attention(source_mask, encoder, biases=of_source)
-        memory = model.encoder(model.source_embedding(input_ids), to_itself)
+        memory = model.encoder(model.embed_source(input_ids), to_itself)
         past = projected_memory(model, memory, 2 * n_layers - 1)  # no matrix depends on the last values
         T = target_ids.shape[1]
         to_target = reading_target(

@@ -132,6 +132,16 @@ class Nearness(Section):
         return f"{self.precision}{in_floats}: {found}"
 
 
+class Shortlist(Section):
+    """Which target tokens a translation may have: those in the lists of its source's tokens, which are tensors of the
+    weights, and the first ones."""
+
+    first: int
+    """Tokens below it are always allowed."""
+    own: bool
+    """Whether the tokens of the source are allowed too."""
+
+
 class File(Section):
     """Checksum and size of a file."""
 
@@ -161,6 +171,8 @@ class Manifest(Section):
     sources: tuple[Language, ...]
     """Languages that a translator reads; each is translated into every other language of `targets`."""
     targets: tuple[Language, ...]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put before a translator's source, by name."""
     labels: tuple[str, ...]
     """Labels in the order of the logits; empty if the model is no classifier."""
     label_activation: Literal["softmax", "sigmoid", "identity"] | None
@@ -178,6 +190,8 @@ class Manifest(Section):
     """By provider; empty if it was not measured."""
     slots: tuple[tuple[int, int], ...] = ()
     """Pairs of a source token and the target token that it becomes, most reliable first."""
+    shortlist: Shortlist | None = None
+    """None if a translation may have all tokens of its language."""
     evaluation: dict[str, dict[str, float]]
     """Scores of the checkpoint by test set and metric."""
     files: dict[str, File]
@@ -220,6 +234,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         special_tokens=config.special_tokens,
         sources=translator.sources if translator else (),
         targets=translator.targets if translator else (),
+        prompts=translator.prompts if translator else {},
         labels=classifier.labels if classifier else (),
         label_activation=classifier.label_activation if classifier else None,
         pairs=classifier is not None and classifier.pairs is not None,
@@ -228,10 +243,16 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         embedding=_embedding(embedder) if embedder else None,
         decoding=Decoding.model_validate(decoding.model_dump(exclude={"max_target_tokens"})) if translator else None,
         alignment=(checkpoint.alignment or last_layer(translator)) if translator else None,
+        shortlist=_shortlist(translator) if translator else None,
         evaluation=checkpoint.evaluation,
         files={name: checksum(directory / name) for name in sorted([WEIGHTS, TOKENIZER, *vocabulary, *graphs])},
         graphs={name: tensors_by_type(graphs[name]) for name in sorted(graphs)},
     )
+
+
+def _shortlist(config: TransformerConfig) -> Shortlist | None:
+    lists = config.shortlist
+    return Shortlist(first=lists.first, own=lists.own) if lists is not None else None
 
 
 def _embedding(config: EmbedderConfig) -> Embedding:

@@ -1,4 +1,4 @@
-"""What to do with a new artifact: how it is served, and a request that it answers."""
+"""What to do with a new artifact: its precision, how it is served, and a request that it answers."""
 
 import json
 import shlex
@@ -7,7 +7,8 @@ from typing import Any
 
 from export.manifest import Manifest
 from export.texts import TEXTS, texts_in
-from model.config import Language
+from model.config import NO_LANGUAGE, Language
+from model.inventory import nearness_of
 
 SERVED = Path("artifacts")
 """The folder that is served by default."""
@@ -17,12 +18,15 @@ TWO_TEXTS = ("Two cats sleep on the sofa.", "A dog runs along the beach.")
 
 
 def next_steps(manifest: Manifest, out: Path) -> str:
-    """Return the commands that serve an artifact and ask it something."""
+    """Return what precision an artifact has, and the commands that serve it and ask it something."""
     folder = "" if out.parent == SERVED else f"ATTEND_ARTIFACTS={shlex.quote(str(out.parent))} "
     path, body = _request(manifest)
     data = shlex.quote(json.dumps(body, ensure_ascii=False))
+    near = nearness_of(manifest.model_dump())
+    told = f" (near the original: {near})" if near else ""
+    other = "" if manifest.precision == "fp32" else "; PRECISION=fp32 keeps the numbers of the original"
     return (
-        "Serve it, then ask it:\n"
+        f"{manifest.name} is in {manifest.precision}{told}{other}. Serve it, then ask it:\n"
         f"  {folder}make serve\n"
         f"  curl -s localhost:8000/{path} -H 'content-type: application/json' -d {data}"
     )
@@ -33,6 +37,10 @@ def _request(manifest: Manifest) -> tuple[str, dict[str, Any]]:
     name, text = {"model": manifest.name}, TEXTS["en"][EXAMPLE]
     if manifest.task == "translation":
         source, target = _direction(manifest)
+        if target.code == NO_LANGUAGE:
+            prompt = next(iter(manifest.prompts), None)
+            task = {"text": f"summarize: {text}"} if prompt is None else {"text": text, "prompt": prompt}
+            return "translate", task | name
         text = (texts_in(source.code) or ("...",) * (EXAMPLE + 1))[EXAMPLE]
         return "translate", {"text": text, "source": source.code, "target": target.code} | name
     if manifest.task == "embedding":
@@ -46,11 +54,10 @@ def _request(manifest: Manifest) -> tuple[str, dict[str, Any]]:
 
 def _direction(manifest: Manifest) -> tuple[Language, Language]:
     """Return a source and a target, if possible in languages that we have sentences in, English first."""
-    order = list(TEXTS.values())
 
     def rank(language: Language) -> int:
         texts = texts_in(language.code)
-        return order.index(texts) if texts else len(order)
+        return next((i for i, known in enumerate(TEXTS.values()) if known == texts), len(TEXTS))
 
     source = min(manifest.sources, key=rank)
     others = [language for language in manifest.targets if language.code != source.code]

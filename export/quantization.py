@@ -72,8 +72,8 @@ OUTPUTS_TRIED = 60_000
 """Output rows used to measure an error; of a larger vocabulary only every second token, or every third."""
 
 HEAD_LAYERS = ("output", "pooler")
-"""Layers that compute logits from the first token of a classifier. They cost next to nothing and decide the answer; the
-dense layers of an embedding stay in floats for the same reason."""
+"""Layers of a classifier that compute logits from one state of a text. They cost next to nothing and decide the answer;
+the dense layers of an embedding stay in floats for the same reason."""
 
 
 def quantize_model(

@@ -1,7 +1,7 @@
 """Inputs and outputs of each graph of an artifact: names, shapes and types, as `service` expects them.
 
 Legend: B batch, S source, T target, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
-E d_model, C classes.
+E d_model, C classes, K tokens of a shortlist.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,6 +53,8 @@ def decoder_step_signature(model: Transformer) -> Signature:
         "source_lengths": ("N",),
         "k": (1,),
     }
+    if model.config.shortlist is not None:
+        integers["allowed_tokens"] = ("N", "K")
     E, n_layers, parts = model.config.d_model, model.config.n_decoder_layers, DECODER_PARTS[model.config.decoder_self]
     of_target: Shape = ("R", H, "L", D) if model.config.decoder_self == "attention" else ("R", 1, E)
     past: dict[str, Shape] = {}

@@ -3,6 +3,8 @@
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
+from model.config import ANY_LANGUAGE
+
 TEXTS: dict[str, tuple[str, ...]] = {
     "en": (
         "No.",
@@ -84,7 +86,10 @@ TEXTS: dict[str, tuple[str, ...]] = {
 
 
 def texts_in(code: str) -> tuple[str, ...]:
-    """Return the sentences in a language, by the code that a model has for it: fr, fra, fra_Latn, fr_XX."""
+    """Return the sentences in a language, by the code that a model has for it: fr, fra, fra_Latn, fr_XX; those in all
+    languages for a model that is not told which one it reads."""
+    if code == ANY_LANGUAGE:
+        return tuple(text for texts in TEXTS.values() for text in texts)
     try:
         return TEXTS.get(Language.get(code).language or "", ())
     except LanguageTagError:  # ROMANCE

@@ -2,10 +2,11 @@
 tensors, and nothing that depends on the machine.
 
 Legend: B batch, S source, T target, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
-V vocabulary, C classes.
+V vocabulary, C classes, K tokens of a shortlist.
 """
 
 import ast
+import inspect
 import logging
 import warnings
 from collections import Counter
@@ -29,8 +30,8 @@ from export.graphs import (
     DecoderStepGraph,
     DenseGraph,
     EncoderGraph,
-    FirstTokenGraph,
     Graph,
+    OneStateGraph,
     TextAttentionGraph,
     TextEncoderGraph,
     TranslationAttentionGraph,
@@ -52,7 +53,7 @@ from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.weights import SCALES, STEP, WEIGHTS
 
-EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "k": 2}
+EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "K": 9, "k": 2}
 """Sizes of the example inputs: all different, and none of them 1, which tracing would take for a constant."""
 
 ATTENTION = {"Attention", "GroupQueryAttention"}
@@ -102,7 +103,7 @@ def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -
     fused = model.config.attention == "soft"
     if isinstance(model, TransformerClassifier):
         n_layers = model.config.n_encoder_layers * fused
-        graph = FirstTokenGraph(model) if model.config.pools_states else ClassifierGraph(model)
+        graph = OneStateGraph(model) if model.config.pools_states else ClassifierGraph(model)
         return {
             "classifier.onnx": trace(graph, classifier_signature(model), n_layers),
             "attention.onnx": trace(TextAttentionGraph(model), text_attention_signature(model), 0),
@@ -147,8 +148,9 @@ def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model
     ]
     examples += [example(shape, dtype) for shape in signature.floats.values()]
     dynamic = [dynamic_axes(shape) for shape in inputs.values()]
-    fixed = len(dynamic) - len(signature.floats)
-    dynamic_shapes = (*dynamic[:fixed], *([tuple(dynamic[fixed:])] if signature.floats else []))
+    parameters = inspect.signature(graph.forward).parameters.values()
+    n_named = sum(parameter.kind is not parameter.VAR_POSITIONAL for parameter in parameters)
+    dynamic_shapes = (*dynamic[:n_named], *([tuple(dynamic[n_named:])] if dynamic[n_named:] else []))
     model = export_module(graph, tuple(examples), dynamic_shapes, list(inputs), list(signature.outputs))
     own = dict(graph.named_parameters()) | dict(graph.named_buffers())
     tensors = take_tensors(model, {name: name_of(name) for name in model.graph.initializers if name in own})

@@ -76,7 +76,7 @@ def import_(
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
     language: Annotated[list[str] | None, typer.Option("--source", help="Language that the model reads.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Language that the model writes.")] = None,
-    prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT, text to put before texts to embed.")] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT, text to put before texts.")] = None,
     dimensions: Annotated[
         str | None, typer.Option(help="Numbers of dimensions to which embeddings may be cut: 256,512.")
     ] = None,

@@ -176,6 +176,17 @@ class Language(Strict):
     """Tokens that a target in this language begins with."""
 
 
+class ShortlistConfig(Strict):
+    """Which target tokens a translation may have: those in the lists of its source's tokens, and the first ones."""
+
+    first: NonNegativeInt
+    """Tokens below it are always allowed."""
+    own: bool
+    """Whether the tokens of the source are allowed too."""
+    n_entries: PositiveInt
+    """Number of entries of all lists."""
+
+
 class TransformerConfig(LayerConfig):
     """An encoder-decoder Transformer."""
 
@@ -188,6 +199,9 @@ class TransformerConfig(LayerConfig):
     """Width of an encoder with its own embedding; None is d_model, with one embedding for both sides."""
     source_vocab_size: PositiveInt | None = None
     """Vocabulary size of an encoder with its own vocabulary and embedding."""
+    encoder_positions: bool = False
+    """Whether an encoder that shares the decoder's table of tokens has learned positions, and an embedding norm, of its
+    own."""
     decoder_self: DecoderSelf = "attention"
     """How the decoder reads the target tokens before: by self-attention, or by an SSRU in its place (Kim et al. 2019).
     """
@@ -195,6 +209,8 @@ class TransformerConfig(LayerConfig):
     """Whether the decoder's embedding is also the output projection."""
     output_bias: bool = False
     """Whether each token's logit has a bias."""
+    shortlist: ShortlistConfig | None = None
+    """Lists of target tokens for each source token; None if a translation may have all tokens of the language."""
     source: str | tuple[Language, ...]
     target: str | tuple[Language, ...]
     prompts: dict[str, str] = Field(default_factory=dict)
@@ -214,6 +230,12 @@ class TransformerConfig(LayerConfig):
     def has_source_embedding(self) -> bool:
         """Whether the encoder has an embedding of its own."""
         return self.d_encoder is not None or self.source_vocab_size is not None
+
+    @model_validator(mode="after")
+    def _positions_of_the_encoder_are_learned(self) -> Self:
+        if self.encoder_positions and (self.has_source_embedding or self.positions != "learned"):
+            raise ValueError("`encoder_positions` need learned `positions`, and one table of tokens for both sides")
+        return self
 
     @model_validator(mode="after")
     def _heads_divide_the_encoder(self) -> Self:

@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 import torch
 
 from model.checkpoint import MANIFEST, TOKENIZER, build_model
-from model.config import CONFIG, Config, ConfigError, load_config
+from model.config import CONFIG, NO_LANGUAGE, Config, ConfigError, load_config
 from model.weights import WEIGHTS
 
 CHECKPOINT = "checkpoint"
@@ -155,6 +155,8 @@ def _bytes(directory: Path) -> int:
 
 
 def _does(task: str, sources: Sequence[str], targets: Sequence[str], labels: Sequence[str]) -> str:
+    if list(targets) == [NO_LANGUAGE]:
+        return "text to text"
     if sources or targets:
         return f"{_few(sources, 'languages')} to {_few(targets, 'languages')}"
     return _few(labels, "labels") if labels else task.replace("_", " ")

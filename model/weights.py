@@ -29,6 +29,7 @@ TYPES = {
     torch.float32: "F32",
     torch.float16: "F16",
     torch.int8: "I8",
+    torch.int32: "I32",
     torch.int64: "I64",
     torch.bool: "BOOL",
 }

@@ -24,6 +24,7 @@ from service.schemas.requests import (
     DetectRequest,
     EmbedRequest,
     GlossaryTerm,
+    RerankRequest,
     TranslateRequest,
 )
 from tests.test_worked_example import NEW_FILES
@@ -36,6 +37,7 @@ SCHEMAS = [
     TranslateRequest,
     DetectRequest,
     ClassifyRequest,
+    RerankRequest,
     EmbedRequest,
     AttentionSelection,
     DocumentForm,

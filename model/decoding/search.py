@@ -44,14 +44,14 @@ def greedy_search(
     """
     source_mask = padding_mask(source_lengths, source.shape[1])
     memory = model.encode(source, source_mask)
-    caches = model.init_caches(memory, max_target_tokens)
+    caches, shortlists = model.init_caches(memory, max_target_tokens), model.shortlists(source, source_lengths)
     tokens = model.config.special_tokens
     ids = torch.full_like(source_lengths, tokens.bos)
     running = torch.ones_like(source_lengths, dtype=torch.bool)
     steps: list[tuple[Tensor, Tensor]] = []
     for position in range(max_target_tokens):
         logits = model.decode_step(ids, torch.full_like(ids, position), caches, source_mask)
-        log_probs = _allowed(logits.log_softmax(dim=-1), position, tokens.eos, prefix)
+        log_probs = _allowed(_log_probs(logits, shortlists), position, tokens.eos, prefix)
         score, ids = log_probs.max(dim=-1)
         steps.append((ids, score))
         running &= ids != tokens.eos
@@ -70,19 +70,26 @@ def greedy_search_uncached(
 ) -> list[Hypothesis]:
     """Search greedily by running the whole prefix through the decoder at every step: slow and obviously right."""
     source_mask = padding_mask(source_lengths, source.shape[1])
-    memory = model.encode(source, source_mask)
+    memory, shortlists = model.encode(source, source_mask), model.shortlists(source, source_lengths)
     tokens = model.config.special_tokens
     target = torch.full_like(source_lengths, tokens.bos).unsqueeze(1)  # (B, T)
     steps: list[tuple[Tensor, Tensor]] = []
     for position in range(max_target_tokens):
         logits = model.logits(model.decode(target, memory, source_mask)[:, -1])
-        log_probs = _allowed(logits.log_softmax(dim=-1), position, tokens.eos, prefix)
+        log_probs = _allowed(_log_probs(logits, shortlists), position, tokens.eos, prefix)
         score, ids = log_probs.max(dim=-1)
         steps.append((ids, score))
         target = torch.cat([target, ids.unsqueeze(1)], dim=1)
         if (target[:, 1:] == tokens.eos).any(dim=1).all():
             break
     return _collect(steps, tokens.eos)
+
+
+def _log_probs(logits: Tensor, shortlists: Tensor | None) -> Tensor:
+    """Return log-probabilities (..., V) among the tokens that shortlists (..., V) allow."""
+    if shortlists is not None:
+        logits = logits.masked_fill(~shortlists, -math.inf)
+    return logits.log_softmax(dim=-1)
 
 
 def _allowed(log_probs: Tensor, position: int, eos: int, prefix: Prefix) -> Tensor:
@@ -146,6 +153,8 @@ def beam_search(
     tokens = model.config.special_tokens
     source_mask = torch.ones_like(source, dtype=torch.bool).unsqueeze(0)
     memory = model.encode(source.unsqueeze(0), source_mask)
+    shortlists = model.shortlists(source.unsqueeze(0), torch.tensor([len(source)]))
+    shortlist = None if shortlists is None else shortlists[0]
     is_full = stop in ("full", "full_no_better") and beam_size > 1
     live = [Candidate([], 0.0)]
     finished: list[Candidate] = []
@@ -154,7 +163,7 @@ def beam_search(
         for candidate in live:
             target = torch.tensor([[tokens.bos, *candidate.ids]])
             logits = model.logits(model.decode(target, memory, source_mask)[0, -1])
-            log_probs = _allowed(logits.log_softmax(dim=-1), len(candidate.ids), tokens.eos, prefix)
+            log_probs = _allowed(_log_probs(logits, shortlist), len(candidate.ids), tokens.eos, prefix)
             for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size + is_full)), strict=True):
                 if log_prob > -math.inf:
                     continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))

@@ -136,7 +136,9 @@ def _layers(model: ModelConfig) -> str:
     if isinstance(model, LanguageModelConfig):
         layers = f"{model.n_decoder_layers} decoder layers without an encoder"
     elif isinstance(model, ClassifierConfig):
-        layers = f"{model.n_encoder_layers} encoder layers, {model.pooling} pooling of per-token logits"
+        of_what = "states" if model.pools_states else "per-token logits"
+        pooling = model.pooling.removesuffix("_states")
+        layers = f"{model.n_encoder_layers} encoder layers, {pooling} pooling of {of_what}"
     elif isinstance(model, EmbedderConfig):
         layers = f"{model.n_encoder_layers} encoder layers, {' and '.join(model.pooling)} pooling"
     else:

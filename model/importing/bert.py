@@ -64,7 +64,10 @@ def recognizes(directory: Path) -> bool:
     if named := architectures(config):
         return any(name.endswith(HEAD) for name in named)
     head = HEADS[naming.prefix.rstrip(".")]
-    return {f"{head.pooler}.weight", f"{head.output}.weight"} <= tensor_names(directory)
+    try:
+        return {f"{head.pooler}.weight", f"{head.output}.weight"} <= tensor_names(directory)
+    except ModelImportError:
+        return False  # reading it says what is wrong
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:

@@ -64,8 +64,8 @@ def tables(
         return
     distances = tensor_of(tensors, "encoder.rel_embeddings.weight").float()
     if "layer_norm" in config.get("norm_rel_ebd", "none").lower():
-        norm = [tensor_of(tensors, f"encoder.LayerNorm.{end}").float() for end in ("weight", "bias")]
-        distances = F.layer_norm(distances, distances.shape[1:], *norm, eps=fields["norm_eps"])
+        weight, bias = (tensor_of(tensors, f"encoder.LayerNorm.{end}").float() for end in ("weight", "bias"))
+        distances = F.layer_norm(distances, distances.shape[1:], weight, bias, fields["norm_eps"])
     prefix = "" if config.get("share_att_key") else "pos_"
     wanted = {"keys": disentangled.query_to_distance, "queries": disentangled.distance_to_key}
     for i in range(fields["n_encoder_layers"]):

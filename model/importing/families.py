@@ -1,6 +1,6 @@
 """Model families that can be imported, and reasons why others cannot."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from model.checkpoint import build_model
-from model.importing import argos, bert, firefox, m2m100, marian, marian_npz, sentence_encoder, t5
+from model.importing import argos, bart, bert, firefox, m2m100, marian, marian_npz, sentence_encoder, t5
 from model.importing.foreign_files import foreign_files, reason_against
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
 from model.importing.imported import (
@@ -44,20 +44,17 @@ FAMILIES = (
     Family("MarianMT (opus-mt-*)", marian.recognizes, marian.import_directory),
     Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.import_directory),
     Family("T5, Flan-T5, mT5, UMT5 and MADLAD-400", t5.recognizes, t5.import_directory),
-    Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
+    Family("mBART-50 and BART", bart.recognizes, bart.import_directory),
+    Family(
+        "BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, DeBERTa-v3 and ModernBERT as classifiers of texts",
+        bert.recognizes,
+        bert.import_directory,
+    ),
     Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
     Family("Firefox's translators (Bergamot, .bin)", firefox.recognizes, firefox.import_directory),
     Family("Argos Translate (.argosmodel)", argos.recognizes, argos.import_directory),
 )
-
-UNSUPPORTED: Mapping[str, str] = {
-    "bart": "its embeddings are normalized before the layers of encoder and decoder",
-    "mbart": "its embeddings are normalized before the layers of encoder and decoder",
-    "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
-    "mpnet": "its attention has a bias by distance",
-}
-"""Reasons why a model_type is not supported."""
 
 MAX_DEPTH, MAX_DIRECTORIES = 3, 100
 """How deep a directory is searched for a model, and in how many directories of each depth."""
@@ -171,5 +168,4 @@ def _describe_directory(directory: Path) -> str:
     if not kind:
         return f"no known model ({CONFIG} is missing or has no `model_type`){foreign_files(directory)}"
     named = architectures(config)
-    reason = f": {UNSUPPORTED[kind]}" if kind in UNSUPPORTED else reason_against(config, named)
-    return f"{'/'.join(named) or 'a model'} (`model_type` {kind}) is not supported{reason}"
+    return f"{'/'.join(named) or 'a model'} (`model_type` {kind}) is not supported{reason_against(config, named)}"

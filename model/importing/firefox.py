@@ -12,6 +12,7 @@ from pathlib import Path
 from model.config import Config, Decoding, Provenance
 from model.importing.hugging_face import read_json_if_there
 from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options
+from model.importing.lexical_shortlist import read_shortlist
 from model.importing.marian_bin import is_marian_bin
 from model.importing.marian_model import (
     N_POSITIONS,
@@ -52,6 +53,10 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     source, target = _languages(directory, path, options)
     transformer, weights = build(file, vocabulary, source, target)
     weights["is_target_token"] = written_tokens(transformer, vocabulary.target.values())
+    if _files(directory, "lex*.bin"):
+        lists = _only(directory, "lex*.bin", "shortlist")
+        config, tensors = read_shortlist(lists, vocabulary, transformer.encoder_layer.vocab_size)
+        transformer, weights = transformer.model_copy(update={"shortlist": config}), weights | tensors
     return ImportedModel(
         Config(
             name=options.name or directory.name,

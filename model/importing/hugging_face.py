@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 from model.checked_yaml import parsed
 from model.config import Decoding
 from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError, in_words
-from model.importing.setting_types import check_types, shown
+from model.importing.setting_types import shown, typed
 from model.tokenizer import UNK
 
 CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
@@ -51,14 +51,12 @@ _NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=0, lt=2**31)])
 
 
 def read_json(directory: Path, name: str) -> dict[str, Any]:
-    """Read the settings of a JSON file that are not null.
+    """Read the settings of a JSON file, in the types that they have for all families.
 
     Raises:
         ModelImportError: the file is missing or no JSON object, or a setting is of another type.
     """
-    settings = {key: value for key, value in _read_object(directory, name).items() if value is not None}
-    check_types(settings, name)
-    return settings
+    return typed(_read_object(directory, name), name)
 
 
 def read_json_if_there(directory: Path, name: str) -> dict[str, Any]:
@@ -140,6 +138,7 @@ class Generation:
         decoding: the settings that are followed.
         start: the first token of a target.
         banned: tokens that are never written.
+        first: the token that every target must begin with, if there is one.
         notes: settings that are not followed, a sentence each.
     """
 
@@ -147,6 +146,7 @@ class Generation:
     start: int
     banned: frozenset[int]
     notes: tuple[str, ...]
+    first: int | None = None
 
 
 def read_generation(directory: Path, config: Mapping[str, Any], begins_with_language: bool = False) -> Generation:
@@ -199,7 +199,7 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
         )
     except ValueError as error:
         raise ModelImportError(f"{file}: {in_words(error)}") from error
-    return Generation(decoding, start, frozenset(banned), tuple(notes))
+    return Generation(decoding, start, frozenset(banned), tuple(notes), settings.get("forced_bos_token_id"))
 
 
 def _is_ignored(key: str, value: object) -> bool:

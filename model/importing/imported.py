@@ -64,7 +64,7 @@ class Options:
     Attributes:
         name: name of the model; None takes that of the source.
         sources, targets: language codes of a translator.
-        prompts: texts that may be put before texts to embed, by name.
+        prompts: texts that may be put before others, by name.
         dimensions: numbers of dimensions to which embeddings may be cut.
     """
 

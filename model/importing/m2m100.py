@@ -36,6 +36,7 @@ from model.importing.sentencepiece_files import read_model, tokenizer_of
 from model.importing.tasks import chosen
 from model.importing.tokenizer_files import TOKENIZER, read_tokenizer_json, with_added_tokens
 from model.importing.weights_files import read_tensors
+from model.progress import step
 from model.tokenizer import EOS, Vocabulary, end_with
 
 FIRST_POSITION = 2
@@ -110,6 +111,7 @@ def _tokenizer(
     directory: Path, tokenizer_config: Mapping[str, Any], size: int
 ) -> tuple[str, Tokenizer, Vocabulary | None, dict[str, int]]:
     """Return the family, its tokenizer with </s> after a text, its vocabulary, and the tokens of its languages."""
+    step("reading the tokenizer")
     if (directory / "vocab.json").is_file():
         ids = read_ids(directory, "vocab.json")
         codes = {code: len(ids) + i for i, code in enumerate(M2M100_CODES.split())}

@@ -15,6 +15,7 @@ from model.config import Language
 from model.importing.imported import ModelImportError, Options
 from model.importing.sentencepiece_files import NORMAL, pieces_of, read_model, tokenizer_of
 from model.importing.yaml_files import read_text, read_yaml
+from model.progress import step
 from model.tokenizer import EOS, UNK, Vocabulary, end_with
 
 Languages = str | tuple[Language, ...]
@@ -61,6 +62,7 @@ def source_tokenizer(path: Path) -> Tokenizer:
     """
     if not path.is_file():
         raise ModelImportError(f"{path.name} is missing")
+    step("reading the tokenizer")
     tokenizer = tokenizer_of(read_model(path))
     end_with(tokenizer, EOS, 0)
     return tokenizer

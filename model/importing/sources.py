@@ -11,14 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from model.importing.foreign_files import what_is
+from model.importing.hub import HUB_ID, fetch
 from model.importing.imported import ModelImportError, in_sentences
-
-HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-HUB_FILES = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "*_Dense/*.bin", "README.md")
-"""Files of a repository that are downloaded."""
-OLDER_WEIGHTS = ("*.bin",)
-"""Downloaded too if there are no safetensors."""
-OTHER_FORMATS = ("onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot")
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ def open_source_files(source: str, revision: str | None = None) -> Iterator[Sour
             name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
             yield Source(_innermost(Path(workplace)), name, path.name)
     elif HUB_ID.fullmatch(source):
-        directory, commit = _fetch(source, revision)
+        directory, commit = fetch(source, revision)
         yield Source(directory, source.split("/")[1], source, commit)
     else:
         raise ModelImportError("it must be a directory, a file, or an id of the hub (owner/name)")
@@ -104,21 +98,3 @@ def _innermost(directory: Path) -> Path:
     """Return the directory with the files; archives often have one directory with everything in it."""
     found = list(directory.iterdir())
     return _innermost(found[0]) if len(found) == 1 and found[0].is_dir() else directory
-
-
-def _fetch(repository: str, revision: str | None) -> tuple[Path, str]:
-    """Download the needed files of a repository; return their directory and the commit."""
-    from huggingface_hub import HfApi, snapshot_download  # takes a while to import
-    from huggingface_hub.errors import HfHubHTTPError
-
-    try:
-        info = HfApi().model_info(repository, revision=revision)
-        names = [file.rfilename for file in info.siblings or []]
-        wanted = HUB_FILES if any(name.endswith(".safetensors") for name in names) else HUB_FILES + OLDER_WEIGHTS
-        directory = snapshot_download(
-            repository, revision=info.sha, allow_patterns=list(wanted), ignore_patterns=list(OTHER_FORMATS)
-        )
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        raise ModelImportError(f"the hub refused: {str(error).splitlines()[0]}") from error
-    assert info.sha is not None
-    return Path(directory), info.sha

@@ -4,12 +4,14 @@ They read what to do as text: a task before the text ("summarize: "), or a token
 of attention have no factor, but biases by distance; all UMT5's layers have their own, those of others share them.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, models, normalizers
 from torch import Tensor
 
 from model.batching import bucket
@@ -17,7 +19,7 @@ from model.config import Activation, Config, Provenance, RelativePositions, Spec
 from model.importing.encoder_decoder import activation_of, first_of, pad_rows, round_up, tensor_of
 from model.importing.hugging_face import CONFIG, licence_of, number, read_generation, read_json, read_json_if_there
 from model.importing.imported import ImportedModel, ModelImportError, Options
-from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.importing.sentencepiece_files import BYTE, CONTROL, UNKNOWN, read_model, tokenizer_of
 from model.importing.tasks import LANGUAGE_TOKEN, tasks_of
 from model.importing.tokenizer_files import TOKENIZER, length_limits, read_tokenizer_json
 from model.importing.weights_files import read_tensors
@@ -127,22 +129,43 @@ def read_pieces(directory: Path, n_tokens: int, eos: int) -> Tokenizer:
     if (directory / TOKENIZER).is_file():
         tokenizer = read_tokenizer_json(directory)
     elif (directory / PIECES).is_file():
-        model = read_model(directory / PIECES)
-        tokenizer = tokenizer_of(model)
-        names = [piece.piece for piece in model.pieces if LANGUAGE_TOKEN.fullmatch(piece.piece)]
-        tokenizer.add_special_tokens(names)  # transformers reads them as whole tokens
-        # Sentinels take the rest of the vocabulary, the last one first.
-        n_pieces = tokenizer.get_vocab_size()
-        n_more = min(100, n_tokens - n_pieces) if tokenizer.token_to_id("<extra_id_0>") is None else 0
-        tokenizer.add_special_tokens([f"<extra_id_{i}>" for i in reversed(range(n_more))])
+        tokenizer = _sentence_pieces(directory / PIECES, n_tokens)
     else:
         raise ModelImportError(f"{TOKENIZER} or {PIECES} is missing")
+    _command_nothing(tokenizer)
     name = tokenizer.id_to_token(eos)
     if name is None:
         raise ModelImportError(f"the tokenizer has no token {eos}, the `eos_token_id` of {CONFIG}")
     if tokenizer.post_processor is None or special_around(tokenizer) != ([], [eos]):
         end_with(tokenizer, name, eos)
     return tokenizer
+
+
+def _sentence_pieces(path: Path, n_tokens: int) -> Tokenizer:
+    """Build the tokenizer of a SentencePiece model, whose control pieces and names of languages are special tokens."""
+    model = read_model(path)
+    tokenizer = tokenizer_of(model)
+    if not isinstance(tokenizer.model, models.Unigram):
+        raise ModelImportError(f"{path.name} is a BPE model; it must be a unigram model")
+    scores = [(piece.piece, float(piece.score)) for piece in model.pieces]
+    unk = next((i for i, piece in enumerate(model.pieces) if piece.type == UNKNOWN), None)
+    byte_fallback = any(piece.type == BYTE for piece in model.pieces)
+    tokenizer.model = models.Unigram(scores, unk_id=unk, byte_fallback=byte_fallback)
+    special = [p.piece for p in model.pieces if p.type in (CONTROL, UNKNOWN) or LANGUAGE_TOKEN.fullmatch(p.piece)]
+    # Sentinels take the rest of the vocabulary, the last one first.
+    n_more = min(100, n_tokens - len(scores)) if tokenizer.token_to_id("<extra_id_0>") is None else 0
+    tokenizer.add_special_tokens([*special, *(f"<extra_id_{i}>" for i in reversed(range(n_more)))])
+    return tokenizer
+
+
+def _command_nothing(tokenizer: Tokenizer) -> None:
+    """Let no text have special tokens: a space is put into their names, as they are pieces too."""
+    pieces = {piece for piece, _ in json.loads(tokenizer.to_str())["model"]["vocab"]}
+    names = [token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special]
+    rests = [re.escape(name[1:]) for name in names if name in pieces and name.startswith("<")]
+    if rests:
+        apart = normalizers.Replace(Regex(f"<(?={'|'.join(rests)})"), "< ")
+        tokenizer.normalizer = normalizers.Sequence([*([tokenizer.normalizer] if tokenizer.normalizer else []), apart])
 
 
 def activation_of_layers(config: Mapping[str, Any], kind: str) -> Activation:

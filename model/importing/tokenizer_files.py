@@ -4,7 +4,7 @@ Source: Wu et al. 2016 (WordPiece), Radford et al. 2019 (byte-level BPE), Kudo a
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from model.config import SpecialTokens
 from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
 from model.importing.imported import ModelImportError, in_sentences
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
+from model.progress import step
 from model.tokenizer import Vocabulary, as_plain_text, special_around
 
 TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES, PIECES_OF_DEBERTA = (
@@ -51,6 +52,7 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
         ModelImportError: files are missing or damaged, the tokenizer has too many tokens or no special ones around
             texts.
     """
+    step("reading the tokenizer")
     if (directory / TOKENIZER).is_file():
         tokenizer = read_tokenizer_json(directory)
         if _class_of(directory) not in GENERIC_CLASSES:
@@ -122,10 +124,10 @@ def read_tokenizer_json(directory: Path) -> Tokenizer:
 def _refuse_unknown_special(tokenizer: Tokenizer) -> None:
     """Refuse a template with special tokens that it does not define: the library would end the process."""
     state = json.loads(tokenizer.post_processor.__getstate__()) if tokenizer.post_processor else {}
-    for step in state.get("processors", [state]):
-        pieces = [*step.get("single", []), *step.get("pair", [])] if step.get("type") == "TemplateProcessing" else []
+    for part in state.get("processors", [state]):
+        pieces = [*part.get("single", []), *part.get("pair", [])] if part.get("type") == "TemplateProcessing" else []
         named = {piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece}
-        for name in sorted(named - step.get("special_tokens", {}).keys()):
+        for name in sorted(named - part.get("special_tokens", {}).keys()):
             raise ModelImportError(f"{TOKENIZER}: the special token {name} of its `post_processor` is not defined")
 
 
@@ -281,6 +283,18 @@ def _pieces_of_xlm_roberta(directory: Path) -> Tokenizer:
     return _sentence_pieces(directory, SENTENCE_PIECES, special, n_left_out=3)
 
 
+def mbart_pieces(directory: Path, codes: list[str]) -> Tokenizer:
+    """Build the tokenizer of mBART-50: that of XLM-R with the tokens of languages before the mask.
+
+    Raises:
+        ModelImportError: the file is missing or damaged.
+    """
+    if not (directory / SENTENCE_PIECES).is_file():
+        raise ModelImportError(f"{TOKENIZER} or {SENTENCE_PIECES} is missing")
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    return _sentence_pieces(directory, SENTENCE_PIECES, special, n_left_out=3, last=codes)
+
+
 def _pieces_of_camembert(directory: Path) -> Tokenizer:
     """Build a tokenizer with ids of fairseq before the pieces, which have <s> and </s> again; only these are used."""
     name = _names(directory)
@@ -300,11 +314,13 @@ def _sentence_pieces(
     special: list[str],
     n_left_out: int,
     names: tuple[tuple[str, str], ...] = (("bos", "<s>"), ("eos", "</s>"), ("mask", "<mask>")),
+    last: Sequence[str] = (),
 ) -> Tokenizer:
     """Build a tokenizer with special tokens, the pieces after the first ones, and a mask.
 
     Args:
         names: kind and usual name of the tokens before and after a text, and of the mask.
+        last: special tokens between the pieces and the mask.
     """
     model = read_model(directory / file)
     tokenizer = tokenizer_of(model)
@@ -312,11 +328,11 @@ def _sentence_pieces(
         raise ModelImportError(f"{file} is a BPE model; it must be a unigram model")
     pieces = [(piece.piece, float(piece.score)) for piece in model.pieces[n_left_out:]]
     bos, eos, mask = (_names(directory)(*name) for name in names)
-    listed = [*((token, 0.0) for token in special), *pieces]
+    listed = [*((token, 0.0) for token in special), *pieces, *((token, 0.0) for token in last)]
     unk = 3 if special else next(i for i, piece in enumerate(model.pieces) if piece.type == UNKNOWN)
     tokenizer.model = models.Unigram([*listed, (mask, 0.0)], unk_id=unk)
     around = [(token, tokenizer.token_to_id(token)) for token in (bos, eos)]
-    tokenizer.add_special_tokens([*special, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
+    tokenizer.add_special_tokens([*special, *last, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
     template = f"{bos} $A {eos}", f"{bos} $A {eos} {eos} $B {eos}"
     tokenizer.post_processor = processors.TemplateProcessing(*template, special_tokens=around)
     return _with_added_tokens(tokenizer, directory)

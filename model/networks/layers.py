@@ -152,8 +152,11 @@ class TokenEmbedding(nn.Module):
         self.norm = nn.Identity() if norm is None else norm
         self.dropout = SequenceDropout(dropout)
 
-    def forward(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, positions: Tensor | None = None, side: "SidePositions | None" = None) -> Tensor:
         """Embed ids (B, T) at positions (B, T), by default 0 .. T-1: (B, T, E).
+
+        Args:
+            side: positions and normalization of another side that shares the tokens; by default its own.
 
         Raises:
             ValueError: there are more tokens than positions.
@@ -161,13 +164,23 @@ class TokenEmbedding(nn.Module):
         T = ids.shape[1]
         if positions is None and self.max_positions < T:
             raise ValueError(f"sequence has {T} tokens; the limit is {self.max_positions}")
-        encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
+        own = side or self
+        encoding = None if own.encoding is None else rows_of(own.encoding, T, positions)
         tokens = self.tokens(ids) * self.scale if self.scale != 1 else self.tokens(ids)
         summed = tokens if encoding is None else tokens + encoding
         if self.second is not None and self.separator is not None:
             summed = summed + self.second * after_separator(ids, self.separator).to(self.second.dtype)
-        embedded: Tensor = self.dropout(self.norm(summed))
+        embedded: Tensor = self.dropout(own.norm(summed))
         return embedded
+
+
+class SidePositions(nn.Module):
+    """Learned positions, and a normalization, of a side that shares another one's table of tokens."""
+
+    def __init__(self, layer: LayerConfig) -> None:
+        super().__init__()
+        self.encoding = nn.Parameter(torch.randn(layer.max_positions, layer.d_model))
+        self.norm = normalization(layer) if layer.embedding_norm else nn.Identity()
 
 
 def after_separator(ids: Tensor, separator: int) -> Tensor:

@@ -54,6 +54,7 @@ class Rotation(nn.Module):
         super().__init__()
         if head_dim % 2 != 0:
             raise ValueError(f"rotary positions need an even head_dim, not {head_dim}")
+        self.base = base
         angles = angles_of(n_positions, head_dim, base)  # (n_positions, D / 2)
         # Derived from the shape alone, so they are kept out of checkpoints.
         self.register_buffer("cos", angles.cos().float(), persistent=False)

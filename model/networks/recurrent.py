@@ -154,6 +154,9 @@ class RecurrentTranslator(nn.Module):
         """Project hidden (..., E) to vocabulary logits (..., V)."""
         return F.linear(hidden, self.embedding.tokens.weight)
 
+    def shortlists(self, source: Tensor, source_lengths: Tensor) -> None:
+        """Return None: a translation may have all tokens."""
+
     def init_caches(self, memory: Memory, cache_length: int) -> RecurrentCache:  # noqa: ARG002 (a longer target needs no more)
         """Return the decoder's first states and the projected keys of memory."""
         sizes = [layer.d_state for layer in self.decoder_layers()]

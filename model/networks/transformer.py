@@ -3,7 +3,7 @@
 Legend: B batch, S source, T target, L cache length, E d_model, V vocabulary, C classes. Masks: True = may be attended.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -26,6 +26,7 @@ from model.networks.distances import local_bias
 from model.networks.layers import (
     DecoderLayer,
     EncoderLayer,
+    SidePositions,
     TokenEmbedding,
     ToTarget,
     biases_of,
@@ -34,6 +35,8 @@ from model.networks.layers import (
     token_embedding,
 )
 from model.networks.masks import causal_mask, distances, padding_mask
+from model.networks.positions import Rotation
+from model.networks.shortlist import Shortlist
 from model.networks.ssru import SSRU, Scan, scan_from_zero, scan_further
 
 
@@ -46,12 +49,24 @@ POOLERS: dict[Pooler, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu":
 DENSE_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": lambda x: x, "tanh": torch.tanh}
 
 
+def share_rotations(attentions: Iterable[MultiHeadAttention]) -> None:
+    """Let sublayers that rotate alike have one table: a long one takes megabytes."""
+    by_base: dict[float, Rotation] = {}
+    for attention in attentions:
+        own = attention.rotation
+        if own is not None and (shared := by_base.setdefault(own.base, own)) is not own:
+            # It stays a module of the first one only: a tracer mixes up tensors that have two names.
+            del attention.rotation
+            object.__setattr__(attention, "rotation", shared)
+
+
 class Encoder(nn.Module):
     """A stack of encoder layers; under a causal mask, a decoder without an encoder."""
 
     def __init__(self, n_layers: int, layer: LayerConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(layer.of_layer(i)) for i in range(n_layers))
+        share_rotations(each.self_attention for each in self.encoder_layers())
         self.final_norm = final_norm(layer)
         self.distance_biases = distance_biases(layer, n_layers, both_ways=True)
         self.local = layer.local_attention
@@ -144,16 +159,25 @@ class Transformer(nn.Module):
         encoder_layer = config.encoder_layer
         self.embedding = token_embedding(config)
         self.encoder_embedding = token_embedding(encoder_layer) if config.has_source_embedding else None
+        self.encoder_positions = SidePositions(encoder_layer) if config.encoder_positions else None
         self.encoder = Encoder(config.n_encoder_layers, encoder_layer)
         self.decoder = Decoder(config.n_decoder_layers, config, encoder_layer.d_model)
         self.output = None if config.tied_output else nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+        self.shortlist = (
+            Shortlist(config.shortlist, config.encoder_layer.vocab_size) if config.shortlist is not None else None
+        )
         self.register_buffer("is_target_token", torch.ones(config.vocab_size, dtype=torch.bool))
 
     @property
     def source_embedding(self) -> TokenEmbedding:
         """Embedding of the encoder: its own, or the shared one."""
         return self.embedding if self.encoder_embedding is None else self.encoder_embedding
+
+    def embed_source(self, source: Tensor) -> Tensor:
+        """Embed source (B, S): (B, S, d_encoder)."""
+        embedded: Tensor = self.source_embedding(source, side=self.encoder_positions)
+        return embedded
 
     @property
     def projection(self) -> nn.Embedding | nn.Linear:
@@ -167,7 +191,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """Encode source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
-        return self.encoder.encode(self.source_embedding(source), source_mask)
+        return self.encoder.encode(self.embed_source(source), source_mask)
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         """Decode teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
@@ -182,6 +206,15 @@ class Transformer(nn.Module):
         """Project hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
         logits = F.linear(hidden, self.projection.weight, self.output_bias)
         return logits.masked_fill(~self.is_target_token, float("-inf"))
+
+    def shortlists(self, source: Tensor, source_lengths: Tensor) -> Tensor | None:
+        """Return which tokens (B, V) the translation of each source (B, S) of lengths (B) may have; None: all."""
+        if self.shortlist is None:
+            return None
+        allowed = torch.zeros(len(source), self.config.vocab_size, dtype=torch.bool)
+        for row, (ids, length) in enumerate(zip(source.tolist(), source_lengths.tolist(), strict=True)):
+            allowed[row, self.shortlist.of_source(ids[:length], self.config.vocab_size)] = True
+        return allowed
 
     def init_caches(self, memory: Tensor, cache_length: int) -> DecoderCaches:
         """Return the state before the first target token, and keys and values of memory (B, S, d_encoder).

@@ -30,6 +30,9 @@ class TranslationModel(Protocol):
     def logits(self, hidden: Tensor) -> Tensor:
         """Project hidden (..., E) to vocabulary logits (..., V)."""
 
+    def shortlists(self, source: Tensor, source_lengths: Tensor) -> Tensor | None:
+        """Return which tokens (B, V) the translation of each source (B, S) of lengths (B) may have; None: all."""
+
     def init_caches(self, memory: Any, cache_length: int) -> Any:
         """Return the state of `decode_step` before the first of `cache_length` target tokens."""
 

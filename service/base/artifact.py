@@ -45,6 +45,9 @@ Stop = Literal["empty", "no_better", "full", "full_no_better"]
 
 Task = Literal["translation", "classification", "embedding"]
 
+NO_LANGUAGE = "und"
+"""Target language of what is no translation: summaries, answers, whatever a model writes."""
+
 Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
 
@@ -145,6 +148,16 @@ class ModelOrigin(_Section):
     revision: str | None = None
 
 
+class ShortlistSettings(_Section):
+    """Which target tokens a translation may have: those in the lists of its source's tokens, which are tensors of the
+    weights, and the first ones."""
+
+    first: int = Field(ge=0)
+    """Tokens below it are always allowed."""
+    own: bool
+    """Whether the tokens of the source are allowed too."""
+
+
 class FileSum(_Section):
     sha256: str
     bytes: int
@@ -171,6 +184,8 @@ class Manifest(_Section):
     sources: tuple[Language, ...]
     """Languages that a translator reads; it translates each into every other language of `targets`."""
     targets: tuple[Language, ...]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put before a source, by name; what they ask for is no translation."""
     labels: tuple[str, ...]
     label_activation: Literal["softmax", "sigmoid", "identity"] | None
     pairs: bool = False
@@ -184,11 +199,18 @@ class Manifest(_Section):
     """By provider; empty if it was not measured."""
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
+    shortlist: ShortlistSettings | None = None
+    """None if a translation may have all tokens of its language."""
     evaluation: dict[str, dict[str, float]]
     graphs: dict[str, dict[Dtype, tuple[str, ...]]]
     """The tensors that each graph takes from the weights, by graph and by the type that the graph declares."""
     files: dict[str, FileSum]
     """All files that are read; others in the directory are ignored."""
+
+    @property
+    def writes_no_language(self) -> bool:
+        """Whether what a translator writes is no translation."""
+        return [language.code for language in self.targets] == [NO_LANGUAGE]
 
     def has_graphs_for(self, provider: str) -> bool:
         """Whether there are graphs for a provider: all that the task needs, or none."""

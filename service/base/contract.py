@@ -23,7 +23,7 @@ Matrices = dict[AttentionKind, NDArray[np.float32]]
 Attend = Callable[[list[list[int]], list[list[int]], AttentionKinds], list[Matrices]]
 """Takes sources, targets and kinds; returns the attention matrices of each pair, without padding."""
 Classify = Callable[[list[list[int]]], list[NDArray[np.float32]]]
-"""Returns the logits of each token of each source, (S, C), without padding; (1, C) if the first token decides."""
+"""Returns the logits of each token of each source, (S, C), without padding; (1, C) if one state decides."""
 Embed = Callable[[list[list[int]]], list[NDArray[np.float32]]]
 """Returns the encoder's last hidden states of each source, (S, E), without padding."""
 Project = Callable[[NDArray[np.float32]], NDArray[np.float32]]

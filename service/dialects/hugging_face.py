@@ -32,6 +32,7 @@ GENERATE = {"num_beams": "beam_size", "length_penalty": "length_penalty", "max_n
 """Native fields by transformers' parameters of generation."""
 CLIENT_FIELDS = {
     "text": ("inputs",),
+    "text_pair": ("inputs",),
     "source": ("parameters", "src_lang"),
     "target": ("parameters", "tgt_lang"),
     "prompt": ("prompt_name",),

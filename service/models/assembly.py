@@ -100,8 +100,8 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
     if VOCABULARY in files:
         vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
         special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
-    # Encoders with special tokens of their own were trained on texts without any change.
-    as_it_is = manifest.task == "embedding" or manifest.pools_states
+    # Encoders with special tokens of their own, and summarizers, were trained on texts without any change.
+    as_it_is = manifest.task == "embedding" or manifest.pools_states or manifest.writes_no_language
     return Tokenizer(artifact.path(TOKENIZER), files[TOKENIZER], vocabulary, special, as_it_is)
 
 

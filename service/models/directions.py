@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import NamedTuple
 
-from service.base.errors import TargetRequired, UnsupportedLanguagePair
+from service.base.errors import InvalidFields, TargetRequired, UnsupportedLanguagePair
 from service.schemas.answers import Reachable
 from service.tasks.pivot import Route
 from service.tasks.translation import Translator
@@ -40,13 +40,15 @@ class Directions:
     """Language pairs that some translators support.
 
     Args:
-        translators: where two have a direction, the first one translates.
+        translators: where two have a direction, the first one translates. Models that write no language are asked only
+            by their names or prompts.
         name: of the only translator, where a request names it: then nothing goes through a pivot.
         ordered: whether the first translator also answers where others have other directions.
     """
 
     def __init__(self, translators: Sequence[Translator], name: str | None = None, ordered: bool = False) -> None:
-        self._translators = translators
+        self._translators = [one for one in translators if name is not None or not one.manifest.writes_no_language]
+        self._others = [one for one in translators if one not in self._translators]
         self._name = name
         self._ordered = ordered
         self._known_plan = lru_cache(MAX_PLANS)(self._plan)
@@ -123,6 +125,21 @@ class Directions:
             offer = f"; with `pivot` it goes through {through[0][1].target}" if through else ""
             raise UnsupportedLanguagePair(self._nobody(source, target) + offer)
         return through
+
+    def prompted(self, prompt: str) -> tuple[Translator, Direction]:
+        """Return the model that reads texts with a prompt before them: the first one that has this prompt.
+
+        Raises:
+            InvalidFields: none has it.
+        """
+        translators = [*self._translators, *self._others]
+        translator = next((one for one in translators if prompt in one.manifest.prompts), None)
+        if translator is None and len(translators) > 1:
+            names = sorted({name for one in translators for name in one.manifest.prompts})
+            message = f"must be a prompt of a model, not {prompt!r}; available: {', '.join(names) or 'none'}"
+            raise InvalidFields([(("prompt",), message)])
+        translator = translator or translators[0]
+        return translator, translator.prompted(prompt)
 
     def reachable(self) -> list[Reachable]:
         """Return every language, with the languages into which it is translated."""

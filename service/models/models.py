@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
+from service.base.artifact import NO_LANGUAGE
 from service.base.errors import (
     GlossaryMismatch,
     InvalidFields,
@@ -50,7 +51,7 @@ from service.tasks.leg import OnPiece
 from service.tasks.pivot import Route
 from service.tasks.reranking import ranked
 from service.text.identification import IdentifiedLanguage
-from service.text.languages import are_same
+from service.text.languages import MANY, are_same
 from service.workers.pool import admission_of
 
 MIN_CONFIDENCE = 0.01
@@ -259,6 +260,8 @@ class Models:
     async def _translated(
         self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None
     ) -> TranslateResponse:
+        if request.prompt is not None:
+            return await self._prompted(directions, request, context, on_piece)
         plan = directions.plan(request.source, request.target, request.pivot)
         if plan is None:
             return await self._translate_detected(directions, request, context, on_piece)
@@ -269,6 +272,17 @@ class Models:
         terms = await self._terms(request, source, target)
         translations = await pivot.translate(route, request, context, on_piece, terms)
         return _answer(request, translations, source, target, route)
+
+    async def _prompted(
+        self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None
+    ) -> TranslateResponse:
+        for field in ("source", "target"):
+            if getattr(request, field) is not None:
+                raise InvalidFields([((field,), "must be left out, as `prompt` says what to do")])
+        assert request.prompt is not None, "the caller has seen it"
+        route = [directions.prompted(request.prompt)]
+        translations = await pivot.translate(route, request, context, on_piece)
+        return _answer(request, translations, MANY, NO_LANGUAGE, route)
 
     async def _translate_detected(
         self, directions: Directions, request: TranslateRequest, context: Context, on_piece: OnPiece | None

@@ -35,7 +35,8 @@ class DeviceTranslationRunner:
         self._cross_attention = CacheGroup(of_sources, self._cross_caches, COARSE_LENGTHS)
         self._source_lengths = np.zeros(places, np.int64)
         """The length of the source in each place; 0 if the place is empty."""
-        self._steps = Steps(graphs, self._self_attention, self._cross_attention)
+        self._shortlists = graphs.new_shortlists(places)
+        self._steps = Steps(graphs, self._self_attention, self._cross_attention, self._shortlists)
         self._launched: Step | None = None
         self._is_done = True
 
@@ -53,6 +54,8 @@ class DeviceTranslationRunner:
         targets[: len(sources)] = places
         self._cross_caches.write(targets, block, S)
         self._source_lengths[places] = [len(source) for source in sources]
+        if self._shortlists is not None:
+            self._shortlists.allow(places.tolist(), sources, are_first=n_places == 0)
 
     def launch(
         self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int

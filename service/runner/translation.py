@@ -28,7 +28,8 @@ from service.runner.caches import (
     source_caches,
 )
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load_session, read_rows
+from service.runner.shortlist import PlacedShortlists, Shortlist
+from service.runner.weights import Weights, load_session, read_rows, read_weights
 
 MIN_QUERIES = 2
 """Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
@@ -69,7 +70,8 @@ class TranslationRunner:
         self._source_lengths = np.ones(n_rows, np.int64)
         self._n_fitted = 0
         """Number of sources that the caches of cross-attention fit; 0 if encode or move has changed a source."""
-        self._steps = Steps(graphs, self._self_attention, self._cross_attention)
+        self._shortlists = graphs.new_shortlists(n_rows)
+        self._steps = Steps(graphs, self._self_attention, self._cross_attention, self._shortlists)
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
         """Encode B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
@@ -89,6 +91,8 @@ class TranslationRunner:
         self._encoder.run_with_iobinding(binding)
         for cache, block in enumerate(binding.get_outputs()):
             self._cross_attention.caches.write(cache, first_place, block.numpy())
+        if self._shortlists is not None:
+            self._shortlists.allow(range(first_place, places), sources, are_first=first_place == 0)
 
     def step(
         self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
@@ -123,6 +127,8 @@ class TranslationRunner:
         self._cross_attention.caches.copy([source_place], [target_place], length)
         self._source_lengths[target_place] = length
         self._n_fitted = 0
+        if self._shortlists is not None:
+            self._shortlists.move(source_place, target_place)
 
     def _caches(self, shapes: CacheShapes, lengths: LengthBuckets) -> CacheGroup[HostCaches]:
         return CacheGroup(shapes, HostCaches(shapes, self._n_rows), lengths)
@@ -136,7 +142,16 @@ class TranslationGraphs:
         self.provider = provider
         self.encoder = load_session(artifact, provider, "encoder.onnx", provider.captures, weights)
         self.decoder_step = load_session(artifact, provider, "decoder_step.onnx", provider.captures, weights)
+        self._shortlist = None
+        if artifact.manifest.shortlist is not None:
+            self._shortlist = Shortlist(artifact.manifest, weights or read_weights(artifact))
         self._numbers = itertools.chain(range(1, MAX_CAPTURES + 1), itertools.repeat(NOT_CAPTURED))
+
+    def new_shortlists(self, n_places: int) -> PlacedShortlists | None:
+        """Return shortlists for the sources in places, if the artifact has shortlists."""
+        if self._shortlist is None:
+            return None
+        return PlacedShortlists(self._shortlist, self.provider, n_places)
 
     def capture(self) -> RunOptions | None:
         """Return new options for all runs of one pass at one size: the first run is captured, and later ones are
@@ -169,7 +184,8 @@ class Step:
         self.versions: dict[CacheGroup[Any], int] = {}
         """The versions of the caches that are bound."""
         self._captures: dict[tuple[int, ...], RunOptions | None] = {}
-        """Run options by the lengths of the caches, on which the caches' addresses depend."""
+        """Run options by the lengths of caches and shortlists, on which their addresses depend."""
+        self._n_listed = 0
         provider = graphs.provider
         self._inputs = provider.arrays(
             input_ids=(np.int64, (R, 1)),
@@ -201,13 +217,18 @@ class Step:
                 self._binding.bind_output(f"present.{name}", *memory)
         self.versions[group] = group.version
 
+    def bind_shortlists(self, shortlists: PlacedShortlists, n_places: int) -> None:
+        """Let the graph read the shortlists of the first places."""
+        shortlists.bind(self._binding, n_places)
+        self._n_listed = shortlists.size
+
     def run(self) -> None:
         """Run one pass over the contents of the arrays, on the CPU."""
         self._graphs.decoder_step.run_with_iobinding(self._binding)
 
     def launch(self) -> None:
         """Begin one pass on a device, which may still compute afterwards if steps are captured."""
-        lengths = tuple([group.length for group in self.versions])
+        lengths = (*[group.length for group in self.versions], self._n_listed)
         options = self._captures.pop(lengths, None) or self._graphs.capture()
         self._inputs.upload()
         self._graphs.decoder_step.run_with_iobinding(self._binding, options)
@@ -224,12 +245,17 @@ class Steps:
 
     Args:
         self_attention, cross_attention: the caches or states of R rows, and the caches of N sources.
+        shortlists: of N sources, if the model has shortlists.
     """
 
     def __init__(
-        self, graphs: TranslationGraphs, self_attention: CacheGroup[Any], cross_attention: CacheGroup[Any]
+        self,
+        graphs: TranslationGraphs,
+        self_attention: CacheGroup[Any],
+        cross_attention: CacheGroup[Any],
+        shortlists: PlacedShortlists | None,
     ) -> None:
-        self._graphs = graphs
+        self._graphs, self._shortlists = graphs, shortlists
         self._self_attention, self._cross_attention = self_attention, cross_attention
         self._steps: dict[Sizes, Step] = {}
 
@@ -244,4 +270,6 @@ class Steps:
             step.bind_caches(self._cross_attention, N, is_updated=False)
         if step.versions.get(self._self_attention) != self._self_attention.version:
             step.bind_caches(self._self_attention, R, is_updated=True)
+        if self._shortlists is not None:
+            step.bind_shortlists(self._shortlists, N)
         return step

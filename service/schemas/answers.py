@@ -275,6 +275,9 @@ class ModelCard(BaseModel):
         description="Languages that the model reads; it translates each into every other of `targets`."
     )
     targets: list[str]
+    prompts: dict[str, str] = Field(
+        description="Of a translator: texts that a request may put before its own, by name."
+    )
     labels: list[str]
     label_activation: Literal["softmax", "sigmoid", "identity"] | None = Field(
         default=None,

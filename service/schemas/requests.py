@@ -294,6 +294,13 @@ class TranslateRequest(_AttendingRequest, TranslationOptions):
         "not translated.",
     )
     tags: TagRules | None = Field(default=None, description="Rules for elements, if `format` is html or xml.")
+    prompt: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name of one of the model's prompts, which goes in front of each text. What comes back is no "
+        "translation, so `source` and `target` are left out.",
+        examples=["summarization"],
+    )
     alternatives: int = Field(
         default=0,
         ge=0,

@@ -16,7 +16,8 @@ from service.base.errors import InvalidFields, LimitExceeded, UnsupportedOption
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.glossaries.terms import Terms, TermTable
-from service.markup.passages import Document
+from service.markup import plain
+from service.markup.passages import Document, Passage
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import AttentionPass, Selection, refuse_too_many_weights
@@ -114,7 +115,7 @@ class Leg:
 
         def manuscript(text: str | Document) -> Manuscript:
             nonlocal n_sentences
-            document = read_document(text, request, terms, self._languages) if isinstance(text, str) else text
+            document = text if isinstance(text, Document) else self._document(text, terms)
             written = reader.manuscript(document)
             n_sentences += len(written.sentences)
             self._pool.refuse_beyond_limit(n_sentences)  # fails before the other texts are read
@@ -131,6 +132,11 @@ class Leg:
         if self._selection is not None:  # a lower bound: every translation has a token or more
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
             refuse_too_many_weights(translator.max_attention_weights, n_weights)
+
+    def _document(self, text: str, terms: Terms | None) -> Document:
+        if not self._direction.is_translation:  # a model may mean something with marks
+            return Document([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
+        return read_document(text, self._request, terms, self._languages)
 
     async def run(self, on_piece: OnPiece | None = None) -> None:
         """Translate all texts.
@@ -183,7 +189,7 @@ class Leg:
         """Translate paragraphs again that lost a number or a name, and choose the better translation, as long as that
         mends something."""
         paragraphs = [one for manuscript in manuscripts for one in manuscript.paragraphs if may_lose_numbers(one)]
-        if not paragraphs:
+        if not paragraphs or not self._direction.is_translation:
             return
         every = paragraphs
         for _ in range(MAX_READINGS):
@@ -282,6 +288,13 @@ def _new_search(request: TranslateRequest, direction: Direction, manifest: Manif
         InvalidFields: max_target_tokens is outside the model's limits, or alternatives is not below the beam size.
         UnsupportedOption: the format does not support an option of the request.
     """
+    if not direction.is_translation:
+        refused = [name for name in ("keep", "glossary", "glossary_id", "checks") if getattr(request, name)]
+        if refused or request.format != "text":
+            named = " and ".join(f"`{name}`" for name in refused or ["format"])
+            raise UnsupportedOption(
+                f"{named} can only be used for translations, not for what {manifest.name} writes here"
+            )
     if request.format != "text" and (request.attention or request.alignment or request.alternatives):
         raise UnsupportedOption(f"`attention`, `alignment` and `alternatives` need `format` text, not {request.format}")
     if request.tags is not None and request.format not in ("html", "xml"):

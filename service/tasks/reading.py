@@ -228,6 +228,9 @@ class Reader:
             carried: further spans that are kept, and their translations.
         """
         text = passage.text
+        if not self.direction.is_translation:
+            protected = Protected(text, text, (), NO_EDITS)
+            return Paragraph(passage, protected, self._sentences(protected, passage))
         terms = self.terms.find(text) if self.terms else []
         kept = kept_spans(
             text, passage.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried]
@@ -274,6 +277,20 @@ class Reader:
         return bool(misread or too_many)
 
     def _sentences(self, protected: Protected, passage: Passage, ends: Collection[int] = ()) -> list[Sentence]:
+        text, is_translation = protected.text, self.direction.is_translation
+        whole = [strip_span(text, Span(0, len(text)))]
+        found = (
+            self._spans(protected, passage, ends) if is_translation else [span for span in whole if span is not None]
+        )
+        sentences = []
+        for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
+            search = self.new_search()
+            sequence = Sequence(source_ids, search, n_rows=search.beam_size)
+            sentences.append(Sentence(span, sequence, is_speaker=is_translation and is_speaker(text, span)))
+        return sentences
+
+    def _spans(self, protected: Protected, passage: Passage, ends: Collection[int]) -> list[Span]:
+        """Return the sentences of a passage that have something to translate."""
         text = protected.text
         if passage.sentences is not None:
             spans = merge_spans(map(protected.edits.after, passage.sentences))
@@ -285,12 +302,5 @@ class Reader:
         found = [span for span in (strip_span(text, span) for span in spans) if span is not None]
         # A span without letters is the same in every language; amounts with codes are written alike in one column.
         if protected.placeholders:
-            found = [span for span in found if protected.has_words(span)]
-        else:
-            found = [span for span in found if any(map(str.isalpha, span.of(text))) and not is_amount(span.of(text))]
-        sentences = []
-        for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
-            search = self.new_search()
-            sequence = Sequence(source_ids, search, n_rows=search.beam_size)
-            sentences.append(Sentence(span, sequence, is_speaker=is_speaker(text, span)))
-        return sentences
+            return [span for span in found if protected.has_words(span)]
+        return [span for span in found if any(map(str.isalpha, span.of(text))) and not is_amount(span.of(text))]

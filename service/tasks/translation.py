@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from service.base.artifact import Manifest
+from service.base.artifact import NO_LANGUAGE, Manifest
+from service.base.errors import InvalidFields
 from service.engine.beam_search import Search
 from service.segments.slots import Slot
 from service.tasks.attention import AttentionPass
-from service.text.languages import TranslatorLanguages
+from service.text.languages import MANY, Direction, TranslatorLanguages
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
 
@@ -35,3 +36,12 @@ class Translator:
     @cached_property
     def languages(self) -> TranslatorLanguages:
         return TranslatorLanguages(self.manifest.sources, self.manifest.targets)
+
+    def prompted(self, name: str) -> Direction:
+        """Return the way of a text with a prompt before it. Raises InvalidFields: the model has no such prompt."""
+        prompts = self.manifest.prompts
+        if name not in prompts:
+            available = ", ".join(prompts) or "none"
+            message = f"must be a prompt of {self.manifest.name}, not {name!r}; available: {available}"
+            raise InvalidFields([(("prompt",), message)])
+        return Direction(MANY, NO_LANGUAGE, tuple(self.tokenizer.prefix(prompts[name])))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from service.base.artifact import Language
+from service.base.artifact import NO_LANGUAGE, Language
 
 _TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 _REGION = re.compile("-([A-Z]{2}|[0-9]{3})$")
@@ -189,6 +189,11 @@ class Direction:
     target: str
     source_prefix: tuple[int, ...] = ()
     target_prefix: tuple[int, ...] = ()
+
+    @property
+    def is_translation(self) -> bool:
+        """Whether the target is a language, so that the source's sentences, numbers and names come out again."""
+        return self.target != NO_LANGUAGE
 
     @cached_property
     def source_subtag(self) -> str:

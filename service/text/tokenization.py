@@ -137,6 +137,12 @@ class Tokenizer:
     def _pair_template(self) -> PairTemplate:
         return PairTemplate.of(self._tokenizer)
 
+    def prefix(self, text: str) -> list[int]:
+        """Return the token ids of a text that comes before others, without special tokens around it."""
+        n_before, n_after = self.n_around
+        token_ids = self.encode([text])[0]
+        return token_ids[n_before : len(token_ids) - n_after]
+
     def _with_plain_spaces(self, text: str) -> str:
         return text if self._reads_white_space else OTHER_SPACE.sub(" ", text)
 

@@ -1,6 +1,7 @@
 """The page tells what to expect of a model."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -72,3 +73,9 @@ def test_nothing_is_told_but_what_is_known(visit: Visit, changes: dict[str, Any]
     page = visit(state("translate"), before=answering("translate-en-fr", changes))
     expect(part(page, "about")).to_contain_text("translate-en-fr")
     expect(part(page, "expectation")).to_have_text(told)
+
+
+def test_two_small_models_in_a_row_are_called_so(visit: Visit) -> None:
+    page = visit(f"translate?{urlencode({'source': 'de', 'target': 'fr', 'text': 'Zwei Hunde spielen.'})}")
+    expect(part(page, "about")).to_contain_text("translate-de-en and translate-en-fr")
+    expect(part(page, "expectation")).to_contain_text("Small models, trained with attend; two in a row")

@@ -21,13 +21,16 @@ from model.weights import dequantize, read_weights
 from service.base.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
 from service.base.settings import Settings
 from service.engine import beam_search as decoding
+from service.engine.greedy_search import GreedySearch
+from service.engine.scheduler import Sequence
 from service.models.loading import compact_engines, fixed_engines
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
-from service.runner.translation import TranslationGraphs
+from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.runner.weights import load_session
 from service.runner.weights import read_weights as served_weights
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, translator_of
+from tests.service.fakes import search_all
 from tests.service.runner.test_runner import random_sequence
 
 SLOTS = 24
@@ -35,7 +38,14 @@ SLOTS = 24
 
 @pytest.mark.parametrize(
     ("kind", "precision"),
-    [("translation", "int8"), ("translation", "fp16"), ("translation_ssru", "int8"), ("mean_classifier", "int8")],
+    [
+        ("translation", "int8"),
+        ("translation", "fp16"),
+        ("translation_ssru", "int8"),
+        ("translation_shortlist", "int8"),
+        ("mean_classifier", "int8"),
+        ("disentangled_classifier", "fp32"),
+    ],
 )
 def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, precision: Precision) -> None:
     directory = artifact(kind, precision)
@@ -74,6 +84,7 @@ def test_the_service_gives_a_graph_the_tensors_with_which_export_proves_it(
         "translation_hard",
         "translation_relative",
         "translation_ssru",
+        "translation_shortlist",
     ],
 )
 @pytest.mark.parametrize("as_on_cuda", [False, True])
@@ -105,6 +116,23 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
         found = asked.best()
         assert [(h.token_ids, h.finish_reason) for h in found] == [(c.ids, c.finish_reason) for c in expected]
         assert [h.log_prob for h in found] == pytest.approx([c.log_prob for c in expected], abs=1e-3)
+
+
+def test_shortlists_of_others_never_change_an_answer(artifact: MakeArtifact) -> None:
+    """To the last bit, though all lists are padded to the longest."""
+    graphs = TranslationGraphs(read_artifact(artifact("translation_shortlist", "fp32")), Provider("cpu", 1))
+    rng = np.random.default_rng(5)
+    lengths = [2, 3, 5, 40, 4, 55]
+    sources = [[*rng.integers(4, 300, length).tolist(), 3] for length in lengths]
+
+    def found(together: list[list[int]]) -> list[decoding.Hypothesis]:
+        sequences = [Sequence(source, decoding.Search(30)) for source in together]
+        search_all(GreedySearch(TranslationRunner(graphs, 8, min_queries=1), 2, 3), 8, sequences, rng)
+        return [sequence.output.best()[0] for sequence in sequences]
+
+    alone = [found([source])[0] for source in sources]
+    assert found(sources) == alone
+    assert len({tuple(hypothesis.token_ids) for hypothesis in alone}) > 3
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ from export.artifact import write
 from model.checkpoint import load_checkpoint
 from model.importing.families import import_model
 from model.importing.imported import Options
-from tests.model.importing import m2m100_checkpoints, marian_checkpoints
+from tests.model.importing import bart_checkpoints, m2m100_checkpoints, marian_checkpoints, t5_checkpoints
+from tests.model.importing.bart_checkpoints import load_bart, write_bart
 from tests.model.importing.m2m100_checkpoints import write_m2m100
 from tests.model.importing.marian_checkpoints import ENGLISH, write_marian
+from tests.model.importing.t5_checkpoints import load_t5, write_t5
 from tests.running_service import Service, running_service
 
 pytestmark = pytest.mark.slow
@@ -24,8 +26,10 @@ MODELS = {
     "marian": {"source": "en", "target": "fr"},
     "marian-many": {"source": "en", "target": "it"},
     "nllb": {"source": "en", "target": "fr"},
+    "t5": {"source": "en", "target": "fr"},
+    "mbart": {"source": "en", "target": "fr"},
 }
-SOURCES = {"marian": "marian", "marian-many": "marian", "nllb": "nllb"}
+SOURCES = {"marian": "marian", "marian-many": "marian", "nllb": "nllb", "t5": "t5", "mbart": "mbart"}
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +38,8 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("theirs")
     write_marian(root / "marian", targets=("fra", "ita"), steps=60)
     write_m2m100(root / "nllb", "nllb", steps=60)
+    write_t5(root / "t5", "t5", steps=60)
+    write_bart(root / "mbart", "mbart", steps=90)
     return root
 
 
@@ -61,6 +67,12 @@ def generated(theirs: Path, name: str, text: str, **options: Any) -> tuple[str, 
         model: Any = M2M100ForConditionalGeneration.from_pretrained(directory).eval()
         tokenizer: Any = m2m100_checkpoints.tokenizer_of(directory, "nllb")
         options["forced_bos_token_id"] = tokenizer.convert_tokens_to_ids("fra_Latn")
+    elif name == "t5":
+        model, tokenizer = load_t5(directory, "t5"), t5_checkpoints.tokenizer_of(directory)
+        text, options = t5_checkpoints.PREFIX + text, {"max_new_tokens": 60, **options}
+    elif name == "mbart":
+        model, tokenizer = load_bart(directory, "mbart"), bart_checkpoints.tokenizer_of(directory, "mbart")
+        options["forced_bos_token_id"] = tokenizer.convert_tokens_to_ids("fr_XX")
     else:
         model = MarianMTModel.from_pretrained(directory).eval()
         tokenizer = marian_checkpoints.tokenizer_of(directory)

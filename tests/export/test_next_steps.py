@@ -9,7 +9,8 @@ import pytest
 
 from export.manifest import Manifest, read_manifest
 from export.next_steps import next_steps
-from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
+from model.config import ANY_LANGUAGE, NO_LANGUAGE
+from service.schemas.requests import ClassifyRequest, EmbedRequest, RerankRequest, TranslateRequest
 
 ROOT = Path(__file__).parents[2]
 TRANSLATOR, CLASSIFIER = (read_manifest(ROOT / "artifacts" / name) for name in ("translate-en-fr", "sentiment-imdb"))
@@ -47,6 +48,14 @@ def test_a_translator_is_asked_for_a_direction_that_it_has(
     TranslateRequest.model_validate(body)
 
 
+@pytest.mark.parametrize(("prompts", "asks"), [({}, set()), ({"summarization": "summarize: "}, {"prompt"})])
+def test_a_model_whose_tasks_are_texts_is_asked_without_languages(prompts: dict[str, str], asks: set[str]) -> None:
+    sides = {"sources": languages(ANY_LANGUAGE), "targets": languages(NO_LANGUAGE)}
+    path, body = asked(changed(TRANSLATOR, **sides, prompts=prompts))
+    assert (path, body.keys()) == ("/translate", {"text", "model"} | asks)
+    TranslateRequest.model_validate(body)
+
+
 @pytest.mark.parametrize(
     ("changes", "path"),
     [
@@ -60,8 +69,7 @@ def test_a_translator_is_asked_for_a_direction_that_it_has(
 def test_every_other_model_is_asked_for_what_it_does(changes: dict[str, Any], path: str) -> None:
     found, body = asked(changed(CLASSIFIER, **changes))
     assert (found, body["model"]) == (path, "sentiment-imdb")
-    if "pairs" not in changes:
-        {"/classify": ClassifyRequest, "/embed": EmbedRequest}[path].model_validate(body)
+    {"/classify": ClassifyRequest, "/embed": EmbedRequest, "/rerank": RerankRequest}[path].model_validate(body)
 
 
 def test_a_name_needs_no_care_in_a_shell() -> None:
@@ -73,3 +81,14 @@ def test_a_name_needs_no_care_in_a_shell() -> None:
 )
 def test_the_folder_is_told_if_it_is_not_the_one_that_is_served(out: str, said: str) -> None:
     assert said in next_steps(CLASSIFIER, Path(out)).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("precision", "said"),
+    [
+        ("int8", "sentiment-imdb is in int8; PRECISION=fp32 keeps the numbers of the original. Serve it, "),
+        ("fp32", "sentiment-imdb is in fp32. Serve it, "),
+    ],
+)
+def test_the_precision_is_told_and_how_to_get_the_exact_one(precision: str, said: str) -> None:
+    assert next_steps(changed(CLASSIFIER, precision=precision), Path("artifacts/x")).startswith(said)

@@ -12,7 +12,7 @@ from export.manifest import Precision, Provider
 from export.proof import TEXTS
 from model.checkpoint import build_model, load_checkpoint, save_checkpoint
 from model.networks.transformer import Transformer, TransformerClassifier
-from model.tokenizer import BOS_ID, EOS_ID, train_tokenizer
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, train_tokenizer
 from tests.model.tiny_configs import configured
 
 Kind = Literal[
@@ -22,6 +22,7 @@ Kind = Literal[
     "translation_hard",
     "translation_relative",
     "translation_ssru",
+    "translation_shortlist",
     "mean_classifier",
     "max_classifier",
     "first_classifier",
@@ -67,6 +68,8 @@ MODELS: dict[Kind, dict[str, Any]] = {
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
     "translation_relative": TRANSLATION | LIKE_T5 | {"n_decoder_layers": 2},
     "translation_ssru": TRANSLATION | {"decoder_self": "ssru", "n_decoder_layers": 2},
+    "translation_shortlist": TRANSLATION
+    | {"n_decoder_layers": 2, "decoder_self": "ssru", "shortlist": {"first": 40, "own": True, "n_entries": 3000}},
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_encoder_layers": 3},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
     "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
@@ -149,3 +152,10 @@ def randomize(model: nn.Module, eos: float, target_share: float) -> None:
         if name == "is_target_token":
             buffer.copy_(torch.rand(buffer.shape, generator=random) < target_share)
             buffer[EOS_ID] = True
+            if getattr(model, "shortlist", None) is not None:
+                buffer[PAD_ID] = False
+        if name == "shortlist.offsets":
+            buffer[1:-1] = torch.randint(3000, (len(buffer) - 2,), generator=random).sort().values
+            buffer[-1] = 3000
+        if name == "shortlist.tokens":
+            buffer.copy_(torch.randint(300, buffer.shape, generator=random))

@@ -1,8 +1,11 @@
 import pytest
 import torch
+from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 from transformers.models.t5.modeling_t5 import T5Attention
 
+from model.config import Disentangled
+from model.networks.distances import row_of_distance
 from model.networks.positions import DistanceBias, Rotation, buckets_of, sinusoidal_encoding
 
 B, T, H, D = 2, 5, 3, 8
@@ -65,3 +68,12 @@ def test_distances_have_the_buckets_of_mpnet() -> None:
     distances = torch.arange(-700, 701)
     expected = MPNetEncoder.relative_position_bucket(distances)
     assert torch.equal(buckets_of(distances, 32, 128, both_ways=True), expected)
+
+
+def test_distances_have_the_rows_of_deberta() -> None:
+    distances = torch.arange(-700, 701)
+    expected = make_log_bucket_position(distances, 256, 512).long() + 256
+    rows = row_of_distance(distances, Disentangled(buckets=256, max_distance=512))
+    assert rows.tolist() == expected.clamp(0, 511).tolist()
+    far = row_of_distance(distances, Disentangled(buckets=0, max_distance=300))
+    assert far.tolist() == (distances + 300).clamp(0, 599).tolist()

@@ -86,6 +86,9 @@ class Scripted:
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         return source
 
+    def shortlists(self, source: Tensor, source_lengths: Tensor) -> None:
+        return None
+
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         places = torch.arange(target.shape[1])
         return torch.tensor(self._script)[places].expand(target.shape)  # (B, T)

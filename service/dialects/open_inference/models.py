@@ -26,9 +26,10 @@ NOT_OPTIONS = frozenset(
     ("timeout", "priority", "sequence_id", "sequence_start", "sequence_end", "headers", "binary_data_output")
 )
 """Parameters of the protocol, which are no options of a model. Those that begin with `triton_` are none either."""
-NOT_FOR_TENSORS = frozenset(
-    ("text", "model", "timeout_s", "attention", "alignment", "alternatives", "evidence", "encoding", "pooling")
-)
+NOT_FOR_TENSORS = frozenset({
+    "text", "model", "timeout_s", "attention", "alignment", "alternatives", "evidence", "encoding", "pooling",
+    "text_pair", "logits", "truncate", "truncation_direction",
+})  # fmt: skip
 """Native fields that the protocol expresses in another way, or whose results it has no tensors for."""
 
 Native = TypeVar("Native", TranslateRequest, ClassifyRequest, EmbedRequest)

@@ -7,8 +7,16 @@ const UNITS = { accuracy: " %" };
 /** The scores of sentences that small models get wrong: no test set. */
 const CASES = "cases";
 
+const ADVICE = "Better models can be imported: the command “make model” lists them.";
+
+/** @param {import("./types.js").Model[]} models  The model that answers, or both where one translates for the other. */
+export function expectation(models) {
+  if (models.length === 1) return ofOne(models[0]);
+  return models.some(({ small }) => small) ? `Small models, trained with attend; two in a row make more mistakes than one. ${ADVICE}` : "";
+}
+
 /** @param {import("./types.js").Model} model */
-export function expectation(model) {
+function ofOne(model) {
   const { origin, licence, small, parameters } = model;
   const size = parameters === undefined ? "" : ` (${sized(parameters)} parameters)`;
   const own = small ? `A small model${size}, trained with attend.` : `Trained with attend${size}.`;
@@ -17,7 +25,7 @@ export function expectation(model) {
   return [
     known ? (origin ? imported : own) : "",
     scores(model.evaluation, origin !== undefined),
-    small ? "Better models can be imported: the command “make model” lists them." : "",
+    small ? ADVICE : "",
   ]
     .filter((sentence) => sentence !== "")
     .join(" ");

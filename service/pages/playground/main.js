@@ -25,6 +25,11 @@ async function start() {
   open(all);
 }
 
+/** Returns whether a model gives a pair of texts one score, so that one text alone says nothing. */
+function isReranker({ pairs, labels }) {
+  return pairs && labels.length === 1;
+}
+
 /** @param {import("./types.js").Model[]} all */
 function open(all) {
   const views = {};
@@ -34,7 +39,7 @@ function open(all) {
     if (!restoring) writeHash(current, views[current].state);
   };
   for (const [name, View] of Object.entries(VIEWS)) {
-    const able = all.filter((model) => model.task === TASKS[name]);
+    const able = all.filter((model) => model.task === TASKS[name] && !isReranker(model));
     const tab = document.getElementById(`tab-${name}`);
     tab.hidden = able.length === 0;
     if (able.length > 0) views[name] = new View(document.getElementById(name), able, keep);

@@ -76,13 +76,15 @@ export class Task {
    *
    * @param {import("./types.js").Model | null} model  Null if several answer, or if it is not known.
    * @param {string} [others]  The names of several models.
+   * @param {string} [attention]
+   * @param {import("./types.js").Model[]} [models]  All models that answer.
    */
-  tell(model, others = "", attention = "") {
+  tell(model, others = "", attention = "", models = model ? [model] : []) {
     this.attention.use(model, attention);
     const where = model?.provider === "cuda" ? "a GPU" : "the CPU";
     const who = model ? `${model.name} in ${model.precision} on ${where}. ` : others;
     this.parts.about.textContent = `${who}Texts go to this service and nowhere else.`;
-    this.parts.expectation.textContent = model ? expectation(model) : "";
+    this.parts.expectation.textContent = expectation(models);
   }
 
   /** @param {string} text */

@@ -171,7 +171,8 @@ export class TranslateView {
     if (this.#choice.source === AUTO) this.#detect(detected?.language ?? "");
     const through = pivot ?? answer.pivot;
     const others = through ? `${through.models.join(" and ")}, through ${nameOf(through.language)}. ` : "";
-    this.#task.tell(this.#directions.named(model ?? answer.model), others);
+    const both = through?.models.map((name) => this.#directions.named(name)).filter((found) => found !== null);
+    this.#task.tell(this.#directions.named(model ?? answer.model), others, "", both);
     const words = alignment?.words;
     this.#parts.copy.hidden = false;
     this.#task.editor.show(words?.source ?? []);

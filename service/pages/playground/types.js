@@ -30,6 +30,7 @@
  * @property {string[]} sources
  * @property {string[]} targets
  * @property {string[]} labels
+ * @property {boolean} [pairs]
  * @property {string} precision
  * @property {string} provider
  * @property {{encoder: number, decoder: number}} layers

@@ -119,7 +119,8 @@ def write_byte_pairs_of_modernbert(directory: Path) -> int:
     )
     tokenizer.train_from_iterator(TEXTS, trainer)
     around = [("[CLS]", 2), ("[SEP]", 3)]
-    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=around)
+    pair = "[CLS] $A [SEP] $B [SEP]"
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", pair, special_tokens=around)
     tokenizer.save(str(directory / "tokenizer.json"))
     names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
     (directory / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | names))

@@ -92,3 +92,11 @@ def bin_file(arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], kind:
     written += b"".join(struct.pack(f"<{len(shape)}i", *shape) for _, _, shape, _ in items)
     padding = -(len(written) + 8) % 256
     return written + struct.pack("<Q", padding) + bytes(padding) + b"".join(item[3] for item in items)
+
+
+def shortlist_file(lists: list[list[int]], first: int) -> bytes:
+    """Write a lex.*.s2t.bin file with a list of target tokens for each source token."""
+    ends = [sum(map(len, lists[:i])) for i in range(len(lists) + 1)]
+    tokens = [token for one in lists for token in one]
+    header = struct.pack("<QQQQQQ", 0xF11A48D5013417F5, 0, first, 50, len(ends), len(tokens))
+    return header + struct.pack(f"<{len(ends)}Q", *ends) + struct.pack(f"<{len(tokens)}I", *tokens)

@@ -21,6 +21,8 @@ from tests.model.importing.encoder_checkpoints import (
 )
 
 HEAD = "ForSequenceClassification"
+PLAIN_TEXTS = [text for text in TEXTS if "[SEP]" not in text]
+"""Texts without names of special tokens, which are pieces for the library, as in transformers."""
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_variants_of_a_family_compute_what_transformers_does(
     imported = bert.import_directory(tmp_path, Options())
     model = build_model(imported.config)
     assign_weights(model, imported.weights)
-    for text in TEXTS:
+    for text in PLAIN_TEXTS:
         ids = imported.tokenizer.encode(text).ids[:N_POSITIONS]
         with torch.inference_mode():
             logits = model.eval()(torch.tensor([ids]), torch.tensor([len(ids)]))[0][0]
@@ -101,7 +103,5 @@ def test_pieces_of_deberta_are_those_of_sentencepiece(tmp_path: Path) -> None:
     imported = bert.import_directory(tmp_path, Options())
     assert imported.config.model.special_tokens.model_dump() == {"pad": 0, "unk": 3, "bos": 1, "eos": 2}
     assert imported.tokenizer.token_to_id("[MASK]") == original.vocab_size()
-    for text in TEXTS:
-        if "[SEP]" in text:  # special tokens are pieces for the library, as in transformers
-            continue
+    for text in PLAIN_TEXTS:
         assert imported.tokenizer.encode(text).ids == [1, *original.encode(text), 2], text

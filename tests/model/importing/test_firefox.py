@@ -15,6 +15,7 @@ import yaml
 
 from model.checkpoint import Alignment, load_checkpoint
 from model.config import TransformerConfig
+from model.decoding.search import beam_search, greedy_search, greedy_search_uncached
 from model.importing import firefox, marian_npz
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
@@ -22,10 +23,12 @@ from model.importing.marian_bin import read_bin
 from tests.model.importing.firefox_models import (
     FORK,
     MODEL,
+    SHORTLIST,
     SSRU,
     UPSTREAM,
     VOCABULARY,
     bin_file,
+    shortlist_file,
     stored,
     write_directory,
 )
@@ -123,6 +126,31 @@ def test_an_archive_of_compressed_files_is_imported(tmp_path: Path, directory: P
         assert checkpoint.decode(ids) == text
 
 
+@pytest.mark.parametrize("is_separate", [False, True])
+@torch.inference_mode()
+def test_a_shortlist_bars_what_no_token_of_the_source_lists(tmp_path: Path, is_separate: bool) -> None:
+    write_directory(tmp_path / "m", is_separate)
+    imported = firefox.import_directory(tmp_path / "m", Options())
+    assert imported.vocabulary is not None
+    n_source, n_target = len(imported.vocabulary.source), len(imported.vocabulary.target)
+    lists = [[(7 * token + i) % n_target for i in range(token % 5)] for token in range(n_source)]
+    (tmp_path / "m" / SHORTLIST).write_bytes(shortlist_file(lists, first=10))
+    imported = firefox.import_directory(tmp_path / "m", Options())
+    model, tokens = model_of(imported), transformer_of(imported).special_tokens
+    source = source_ids(imported, ENGLISH[0])
+    allowed = {*range(10), *(token for one in source for token in lists[one]), *(() if is_separate else source)}
+    while len(allowed) % 8:
+        allowed.add(next(token for token in range(n_target) if token not in allowed))
+    ids, lengths = torch.tensor([[*source, tokens.pad]]), torch.tensor([len(source)])
+    found = model.shortlists(ids, lengths)
+    assert found is not None
+    assert found[0].nonzero().flatten().tolist() == sorted(allowed)
+    (hypothesis,) = greedy_search(model, ids, lengths, 20)
+    assert {*hypothesis.ids} <= allowed - {tokens.unk}
+    for search in (greedy_search_uncached(model, ids, lengths, 20), beam_search(model, ids[0, :-1], 20, beam_size=1)):
+        assert [token for token in search[0].ids if token != tokens.eos] == hypothesis.ids
+
+
 def other_type(directory: Path, kind: int) -> None:
     (directory / MODEL).write_bytes(
         (directory / MODEL).read_bytes().replace((0x4101).to_bytes(8, "little"), kind.to_bytes(8, "little"))
@@ -152,6 +180,9 @@ def other_type(directory: Path, kind: int) -> None:
             lambda d: (d / "vocab.b.spm").write_bytes(b""),
             "vocab.b.spm and vocab.enfr.spm: only one file may be the voc",
         ),
+        (lambda d: (d / SHORTLIST).write_bytes(b"lex"), f"{SHORTLIST} is damaged, or is no shortlist of Marian's"),
+        (lambda d: (d / SHORTLIST).write_bytes(shortlist_file([[1]], 5)), "has lists for 1 tokens, but the vocabulary"),
+        (lambda d: other_lists(d, 380), f"{SHORTLIST} is damaged: its lists do not fit the vocabulary"),
         (lambda d: rename_all(d), "name it with `--source`"),
         (
             lambda d: (d / MODEL).write_bytes(b"\x28\xb5\x2f\xfd"),
@@ -164,6 +195,11 @@ def test_incomplete_and_damaged_directories_are_refused_in_a_sentence(copied: Pa
     with pytest.raises(ModelImportError, match=sentence) as told:
         firefox.import_directory(copied, Options())
     assert "\n" not in str(told.value)
+
+
+def other_lists(directory: Path, token: int) -> None:
+    n = len(firefox.import_directory(directory, Options()).vocabulary.source)  # type: ignore[union-attr]
+    (directory / SHORTLIST).write_bytes(shortlist_file([[token]] * n, 5))
 
 
 def rename_all(directory: Path) -> None:

@@ -248,7 +248,7 @@ def test_what_cannot_be_read_is_refused(
     change: Change,
     sentence: str,
 ) -> None:
-    monkeypatch.setattr(sources, "_fetch", no_hub)
+    monkeypatch.setattr(sources, "fetch", no_hub)
     said = refusal(originals, tmp_path, monkeypatch, capsys, family, change)
     assert sentence in said
     assert "it cannot be read:" not in said, "a sentence of its own tells more"

@@ -3,13 +3,12 @@
 import io
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
-import huggingface_hub
 import pytest
 
 from model.config import load_config, save_config
@@ -111,6 +110,42 @@ def test_what_an_import_left_is_replaced_by_a_later_one_that_goes_well(tmp_path:
     assert [path.name for path in checkpoint.parent.iterdir()] == ["c"]
 
 
+def test_the_same_model_is_imported_again_and_another_one_only_on_demand(tmp_path: Path) -> None:
+    """`make model` writes to a place that follows from the name alone."""
+    original = write_encoder(tmp_path / "a" / "model", "bert", "Model")
+    checkpoint = tmp_path / "c"
+    import_model(str(tmp_path / "a" / "model"), checkpoint, Options())
+    import_model(str(tmp_path / "a" / "model"), checkpoint, Options())
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a" / "model").rename(tmp_path / "b" / "model")
+    original.embeddings.LayerNorm.bias.data += 1
+    original.save_pretrained(tmp_path / "b" / "model")
+    with pytest.raises(ModelImportError, match=r"c already exists with another model: other weights; `--overwrite` re"):
+        import_model(str(tmp_path / "b" / "model"), checkpoint, Options())
+    (tmp_path / "b" / "model").rename(tmp_path / "b" / "other")
+    with pytest.raises(
+        ModelImportError, match=r"the origin model \(.*\) instead of other \(.*\); `--overwrite` replaces"
+    ):
+        import_model(str(tmp_path / "b" / "other"), checkpoint, Options("model"))
+    import_model(str(tmp_path / "b" / "other"), checkpoint, Options("model"), overwrite=True)
+    assert load_config(checkpoint).provenance.source == "other"  # type: ignore[union-attr]
+
+
+def test_a_model_is_found_inside_of_what_brings_it(tmp_path: Path) -> None:
+    """Archives have a note beside the model, the cache of a hub its commits."""
+    write_encoder(tmp_path / "theirs", "bert", "Model")
+    with zipfile.ZipFile(tmp_path / "theirs.zip", "w") as archive:
+        archive.writestr("LICENSE", "mine")
+        for path in (tmp_path / "theirs").iterdir():
+            archive.write(path, f"snapshots/c0ffee/{path.name}")
+    assert import_model(str(tmp_path / "theirs.zip"), tmp_path / "c", Options()).config.name == "theirs"
+    (tmp_path / "both" / "b").mkdir(parents=True)
+    shutil.move(tmp_path / "theirs", tmp_path / "both" / "a")
+    shutil.copy(tmp_path / "both" / "a" / "config.json", tmp_path / "both" / "b")
+    with pytest.raises(ModelImportError, match=r"it has several models \(a, b\); name the directory of one"):
+        import_model(str(tmp_path / "both"), tmp_path / "c", Options())
+
+
 @pytest.mark.parametrize("left", ["file", "directory", "trained"])
 def test_nothing_that_was_not_imported_is_replaced(tmp_path: Path, left: str) -> None:
     write_encoder(tmp_path / "theirs", "bert", "Model")
@@ -159,36 +194,5 @@ def test_make_names_a_model_as_its_source_and_hands_it_on_whole(tmp_path: Path, 
         ["sh", "-c", script], env={**os.environ, "FROM": source, "NAME": ""}, cwd=tmp_path, capture_output=True
     )
     checkpoint, artifact = f"runs/{name}/checkpoint", f"artifacts/{name}"
-    expected = ["-m", "model", "import", source, checkpoint, "--name", name, "--overwrite"]
+    expected = ["-m", "model", "import", source, checkpoint, "--name", name]
     assert done.stdout.decode().split("|") == [*expected, "-m", "export", checkpoint, artifact, ""]
-
-
-@pytest.mark.parametrize(("names", "wants_bin"), [(["model.safetensors"], False), (["pytorch_model.bin"], True)])
-def test_of_a_hub_one_format_of_the_weights_is_fetched_at_one_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], wants_bin: bool
-) -> None:
-    asked: dict[str, Any] = {}
-
-    class Info:
-        sha = "c0ffee"
-        siblings = tuple(type("File", (), {"rfilename": name})() for name in names)
-
-    def fetch(repository: str, **options: Any) -> str:
-        asked.update(options, repository=repository)
-        return str(tmp_path)
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: Info())
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    with open_source_files("Helsinki-NLP/opus-mt-en-fr", "main") as found:
-        assert (found.name, found.said, found.revision) == ("opus-mt-en-fr", "Helsinki-NLP/opus-mt-en-fr", "c0ffee")
-    assert (asked["repository"], asked["revision"]) == ("Helsinki-NLP/opus-mt-en-fr", "c0ffee")
-    assert ("*.bin" in asked["allow_patterns"]) == wants_bin
-
-
-def test_a_hub_that_gives_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise OSError("no route to host\nmore")
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
-    with pytest.raises(ModelImportError, match=r"^the hub refused: no route to host$"):
-        import_model("owner/name", tmp_path / "c", Options())

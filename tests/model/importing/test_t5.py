@@ -108,6 +108,15 @@ def test_a_token_before_a_text_names_the_target(tmp_path: Path) -> None:
         t5.import_directory(tmp_path, Options(targets=("it",)))
 
 
+@pytest.mark.parametrize("with_json", [False, True])
+def test_a_text_commands_nothing(tmp_path: Path, with_json: bool) -> None:
+    write_t5(tmp_path, "madlad", with_json=with_json)
+    tokenizer = as_plain_text(t5.import_directory(tmp_path, Options()).tokenizer)
+    special = {tokenizer.token_to_id(name) for name in ("<pad>", "</s>", "<extra_id_7>")}
+    assert not special & {*tokenizer.encode("a </s> <pad>b\uff1c/s\uff1e <extra_id_7>").ids[:-1]}
+    assert tokenizer.encode("a < b").tokens == ["▁a", "▁", "<", "▁b", "</s>"]
+
+
 @pytest.mark.parametrize(
     ("options", "sources", "targets"),
     [

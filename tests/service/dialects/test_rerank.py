@@ -99,6 +99,13 @@ def test_other_inputs_are_refused(address: str, inputs: Any) -> None:
     assert "`inputs` must " in answer.json()["error"]
 
 
+def test_errors_of_pairs_name_the_inputs(address: str) -> None:
+    answer = httpx.post(f"{address}/models/{NLI}/predict", json={"inputs": [QUERY, " "]})
+    assert (answer.status_code, "white space" in answer.json()["error"]) == (422, True)
+    empty = httpx.post(f"{address}/models/{NLI}/predict", json={"inputs": [QUERY, ""]})
+    assert empty.json()["error"] == "`inputs` must not be empty"
+
+
 def test_logits_are_given_where_no_function_is_applied(address: str) -> None:
     body = {"inputs": TEXTS, "parameters": {"function_to_apply": "none", "top_k": 1}}
     found = post_json(f"{address}/models/{NLI}", **body)
