@@ -15,6 +15,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import DTypeLike, NDArray
 
+from export.float_form import open_float_form
 from export.manifest import Manifest, Provider
 from export.padding import pad
 from export.session import open_session
@@ -58,18 +59,27 @@ class Translator:
         n_rows: R, the number of sequences decoded side by side.
         provider: the provider that the graphs were made for.
         threads: threads of each session.
+        in_floats: whether to run the float form of the graphs.
     """
 
     def __init__(
-        self, directory: Path, manifest: Manifest, n_rows: int = 32, provider: Provider = "cpu", threads: int = 1
+        self,
+        directory: Path,
+        manifest: Manifest,
+        n_rows: int = 32,
+        provider: Provider = "cpu",
+        threads: int = 1,
+        in_floats: bool = False,
     ) -> None:
+        open_graph = open_float_form if in_floats else open_session
         self.manifest = manifest
         self.n_rows = n_rows
         self.shortlists = Shortlists(directory, manifest) if manifest.shortlist else None
-        self.dtype = np.float16 if provider == "cuda" else np.float32
-        self.encoder = open_session(directory, manifest, f"{provider}/encoder.onnx", threads)
+        self.encoder = open_graph(directory, manifest, f"{provider}/encoder.onnx", threads)
         self.memory_names = cache_names("present", "encoder", manifest.dimensions.n_decoder_layers)
-        self.decoder_step = open_session(directory, manifest, f"{provider}/decoder_step.onnx", threads)
+        self.decoder_step = open_graph(directory, manifest, f"{provider}/decoder_step.onnx", threads)
+        is_half = any(value.type == "tensor(float16)" for value in self.decoder_step.get_inputs())
+        self.dtype = np.float16 if is_half else np.float32
 
     def greedy(
         self,

@@ -125,6 +125,22 @@ class AlignmentChoice(_Section):
     """Whether the row counts in which the target token is read, instead of the row in which it is written."""
 
 
+class Nearness(_Section):
+    """How near graphs are to the model in float32; `export` measured it."""
+
+    precision: Literal["fp32", "int8", "fp16"] = "fp32"
+    float_layers: tuple[str, ...] = ()
+    """Layers in float32 in spite of the precision."""
+    same: float | None = None
+    """Share of the same next tokens, or of the same labels."""
+    difference: float | None = None
+    """Mean difference of a classifier's probabilities."""
+    cosine: float | None = None
+    """Mean cosine between embeddings."""
+    of: int
+    """Number of answers that were compared."""
+
+
 class ModelOrigin(_Section):
     """Where an imported model came from."""
 
@@ -180,6 +196,8 @@ class Manifest(_Section):
     embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
+    nearness: dict[str, Nearness] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """By provider; empty if it was not measured."""
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
     shortlist: ShortlistSettings | None = None
