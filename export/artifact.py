@@ -46,6 +46,7 @@ from model.checkpoint import (
     load_checkpoint,
 )
 from model.config import CONFIG
+from model.heap import keep_large_blocks_apart
 from model.networks.transformer import TransformerClassifier, TransformerEncoder
 from model.progress import step
 from model.recipe import RECIPE
@@ -90,6 +91,7 @@ def export(
     """
     if out.exists() and not (out / MANIFEST).is_file():
         raise ExportError(f"{out} exists and is not an artifact; only an artifact is replaced")
+    keep_large_blocks_apart()
     step("reading weights")
     checkpoint = load_checkpoint(checkpoint_dir)
     if out.exists() and not overwrite:

@@ -317,7 +317,7 @@ def row_norms(x: Tensor) -> Tensor:
 def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return weight (N, K) as bytes (N, K) times a scale per row (N, 1)."""
     # Of a large table all rows at once would take its memory twice more.
-    parts = [_quantize(rows) for rows in weight.split(ROWS_AT_ONCE)]
+    parts = [_quantize(rows) for rows in torch.split(weight, ROWS_AT_ONCE)]
     numbers, scales = (torch.cat(each) for each in zip(*parts, strict=True))
     return numbers, scales
 

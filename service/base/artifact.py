@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from service.base.contract import AttentionKind
 from service.base.errors import ArtifactRefused
 
 logger = logging.getLogger(__name__)
@@ -220,6 +221,16 @@ class Manifest(_Section):
     def pools_states(self) -> bool:
         """Whether one state of a text decides its class, so that no token has logits of its own."""
         return self.pooling in ("first", "mean_states")
+
+    @property
+    def attention_layers(self) -> dict[AttentionKind, int]:
+        """Number of layers that have matrices, by kind of attention."""
+        depth: dict[AttentionKind, int] = {"encoder": self.dimensions.n_encoder_layers}
+        if self.task == "translation":
+            depth["cross"] = self.dimensions.n_decoder_layers
+            if self.decoder_self == "attention":
+                depth["decoder"] = self.dimensions.n_decoder_layers
+        return depth
 
     @property
     def has_dense(self) -> bool:

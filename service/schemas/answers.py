@@ -275,8 +275,8 @@ class ModelCard(BaseModel):
         description="Languages that the model reads; it translates each into every other of `targets`."
     )
     targets: list[str]
-    prompts: dict[str, str] = Field(
-        description="Of a translator: texts that a request may put before its own, by name."
+    prompts: dict[str, str] | None = Field(
+        default=None, description="Texts that `/translate` may put before a request's own, by name."
     )
     labels: list[str]
     label_activation: Literal["softmax", "sigmoid", "identity"] | None = Field(
@@ -285,6 +285,9 @@ class ModelCard(BaseModel):
     )
     pairs: bool | None = Field(default=None, description="Of a classifier: whether it reads pairs of texts.")
     layers: dict[Literal["encoder", "decoder"], int] = Field(description="Number of attention layers.")
+    attention: dict[AttentionKind, int] = Field(
+        description="Number of layers that have matrices, by kind of attention."
+    )
     heads: int = Field(description="Attention heads in one layer.")
     limits: Limits = Field(description="Limits of one sentence or window; longer texts are split, never cut off.")
     precision: Literal["fp32", "int8", "fp16"]
@@ -312,9 +315,11 @@ class ModelCard(BaseModel):
             "small": manifest.origin is None and (manifest.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS,
             "heads": dimensions.n_heads,
             "layers": {k: n for k, n in layers.items() if n},
+            "attention": manifest.attention_layers,
             "sources": [*sources],
             "targets": [*targets],
             "pairs": manifest.pairs if manifest.task == "classification" else None,
+            "prompts": manifest.prompts or None,
         }
         return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
 

@@ -30,11 +30,6 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory, translator: TinyTranslat
     return root
 
 
-@pytest.fixture(scope="module")
-def tokenizer(artifacts: Path) -> Tokenizer:
-    return Tokenizer(artifacts / "french" / "tokenizer.json")
-
-
 @pytest.mark.parametrize(
     ("asked", "model", "prompt"),
     [
@@ -47,8 +42,9 @@ def tokenizer(artifacts: Path) -> Tokenizer:
     ],
 )
 async def test_the_model_reads_the_prompt_and_the_whole_text(
-    serve: Serve, translator: TinyTranslator, tokenizer: Tokenizer, asked: dict[str, Any], model: str, prompt: str
+    serve: Serve, translator: TinyTranslator, artifacts: Path, asked: dict[str, Any], model: str, prompt: str
 ) -> None:
+    tokenizer = Tokenizer(artifacts / model / "tokenizer.json", reads_white_space=model == "any")
     source_ids = [*tokenizer.prefix(prompt), *tokenizer.encode([TEXT])[0]] if prompt else tokenizer.encode([TEXT])[0]
     target, _ = translator.translate(source_ids, MAX_TARGET_TOKENS)
     async with serve() as client:
