@@ -196,7 +196,7 @@ class Manifest(_Section):
     embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
-    nearness: dict[str, Nearness] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    nearness: dict[str, Nearness] = Field(default_factory=dict)
     """By provider; empty if it was not measured."""
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
