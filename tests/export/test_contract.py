@@ -41,7 +41,7 @@ SLOTS = 24
     [
         ("translation", "int8"),
         ("translation", "fp16"),
-        ("translation_ssru", "int8"),
+        ("translation_ssru", "fp32"),
         ("mean_classifier", "int8"),
         ("disentangled_classifier", "fp32"),
     ],
