@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ from export.proof import ProofError
 from export.tracing import ExportError
 from model.checkpoint import CheckpointError
 from model.config import ConfigError
+from model.progress import progress_shown
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -39,12 +40,27 @@ def main(
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the artifact of another model too.")] = False,
+    nearness: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of tokens or labels, or cosine of embeddings, that must be as in float32; layers stay in "
+            "float32 until it is. By default 0.9, 0.95 and 0.99.",
+        ),
+    ] = None,
+    prove: Annotated[
+        Literal["here", "all"],
+        typer.Option(help="Which graphs are run: those for this machine, or those for CUDA too, on the CPU."),
+    ] = "here",
 ) -> None:
     """Export a checkpoint as ONNX graphs; OUT appears only after they were proved against PyTorch."""
     start = time.monotonic()
     lines = calibrate.read_text(encoding="utf-8", errors="replace").splitlines() if calibrate else []
     try:
-        measured = export(checkpoint, out, precision, [line for line in lines if line.strip()], overwrite)
+        with progress_shown():
+            texts = [line for line in lines if line.strip()]
+            measured = export(checkpoint, out, precision, texts, overwrite, nearness, prove == "all")
     except (CheckpointError, ConfigError, ExportError, ProofError) as error:
         typer.secho(f"cannot export {checkpoint}: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None

@@ -3,109 +3,70 @@
 Legend: B batch, S source, T target, H heads, L layers.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnxruntime as ort
-import torch
-from numpy.typing import NDArray
 
-from export.examination import Examination
+from export.examination import Array, Examination
 from export.padding import MIN_TOKENS, pad
-from model.networks.matrices import classification_matrices, translation_matrices
-from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
-
-Array = NDArray[Any]
-
-Places = tuple[int, int]
-"""Numbers of rows and columns of a padded matrix that belong to tokens."""
 
 ROW_TOLERANCE = 1e-5
 """Largest difference between the sum of a row and 1."""
-ALONE_TOLERANCE = 1e-6
-"""Largest difference between a weight in a batch and the same weight alone."""
 
 
-def prove_translation_attention(
-    examination: Examination,
-    session: ort.InferenceSession,
-    model: Transformer,
-    sources: Sequence[list[int]],
-    targets: Sequence[list[int]],
-    padding: int,
+@dataclass(frozen=True)
+class AttentionRun:
+    """A session of attention.onnx with the sequences that it reads: sources, and targets if it is a translator's."""
+
+    session: ort.InferenceSession
+    sources: Sequence[list[int]]
+    targets: Sequence[list[int]]
+    padding: int
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the kinds of matrices."""
+        if not self.targets:
+            return ["attention"]
+        return [f"{output.name} attention" for output in self.session.get_outputs()]
+
+    def matrices(self, rows: Sequence[int]) -> dict[str, Array]:
+        """Return the matrices of a padded batch by name, each (B, L, H, T, S)."""
+        sources = [self.sources[row] for row in rows]
+        if not self.targets:
+            return {"attention": run_classifier(self.session, sources, self.padding)}
+        found = run_translation(self.session, sources, [self.targets[row] for row in rows], self.padding)
+        return {f"{kind} attention": matrices for kind, matrices in found.items()}
+
+
+def examine_matrices(
+    examination: Examination, run: AttentionRun, expected: Mapping[str, Sequence[Array]], alone: Sequence[int]
 ) -> None:
-    """Check every matrix of sources and of `targets`, which the decoder reads, with `padding` after shorter ones."""
-    together = run_translation(session, sources, targets, padding)
-    alone = [
-        run_translation(session, [source], [target], padding) for source, target in zip(sources, targets, strict=True)
-    ]
-    expected = [
-        translation_matrices(model, torch.tensor([source]), torch.tensor([len(source)]), torch.tensor([target]))
-        for source, target in zip(sources, targets, strict=True)
-    ]
-    S, T = [len(source) for source in sources], [len(target) for target in targets]
-    places = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
-    for kind in together:
-        rows, columns = places[kind]
-        examine(
-            examination,
-            f"{kind} attention",
-            together[kind],
-            list(zip(rows, columns, strict=True)),
-            [outputs[kind][0] for outputs in alone],
-            [getattr(matrices, kind)[0].numpy() for matrices in expected],
-        )
-    if "decoder" not in together:
-        return
-    future = np.triu(np.ones(together["decoder"].shape[-2:], dtype=bool), 1)
-    examination.check_zero("decoder attention to the future", [together["decoder"][..., future]])
-
-
-def prove_classifier_attention(
-    examination: Examination,
-    session: ort.InferenceSession,
-    model: TransformerClassifier | TransformerEncoder,
-    sequences: Sequence[list[int]],
-    padding: int,
-) -> None:
-    """Check every matrix of sequences, with `padding` after shorter ones."""
-    together = run_classifier(session, sequences, padding)
-    alone = [run_classifier(session, [sequence], padding)[0] for sequence in sequences]
-    expected = [
-        classification_matrices(model, torch.tensor([sequence]), torch.tensor([len(sequence)]))[0].numpy()
-        for sequence in sequences
-    ]
-    examine(examination, "attention", together, [(len(s), len(s)) for s in sequences], alone, expected)
-
-
-def examine(
-    examination: Examination,
-    what: str,
-    together: Array,
-    places: Sequence[Places],
-    alone: Iterable[Array],
-    expected: Sequence[Array],
-) -> None:
-    """Check the matrices of one kind.
+    """Check every matrix of all sequences together.
 
     Args:
-        together: matrices of a padded batch, (B, L, H, rows, columns).
-        places: rows and columns of each sequence.
-        alone: the same graph's matrices of each sequence alone, (L, H, rows, columns), perhaps padded.
-        expected: PyTorch's matrices of each sequence.
+        expected: PyTorch's matrices (L, H, T, S) of each sequence, by name.
+        alone: rows of sequences that are also run alone.
     """
-    actual = [matrices[..., :rows, :columns] for matrices, (rows, columns) in zip(together, places, strict=True)]
-    examination.check_close(what, actual, expected)
-    sums = np.concatenate([matrices.sum(axis=-1).ravel() for matrices in actual])
-    examination.check_within(f"{what}: a row's sum is off by", float(np.abs(sums - 1).max()), ROW_TOLERANCE)
-    padding = [matrices[..., :rows, columns:] for matrices, (rows, columns) in zip(together, places, strict=True)]
-    examination.check_zero(f"{what} to padding", padding)
-    differences = [
-        np.abs(matrices - by_itself[..., :rows, :columns]).max()
-        for matrices, by_itself, (rows, columns) in zip(actual, alone, places, strict=True)
-    ]
-    examination.check_within(f"{what}: together and alone differ by", float(max(differences)), ALONE_TOLERANCE)
+    together = run.matrices(range(len(run.sources)))
+    by_themselves = [run.matrices([row]) for row in alone]
+    for name, matrices in expected.items():
+        places = [matrix.shape[-2:] for matrix in matrices]
+        found = [whole[..., :T, :S] for whole, (T, S) in zip(together[name], places, strict=True)]
+        examination.check_close(name, found, matrices)
+        sums = np.concatenate([matrix.sum(axis=-1).ravel() for matrix in found])
+        examination.check_within(f"{name}: a row's sum is off by", float(np.abs(sums - 1).max()), ROW_TOLERANCE)
+        padding = [whole[..., :T, S:] for whole, (T, S) in zip(together[name], places, strict=True)]
+        examination.check_zero(f"{name} to padding", padding)
+        again = [
+            of[name][0, ..., : places[row][0], : places[row][1]] for row, of in zip(alone, by_themselves, strict=True)
+        ]
+        examination.check_close(f"{name}: together and alone", again, [found[row] for row in alone])
+    if "decoder attention" in together:
+        future = np.triu(np.ones(together["decoder attention"].shape[-2:], dtype=bool), 1)
+        examination.check_zero("decoder attention to the future", [together["decoder attention"][..., future]])
 
 
 def run_translation(

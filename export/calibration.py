@@ -7,7 +7,7 @@ Legend: B sequences, S source, T target, N rows, K input width of a layer.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +30,21 @@ ServedModel = Transformer | TransformerClassifier | TransformerEncoder
 Activations = dict[str, Tensor]
 """Inputs (N, K) of a layer, by its name."""
 
+Inputs = tuple[Tensor, ...]
+"""One sequence alone: ids (1, S) and lengths (1), and for a translator also a target (1, T) that begins with <s>."""
+
 MAX_TEXTS, MAX_TOKENS = 64, 64
 """Largest number of a user's texts that are read, and of tokens of each."""
+MAX_OWN_TEXTS = 24
+"""Largest number of our own texts that a model of many languages reads."""
+MAX_TARGET_TOKENS = 32
+"""Largest number of tokens of a translation: PyTorch writes them one by one."""
 ROWS_PER_LAYER = 1000
 """Approximate number of rows kept per layer: of a large model more would take as much memory as the model."""
 BATCH_SIZE = 64
 """Texts translated side by side: a large model takes hardly longer for many than for a few."""
 B, S, T = 24, 32, 32
-"""Shape of the batch of random tokens."""
+"""Number of sequences of random tokens, longest source, and length of each target."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +68,15 @@ def calibration_sources(checkpoint: Checkpoint, texts: Sequence[str] = ()) -> li
         texts = texts or TEXTS["en"]
         return [CalibrationSources(cut_sequences(checkpoint, checkpoint.encode([*texts, *checkpoint.pairs_of(texts)])))]
     pairs = [(config.sources[0], config.targets[0])] if texts else directions(config)
+    every = -(-len(pairs) * len(TEXTS["en"]) // MAX_OWN_TEXTS)
     return [
         CalibrationSources(
-            cut_sequences(checkpoint, checkpoint.encode(texts or texts_in(source.code), source, target)),
+            cut_sequences(
+                checkpoint, checkpoint.encode(texts or texts_in(source.code)[i % every :: every], source, target)
+            ),
             target.target_prefix,
         )
-        for source, target in pairs
+        for i, (source, target) in enumerate(pairs)
     ]
 
 
@@ -86,11 +96,10 @@ def cut_sequences(checkpoint: Checkpoint, sequences: list[list[int]]) -> list[li
 
 
 @torch.inference_mode()
-def record_activations(model: ServedModel, read: Sequence[CalibrationSources]) -> Activations:
+def record_activations(model: ServedModel, inputs: Sequence[Inputs]) -> Activations:
     """Return the inputs of each dense layer, of cross-attention to the source (decoder.memory) and of the output
-    projection (embedding.tokens, or output) while the model reads these sources, or random tokens if there are none.
+    projection (embedding.tokens, or output) while the model reads these sequences.
     """
-    inputs = list(calibration_inputs(model, read)) or [random_inputs(model)]
     n_tokens = max(sum(each[side].numel() for each in inputs) for side in range(0, len(inputs[0]), 2))
     found: dict[str, list[Tensor]] = defaultdict(list)
     handles = record_layer_inputs(model, found, every=-(-n_tokens // ROWS_PER_LAYER))
@@ -103,40 +112,47 @@ def record_activations(model: ServedModel, read: Sequence[CalibrationSources]) -
     return {name: torch.cat(rows) for name, rows in found.items()}
 
 
-def calibration_inputs(model: ServedModel, read: Sequence[CalibrationSources]) -> Iterator[tuple[Tensor, ...]]:
-    """Yield the inputs for each sequence alone, without padding; a translator also reads its own translation."""
+def calibration_inputs(model: ServedModel, read: Sequence[CalibrationSources]) -> list[Inputs]:
+    """Return the inputs for each sequence, which for a translator have its own translation, or random tokens if there
+    are no sequences."""
     tokens = model.config.special_tokens
-    limit = min(MAX_TOKENS, model.config.max_positions)
+    limit = min(MAX_TARGET_TOKENS, model.config.max_positions)
     pairs = [(each.prefix, sequence) for each in read for sequence in each.ids]
+    found: list[Inputs] = []
     for size in dict.fromkeys(len(prefix) for prefix, _ in pairs):
         same = [pair for pair in pairs if len(pair[0]) == size]
         for start in range(0, len(same), BATCH_SIZE):
             prefixes, ids = zip(*same[start : start + BATCH_SIZE], strict=True)
             alone = [(torch.tensor([sequence]), torch.tensor([len(sequence)])) for sequence in ids]
             if not isinstance(model, Transformer):
-                yield from alone
+                found += alone
                 continue
             padded, lengths = map(torch.from_numpy, pad(ids, tokens.pad))
             targets = greedy_search(model, padded, lengths, limit, prefixes)
-            for source, target in zip(alone, targets, strict=True):
-                yield *source, torch.tensor([[tokens.bos, *target.ids[: limit - 1]]])
+            found += [
+                (*source, torch.tensor([[tokens.bos, *target.ids[: limit - 1]]]))
+                for source, target in zip(alone, targets, strict=True)
+            ]
+    return found or random_inputs(model)
 
 
-def random_inputs(model: ServedModel) -> tuple[Tensor, ...]:
-    """Return a batch of random tokens."""
+def random_inputs(model: ServedModel) -> list[Inputs]:
+    """Return sequences of random tokens."""
     random = np.random.default_rng(0)
     config, tokens = model.config, model.config.special_tokens
     source = config.encoder_layer if isinstance(config, TransformerConfig) else config
     size = min(S, config.max_positions)
-    ids = random.choice(ids_of_words(source.vocab_size, tokens), (B, size))
-    lengths = random.integers(1, size + 1, B)
-    inputs = [ids, lengths]
-    if isinstance(model, Transformer):
-        ids[np.arange(B), lengths - 1] = tokens.eos
-        targets = random.choice(ids_of_words(config.vocab_size, tokens), (B, min(T, config.max_positions)))
-        targets[:, 0] = tokens.bos
-        inputs.append(targets)
-    return tuple(map(torch.from_numpy, inputs))
+    found: list[Inputs] = []
+    for length in random.integers(1, size + 1, B):
+        ids = random.choice(ids_of_words(source.vocab_size, tokens), (1, length))
+        inputs = [ids, np.array([length])]
+        if isinstance(model, Transformer):
+            ids[0, -1] = tokens.eos
+            targets = random.choice(ids_of_words(config.vocab_size, tokens), (1, min(T, config.max_positions)))
+            targets[0, 0] = tokens.bos
+            inputs.append(targets)
+        found.append(tuple(map(torch.from_numpy, inputs)))
+    return found
 
 
 def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import DTypeLike, NDArray
 
+from export.float_form import open_float_form
 from export.manifest import Manifest, Provider
 from export.padding import pad
 from export.session import open_session
@@ -58,18 +59,27 @@ class Translator:
         n_rows: R, the number of sequences decoded side by side.
         provider: the provider that the graphs were made for.
         threads: threads of each session.
+        in_floats: whether to run the float form of the graphs.
     """
 
     def __init__(
-        self, directory: Path, manifest: Manifest, n_rows: int = 32, provider: Provider = "cpu", threads: int = 1
+        self,
+        directory: Path,
+        manifest: Manifest,
+        n_rows: int = 32,
+        provider: Provider = "cpu",
+        threads: int = 1,
+        in_floats: bool = False,
     ) -> None:
+        open_graph = open_float_form if in_floats else open_session
         self.manifest = manifest
         self.n_rows = n_rows
         self.shortlists = Shortlists(directory, manifest) if manifest.shortlist else None
-        self.dtype = np.float16 if provider == "cuda" else np.float32
-        self.encoder = open_session(directory, manifest, f"{provider}/encoder.onnx", threads)
+        self.encoder = open_graph(directory, manifest, f"{provider}/encoder.onnx", threads)
         self.memory_names = cache_names("present", "encoder", manifest.dimensions.n_decoder_layers)
-        self.decoder_step = open_session(directory, manifest, f"{provider}/decoder_step.onnx", threads)
+        self.decoder_step = open_graph(directory, manifest, f"{provider}/decoder_step.onnx", threads)
+        is_half = any(value.type == "tensor(float16)" for value in self.decoder_step.get_inputs())
+        self.dtype = np.float16 if is_half else np.float32
 
     def greedy(
         self,
@@ -103,7 +113,16 @@ class Translator:
         """Decode sources that are all encoded before the first step."""
         tokens = self.manifest.special_tokens
         waiting = deque(enumerate(self.encode(sources)))
-        rows = DecoderRows(self.decoder_step, self.manifest, self.n_rows, max(map(len, sources)), self.dtype, k=2)
+        lists = [self.shortlists.of_source(source) for source in sources] if self.shortlists is not None else []
+        rows = DecoderRows(
+            self.decoder_step,
+            self.manifest,
+            self.n_rows,
+            max(map(len, sources)),
+            self.dtype,
+            k=2,
+            n_listed=max(map(len, lists), default=None),
+        )
         running: dict[int, RunningSequence] = {}
         hypotheses: dict[int, Hypothesis] = {}
         while waiting or running:
@@ -111,8 +130,8 @@ class Translator:
             for row in free[: len(waiting)]:
                 index, memory = waiting.popleft()
                 rows.admit(row, tokens.bos, memory)
-                if self.shortlists is not None:
-                    rows.allow(row, self.shortlists.of_source(sources[index]))
+                if lists:
+                    rows.allow(row, lists[index])
                 running[row] = RunningSequence(index)
             token_ids, log_probs = rows.step()
             for row, sequence in list(running.items()):
@@ -161,6 +180,8 @@ class Shortlists:
 class DecoderRows:
     """R decoder rows: tokens, positions and caches, bound once as inputs; the caches are also outputs.
 
+    With shortlists a row may first have the n_listed first tokens, by default all.
+
     The states of SSRUs are caches of length 1. An unused row stays at its position and costs as much as any other.
     """
 
@@ -172,6 +193,7 @@ class DecoderRows:
         source_size: int,
         dtype: DTypeLike,
         k: int = 1,
+        n_listed: int | None = None,
     ) -> None:
         dimensions = manifest.dimensions
         R, H, D = n_rows, dimensions.n_heads, dimensions.head_dim
@@ -183,7 +205,7 @@ class DecoderRows:
         self.places_of_rows = np.arange(R)
         self.source_lengths = np.ones(R, np.int64)
         self.pad = manifest.special_tokens.pad
-        n_listed = dimensions.target_vocab_size if manifest.shortlist else 0
+        n_listed = (n_listed or dimensions.target_vocab_size) if manifest.shortlist else 0
         self.allowed_tokens = np.tile(np.arange(n_listed), (R, 1))
         parts = DECODER_PARTS[manifest.decoder_self]
         self_names = cache_names("past_key_values", "decoder", dimensions.n_decoder_layers, parts)
@@ -205,7 +227,7 @@ class DecoderRows:
             cache[row, : memory.length] = array
 
     def allow(self, row: int, tokens: NDArray[np.int64]) -> None:
-        """Set the tokens that the sequence in a row may have; before that all are allowed."""
+        """Set the tokens that the sequence in a row may have."""
         self.allowed_tokens[row] = self.pad
         self.allowed_tokens[row, : len(tokens)] = tokens
 

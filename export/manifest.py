@@ -1,6 +1,7 @@
 """manifest.json, which describes an artifact directory. Its reader in `service` is written for the same format."""
 
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
@@ -94,6 +95,43 @@ class ModelOrigin(Section):
     """Commit of a hub's repository."""
 
 
+class Nearness(Section):
+    """How near the graphs of a provider are to the model in float32, on the texts that calibrate it (export/texts.py).
+
+    Those of another provider than the CPU are rehearsed in PyTorch.
+    """
+
+    precision: Precision = "fp32"
+    """Type in which most of the graphs' weights and products are."""
+    float_layers: tuple[str, ...] = ()
+    """Dense layers and tables that are in float32 in spite of an int8 precision, but for narrow ones."""
+    same: float | None = None
+    """Share of the same answers: most probable next tokens of a translator, labels of a classifier."""
+    difference: float | None = None
+    """Mean difference of a classifier's probabilities."""
+    cosine: float | None = None
+    """Mean cosine between embeddings."""
+    of: int
+    """Number of answers that were compared."""
+
+    @property
+    def value(self) -> float:
+        """The share or cosine: 1 for a model that answers the same; 0 for one that does not compute numbers."""
+        value = self.cosine if self.same is None else self.same
+        return value if value is not None and math.isfinite(value) else 0.0
+
+    def line(self) -> str:
+        """Return a sentence for people."""
+        if self.cosine is not None:
+            found = f"mean cosine {self.cosine:.4f} to the embeddings of float32, over {self.of} texts"
+        else:
+            of_probabilities = "" if self.difference is None else f", probabilities differ by {self.difference:.4f}"
+            what = "next tokens" if self.difference is None else "labels"
+            found = f"{100 * self.value:.1f} % of {self.of} {what} are those of float32{of_probabilities}"
+        in_floats = f", {len(self.float_layers)} layers in float32" * bool(self.float_layers)
+        return f"{self.precision}{in_floats}: {found}"
+
+
 class Shortlist(Section):
     """Which target tokens a translation may have: those in the lists of its source's tokens, which are tensors of the
     weights, and the first ones."""
@@ -148,6 +186,8 @@ class Manifest(Section):
     decoding: Decoding | None
     alignment: Alignment | None
     """Heads of cross-attention in attention.onnx that align tokens; None for a classifier."""
+    nearness: dict[Provider, Nearness] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """By provider; empty if it was not measured."""
     slots: tuple[tuple[int, int], ...] = ()
     """Pairs of a source token and the target token that it becomes, most reliable first."""
     shortlist: Shortlist | None = None

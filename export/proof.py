@@ -1,35 +1,49 @@
-"""The proof that an artifact does what its checkpoint does: ONNX Runtime against PyTorch, on real and on random input.
+"""The proof that an artifact's graphs are those of its checkpoint: ONNX Runtime against PyTorch, on real and on random
+input.
 
-Stored weights are compared to the checkpoint's, and the graphs of both providers, run on the CPU, to PyTorch with the
-stored weights.
+A wrong graph is wrong in float32 too. So graphs are run in their float form (`export.float_form`), which may differ
+from PyTorch with the stored weights by the last bits alone; a model that amplifies last bits is allowed what it makes
+of them in PyTorch. Stored weights are compared to the checkpoint's. What rounding costs is no part of the proof: it is
+measured (`export.nearness`).
 
 PyTorch reads each sequence alone, unpadded and without a cache. ONNX Runtime gets batches with arbitrary ids in the
 padding, and decodes with rows at different positions whose caches are written in place.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 import torch
-from numpy.typing import NDArray
 
-from export.attention_proof import ALONE_TOLERANCE, prove_classifier_attention, prove_translation_attention
-from export.calibration import ids_of_words
-from export.classifying import Classifier
+from export.attention_proof import AttentionRun, examine_matrices
+from export.calibration import ServedModel, ids_of_words
 from export.decoding import DecoderRows, Translator
-from export.examination import Examination
-from export.manifest import Manifest, Precision, Provider, providers
+from export.examination import HALF_TOLERANCE, TOLERANCES, Array, Examination, relative_error
+from export.float_form import open_float_form
+from export.manifest import Manifest, Provider, providers
 from export.padding import MIN_TOKENS, pad
-from export.session import open_session
+from export.reference import (
+    DENSE,
+    LAST_BITS,
+    LAST_BITS_OF_HALF,
+    MEMORY,
+    STATES,
+    STEPS,
+    Outputs,
+    centred,
+    mean_state,
+    other_last_bits,
+    reference_of,
+)
 from export.signatures import LAST_HIDDEN_STATE
-from model.checkpoint import Checkpoint, Model, load_checkpoint
-from model.decoding.search import greedy_search, greedy_search_uncached
+from model.checkpoint import Checkpoint, load_checkpoint
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
-
-Array = NDArray[Any]
+from model.progress import step
+from model.weights import WEIGHTS, read_weights, strays
 
 TEXTS = (
     "A man is riding a horse on the beach.",
@@ -45,100 +59,93 @@ TEXTS = (
 RANDOM_LENGTHS = (1, 2, 3, 7, 19, 40)
 LARGE_TABLE = 100e6
 """Size of a token table beyond which a model reads only two of the random lengths."""
-MAX_TARGET_TOKENS = 24
-"""Long enough for every row to be at a position of its own, and short enough for decoding without a cache."""
+MAX_TARGET_TOKENS = 16
+"""Long enough for every row to be at a position of its own."""
 
 CANDIDATE_COUNTS = (1, 2, 9)
 """Numbers of candidates that searches ask for, from greedy search to the widest beam; the proof asks for all."""
+ASKED_EVERY = 5
+"""Steps between those at which few candidates are compared to all."""
 
 ROWS_OF_A_SOURCE = 3
 """Rows per source, the queries of one cross-attention, as in beam search."""
+
+N_ALONE = 3
+"""Sequences that are also run alone."""
 
 
 class ProofError(RuntimeError):
     """The artifact does not compute what its checkpoint does."""
 
 
-def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[str]:
+def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint, everything: bool = False) -> list[str]:
     """Return what was measured, one line each.
+
+    Args:
+        everything: whether graphs of providers that this machine does not have are run too.
 
     Raises:
         ProofError: a measurement exceeds its tolerance; the message has its line.
     """
-    written = load_checkpoint(directory)
-    stored = written.model
-    weights = Examination(manifest.precision)
-    prove_weights(weights, stored, checkpoint.model)
-    if manifest.precision == "int8":
-        weights.record(f"in floats: {', '.join(matrices_in_floats(written.stored)) or 'none'}", True)
-    examinations = {"weights": weights}
+    step("proving weights")
+    examinations = {"weights": Examination()}
+    prove_weights(examinations["weights"], directory, checkpoint.model)
     sequences = proof_sequences(checkpoint, manifest)
+    stored = load_checkpoint(directory).model
+    assert isinstance(stored, ServedModel)
     with torch.inference_mode():
         for provider in providers(manifest):
-            # A graph that rounds while it runs is compared to the model before any rounding.
-            in_int8 = provider == "cpu" and manifest.precision == "int8"
-            precision: Precision = "int8" if in_int8 else "fp32" if provider == "cpu" else "fp16"
-            model = checkpoint.model if in_int8 else stored
-            examinations[provider] = Examination(precision)
-            prove_graphs(examinations[provider], directory, manifest, provider, model, sequences)
+            if everything or provider == "cpu" or shutil.which("nvidia-smi"):
+                step(f"proving the graphs for {provider}")
+                examinations[provider] = prove_graphs(directory, manifest, provider, stored, sequences)
     failed = [f"{name}: {line}" for name, examination in examinations.items() for line in examination.failed]
     if failed:
         raise ProofError("; ".join(failed))
-    return [f"{name}: {line}" for name, examination in examinations.items() for line in examination.measured]
+    return [f"{name}: {line}" for name, examination in examinations.items() for line in examination.lines]
 
 
-def prove_weights(examination: Examination, stored: Model, model: Model) -> None:
-    """Compare each stored tensor by itself, so that large ones do not hide a small one."""
-    pairs = zip(stored.state_dict().values(), model.state_dict().values(), strict=True)
-    worst = max(pairs, key=lambda pair: float((pair[0].float() - pair[1].float()).norm() / pair[1].float().norm()))
-    examination.check_close("the most different tensor", [worst[0].numpy()], [worst[1].numpy()])
-
-
-def matrices_in_floats(stored: Mapping[str, torch.Tensor]) -> list[str]:
-    """Return the matrices that are not int8: narrow ones, and those that int8 would change too much."""
-    return sorted(
-        name
-        for name, tensor in stored.items()
-        if name.endswith(".weight") and tensor.ndim == 2 and tensor.is_floating_point()
-    )
+def prove_weights(examination: Examination, directory: Path, model: torch.nn.Module) -> None:
+    """Check that no stored number is farther from the model's than its type explains."""
+    stored = read_weights(directory / WEIGHTS)
+    wrong = [name for name, tensor in model.state_dict().items() if strays(name, stored, tensor)]
+    named = f" ({', '.join(wrong)})" if wrong else ""
+    examination.record("tensors farther from the checkpoint's than rounding", f"{len(wrong)}{named}", not wrong)
 
 
 def prove_graphs(
-    examination: Examination,
-    directory: Path,
-    manifest: Manifest,
-    provider: Provider,
-    model: Model,
-    sequences: list[list[int]],
-) -> None:
+    directory: Path, manifest: Manifest, provider: Provider, model: ServedModel, sources: list[list[int]]
+) -> Examination:
     """Check every graph of a provider."""
-    rubbish = manifest.dimensions.vocab_size - 1
+    is_half = any("float16" in types for name, types in manifest.graphs.items() if name.startswith(f"{provider}/"))
+    examination, threads = Examination(HALF_TOLERANCE if is_half else TOLERANCES["fp32"]), os.cpu_count() or 1
+    padding, targets = manifest.dimensions.vocab_size - 1, list[list[int]]()
+    found: Outputs = {}
     if isinstance(model, Transformer):
-        limit = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
-        translator = Translator(directory, manifest, n_rows=3, provider=provider)
-        hypotheses = prove_translation(examination, translator, model, sequences)
-        states = [model.encode(ids, torch.ones_like(ids, dtype=torch.bool)) for ids, _ in map(as_batch, sequences)]
-        prove_hidden_states(examination, translator.encoder, sequences, states, rubbish)
+        translator = Translator(directory, manifest, 3, provider, threads, in_floats=True)
+        found, targets = run_translator(examination, translator, model, sources)
+        encoder = translator.encoder
         del translator  # the next graph holds the same weights once more
-        attention = open_session(directory, manifest, f"{provider}/attention.onnx")
-        read = [[model.config.special_tokens.bos, *ids[: limit - 1]] for ids in hypotheses]
-        prove_translation_attention(examination, attention, model, sequences, read, rubbish)
-    elif isinstance(model, TransformerEncoder):
-        states = [model.encode(*as_batch(sequence)) for sequence in sequences]
-        encoder = open_session(directory, manifest, f"{provider}/encoder.onnx")
-        prove_hidden_states(examination, encoder, sequences, states, rubbish)
-        if model.config.dense:
-            prove_dense(examination, open_session(directory, manifest, f"{provider}/dense.onnx"), model, states)
-        attention = open_session(directory, manifest, f"{provider}/attention.onnx")
-        prove_classifier_attention(examination, attention, model, sequences, rubbish)
     else:
-        assert isinstance(model, TransformerClassifier)
-        classifier = Classifier(directory, manifest, provider)
-        prove_classification(examination, classifier, model, sequences)
-        states = [model.encode(*as_batch(sequence)) for sequence in sequences]
-        prove_hidden_states(examination, classifier.session, sequences, states, rubbish)
-        attention = open_session(directory, manifest, f"{provider}/attention.onnx")
-        prove_classifier_attention(examination, attention, model, sequences, rubbish)
+        name = "encoder" if isinstance(model, TransformerEncoder) else "classifier"
+        encoder = open_float_form(directory, manifest, f"{provider}/{name}.onnx", threads)
+        if isinstance(model, TransformerClassifier):
+            found = run_classes(examination, encoder, model, sources, padding)
+    reference = reference_of(model, sources, targets)
+    found[STATES] = run_states(examination, encoder, sources, padding)
+    if isinstance(model, TransformerEncoder) and model.config.dense:
+        dense = open_float_form(directory, manifest, f"{provider}/dense.onnx", threads)
+        found[DENSE] = run_dense(examination, dense, model, reference[STATES])
+    del encoder
+    for name, arrays in found.items():
+        examination.check_close(name, arrays, reference[name])
+    attention = open_float_form(directory, manifest, f"{provider}/attention.onnx", threads)
+    run = AttentionRun(attention, sources, [[manifest.special_tokens.bos, *ids] for ids in targets], padding)
+    examine_matrices(examination, run, {name: reference[name] for name in run.names}, rows_alone(sources))
+    if examination.failed:
+        with other_last_bits(model, LAST_BITS_OF_HALF if is_half else LAST_BITS):
+            again = reference_of(model, sources, targets)
+        examination.allow_for({name: relative_error(again[name], arrays) for name, arrays in reference.items()})
+    return examination
 
 
 def proof_sequences(checkpoint: Checkpoint, manifest: Manifest) -> list[list[int]]:
@@ -154,117 +161,51 @@ def proof_sequences(checkpoint: Checkpoint, manifest: Manifest) -> list[list[int
     return [ids for ids in real if len(ids) <= limit] + made_up
 
 
-def prove_translation(
-    examination: Examination,
-    translator: Translator,
-    model: Transformer,
-    sources: list[list[int]],
-) -> list[list[int]]:
-    """Check encoder outputs, the distribution of every step and free greedy search; return its result in PyTorch."""
-    expected_memory = [array for source in sources for array in memory_of(model, source)]
-    examination.check_close("encoder outputs", padded_memory(translator, sources), expected_memory)
-
+def run_translator(
+    examination: Examination, translator: Translator, model: Transformer, sources: list[list[int]]
+) -> tuple[Outputs, list[list[int]]]:
+    """Check greedy search and few candidates; return what encoder and decoder compute, and the translations."""
     limit = min(MAX_TARGET_TOKENS, translator.manifest.limits.max_target_tokens)
-    hypotheses, distributions = greedy_alone(model, sources, limit)
-    targets = [ids[: limit - 1] for ids in hypotheses]
-    known = model.is_target_token.numpy()
-    expected = [x[:, known] for x in distributions]
-    del distributions
-    n_known = int(known.sum())
-    forced = forced_distributions(translator, sources, targets, n_known)
-    examination.check_zero("probabilities of tokens that no target has", [np.exp(x[:, ~known]) for x in forced])
-    actual = [x[:, known] for x in forced]
-    examination.check_close("decoder steps", [centred(x) for x in actual], [centred(x) for x in expected])
-    examination.check_agreement("most probable tokens", best_ids(actual), best_ids(expected))
-    prove_few_candidates(examination, translator, sources, targets, forced)
-    del forced, actual
-    in_beams = forced_distributions(translator, sources, targets, n_known, ROWS_OF_A_SOURCE)
-    examination.check_close(
-        "decoder steps in beams", [centred(x[:, known]) for x in in_beams], [centred(x) for x in expected]
-    )
-
     together = translator.greedy(sources, limit, admit_per_step=1)
-    alone = [translator.greedy([source], limit)[0] for source in sources]
-    examination.check_equal("translations together and alone", [h.ids for h in together], [h.ids for h in alone])
-    examination.check_agreement("translations of ONNX Runtime and PyTorch", [h.ids for h in together], hypotheses)
-    return hypotheses
+    rows = rows_alone(sources)
+    alone = [translator.greedy([sources[row]], limit)[0].ids for row in rows]
+    examination.check_equal("translations together and alone", [together[row].ids for row in rows], alone)
+    targets = [hypothesis.ids[: limit - 1] for hypothesis in together]
+    known = model.is_target_token.numpy()
+    forced = forced_distributions(examination, translator, sources, targets, int(known.sum()))
+    examination.check_zero("probabilities of tokens that no target has", (np.exp(x[:, ~known]) for x in forced))
+    steps = [centred(x[:, known]) for x in forced]
+    return {MEMORY: padded_memory(translator, sources), STEPS: steps}, targets
 
 
-def greedy_alone(model: Transformer, sources: list[list[int]], limit: int) -> tuple[list[list[int]], list[Array]]:
-    """Translate each source alone and without a cache in PyTorch; return the targets and their distributions.
-
-    A search with a cache guesses all targets at once. A guess is what greedy search finds if each of its tokens is the
-    most probable one after those before it; one pass checks all its tokens.
-    """
-    tokens = model.config.special_tokens
-    ids, lengths = map(torch.from_numpy, pad(sources, tokens.pad))
-    guesses = greedy_search(model, ids, lengths, limit)
-    hypotheses, distributions = [], []
-    for source, guess in zip(sources, guesses, strict=True):
-        found, distribution = guess.ids, distributions_of(model, source, guess.ids[: limit - 1])
-        allowed = distribution.copy()
-        if (listed := model.shortlists(*as_batch(source))) is not None:
-            allowed[:, ~listed[0].numpy()] = -np.inf
-        allowed[0, tokens.eos] = -np.inf
-        if best_ids([allowed]) != [*found, *[tokens.eos] * guess.finished]:
-            found = greedy_search_uncached(model, *as_batch(source), limit)[0].ids
-            distribution = distributions_of(model, source, found[: limit - 1])
-        hypotheses.append(found)
-        distributions.append(distribution)
-    return hypotheses, distributions
+def rows_alone(sources: Sequence[object]) -> list[int]:
+    """Return the rows of sequences that are also run alone."""
+    return sorted({i * (len(sources) - 1) // (N_ALONE - 1) for i in range(N_ALONE)})
 
 
-def prove_few_candidates(
-    examination: Examination,
-    translator: Translator,
-    sources: list[list[int]],
-    targets: list[list[int]],
-    forced: list[Array],
-) -> None:
-    """Check that few candidates are, bit for bit, the best of the `forced` distributions, in any order of equals."""
-    few, best_of_all = [], []
-    for step, rows in enumerate(forced_rows(translator, sources, targets, 1)):
-        for k in CANDIDATE_COUNTS:
-            rows.ask_for(k)
-            token_ids, log_probs = rows.step()
-            for row, position in positions_at(step, targets).items():
-                of_all = forced[row][position]
-                few += [log_probs[row].tolist(), of_all[token_ids[row]].tolist()]
-                best_of_all += [np.sort(np.partition(of_all, -k)[-k:])[::-1].tolist()] * 2
-    examination.check_equal("few candidates and the best of all", few, best_of_all)
-
-
-def prove_classification(
-    examination: Examination, classifier: Classifier, model: TransformerClassifier, sequences: list[list[int]]
-) -> None:
-    """Check the logits of sequences, and of tokens if these are pooled."""
-    expected = [[t[0].numpy() for t in model(*as_batch(sequence))] for sequence in sequences]
-    ids, lengths = pad(sequences, padding=classifier.manifest.dimensions.vocab_size - 1)
-    logits, token_logits = classifier.run(ids, lengths)
-    examination.check_close("logits", list(logits), [e[0] for e in expected])
-    if token_logits is not None:
-        actual = [token_logits[row, :length] for row, length in enumerate(lengths)]
-        examination.check_close("token logits", actual, [e[1] for e in expected])
-        examination.check_zero(
-            "token logits in padding", [token_logits[row, length:] for row, length in enumerate(lengths)]
-        )
-    alone = [classifier.classify([sequence])[0].logits for sequence in sequences]
-    examination.check_equal("labels together and alone", best_ids([logits]), best_ids([np.stack(alone)]))
-    examination.check_agreement(
-        "labels of ONNX Runtime and PyTorch",
-        best_ids([logits]),
-        best_ids([np.stack([e[0] for e in expected])]),
-    )
-
-
-def prove_hidden_states(
+def run_classes(
     examination: Examination,
     session: ort.InferenceSession,
+    model: TransformerClassifier,
     sequences: Sequence[list[int]],
-    expected: Sequence[torch.Tensor],
     padding: int,
-) -> None:
-    """Check the encoder states of each token; `expected` are those of PyTorch, (1, S, E), for each sequence alone."""
+) -> Outputs:
+    """Check that token logits are 0 in padding; return the logits of sequences, and of tokens if these are pooled."""
+    ids, lengths = pad(sequences, padding, MIN_TOKENS)
+    names = ["logits"] if model.config.pooling == "first" else ["logits", "token logits"]
+    outputs = [name.replace(" ", "_") for name in names]
+    found = dict(zip(names, session.run(outputs, {"input_ids": ids, "lengths": lengths}), strict=True))
+    if (of_tokens := found.get("token logits")) is not None:
+        pairs = list(zip(of_tokens, lengths, strict=True))
+        examination.check_zero("token logits in padding", [row[length:] for row, length in pairs])
+        return {"logits": list(found["logits"]), "token logits": [row[:length] for row, length in pairs]}
+    return {"logits": list(found["logits"])}
+
+
+def run_states(
+    examination: Examination, session: ort.InferenceSession, sequences: Sequence[list[int]], padding: int
+) -> list[Array]:
+    """Return the encoder states of each token, and check that they are the same alone."""
 
     def states(together: Sequence[list[int]]) -> list[Array]:
         ids, lengths = pad(together, padding, MIN_TOKENS)
@@ -272,38 +213,21 @@ def prove_hidden_states(
         (found,) = session.run([LAST_HIDDEN_STATE], dict(zip(names, (ids, lengths), strict=True)))
         return [row[:length] for row, length in zip(found, lengths, strict=True)]
 
-    actual = states(sequences)
-    examination.check_close("hidden states", actual, [tensor[0].numpy() for tensor in expected])
-    differences = [np.abs(a - states([s])[0]).max() for a, s in zip(actual, sequences, strict=True)]
-    examination.check_within("hidden states: together and alone differ by", float(max(differences)), ALONE_TOLERANCE)
+    found, rows = states(sequences), rows_alone(sequences)
+    alone = [states([sequences[row]])[0] for row in rows]
+    examination.check_close(f"{STATES}: together and alone", alone, [found[row] for row in rows])
+    return found
 
 
-def prove_dense(
-    examination: Examination, session: ort.InferenceSession, model: TransformerEncoder, states: list[torch.Tensor]
-) -> None:
-    """Check the dense layers over pooled states, all together and each beside a row of zeros."""
-    pooled = torch.cat([torch.cat([rows.mean(dim=1)] * len(model.config.pooling), dim=1) for rows in states])
-    (together,) = session.run(None, {"pooled": pooled.numpy()})
-    examination.check_close("dense layers", [together], [model.project(pooled).numpy()])
-    alone = [session.run(None, {"pooled": np.stack([row, np.zeros_like(row)])})[0][0] for row in pooled.numpy()]
+def run_dense(
+    examination: Examination, session: ort.InferenceSession, model: TransformerEncoder, states: Sequence[Array]
+) -> list[Array]:
+    """Return what the dense layers make of pooled states, and check that it is the same beside a row of zeros."""
+    pooled = torch.cat([mean_state(model, torch.from_numpy(rows)[None]) for rows in states]).numpy()
+    (together,) = session.run(None, {"pooled": pooled})
+    alone = [session.run(None, {"pooled": np.stack([row, np.zeros_like(row)])})[0][0] for row in pooled]
     examination.check_equal("dense layers together and alone", together.tolist(), [row.tolist() for row in alone])
-
-
-def as_batch(sequence: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a batch of one sequence: ids (1, S) and lengths (1)."""
-    return torch.tensor([sequence]), torch.tensor([len(sequence)])
-
-
-def memory_of(model: Transformer, source: list[int]) -> list[Array]:
-    """Return PyTorch's key and value of each decoder layer in turn, each (S, E)."""
-    ids, _ = as_batch(source)
-    memory = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
-    attentions = [layer.cross_attention for layer in model.decoder.decoder_layers()]
-    return [
-        attention.merge_heads(heads)[0].numpy()
-        for attention in attentions
-        for heads in attention.project_memory(memory, memory)
-    ]
+    return [row[None] for row in together]
 
 
 def padded_memory(translator: Translator, sources: list[list[int]]) -> list[Array]:
@@ -313,26 +237,30 @@ def padded_memory(translator: Translator, sources: list[list[int]]) -> list[Arra
     return [array[row, :length] for row, length in enumerate(lengths) for array in present]
 
 
-def distributions_of(model: Transformer, source: list[int], target: list[int]) -> Array:
-    """Return PyTorch's log-probabilities (T, V) of the tokens after each prefix of a target, in one pass."""
-    ids, _ = as_batch(source)
-    mask = torch.ones_like(ids, dtype=torch.bool)
-    hidden = model.decode(torch.tensor([[model.config.special_tokens.bos, *target]]), model.encode(ids, mask), mask)
-    distributions: Array = model.logits(hidden)[0].log_softmax(dim=-1).numpy()
-    return distributions
-
-
 def forced_distributions(
-    translator: Translator, sources: list[list[int]], targets: list[list[int]], n_known: int, rows_of_a_source: int = 1
+    examination: Examination, translator: Translator, sources: list[list[int]], targets: list[list[int]], n_known: int
 ) -> list[Array]:
-    """Return ONNX Runtime's log-probabilities, step by step; n_known tokens can be produced."""
+    """Return ONNX Runtime's log-probabilities, step by step, of all n_known tokens that can be produced.
+
+    At some steps few candidates are asked for too; they must be, bit for bit, the best of all, in any order of equals.
+    """
     size = translator.manifest.dimensions.target_vocab_size
     distributions = [np.full((len(target) + 1, size), -np.inf, np.float32) for target in targets]
-    for step, rows in enumerate(forced_rows(translator, sources, targets, rows_of_a_source)):
+    few, best_of_all = [], []
+    for step_, rows in enumerate(forced_rows(translator, sources, targets, ROWS_OF_A_SOURCE)):
         rows.ask_for(n_known)
         token_ids, log_probs = rows.step()
-        for row, position in positions_at(step, targets).items():
+        running = positions_at(step_, targets)
+        for row, position in running.items():
             distributions[row][position, token_ids[row]] = log_probs[row]
+        for k in CANDIDATE_COUNTS if step_ % ASKED_EVERY == 0 else ():
+            rows.ask_for(k)
+            token_ids, log_probs = rows.step()
+            for row, position in running.items():
+                of_all = distributions[row][position]
+                few += [log_probs[row].tolist(), of_all[token_ids[row]].tolist()]
+                best_of_all += [np.sort(np.partition(of_all, -k)[-k:])[::-1].tolist()] * 2
+    examination.check_equal("few candidates and the best of all", few, best_of_all)
     return distributions
 
 
@@ -349,8 +277,8 @@ def forced_rows(
     rows.rows_of_sources = (np.arange(R)[:, None] + np.arange(W)[::-1]) % R
     rows.places_of_rows = np.arange(R) * W + W - 1
     memories = translator.encode(sources)
-    for step in range(R + max(map(len, targets))):
-        for row, position in positions_at(step, targets).items():
+    for step_ in range(R + max(map(len, targets))):
+        for row, position in positions_at(step_, targets).items():
             if position == 0:
                 rows.admit(row, translator.manifest.special_tokens.bos, memories[row])
             else:
@@ -361,14 +289,3 @@ def forced_rows(
 def positions_at(step: int, targets: list[list[int]]) -> dict[int, int]:
     """Return the position of each row that is reading a target."""
     return {row: step - row for row, target in enumerate(targets) if 0 <= step - row <= len(target)}
-
-
-def centred(distributions: Array) -> Array:
-    """Subtract the mean from log-probabilities: logits again, whatever the mean of the logits was."""
-    means: Array = distributions.mean(axis=-1, keepdims=True)
-    return distributions - means
-
-
-def best_ids(distributions: Sequence[Array]) -> list[int]:
-    """Return the most probable index of every row of every array."""
-    return [int(i) for rows in distributions for i in rows.argmax(axis=-1)]

@@ -8,22 +8,26 @@ time. Embeddings become bytes with one scale per token, and the output projectio
 The chosen scale changes the calibrated activations least: the few largest may be cut off for finer steps of all others
 (Choukroun et al. 2019, "Low-bit Quantization of Neural Networks for Efficient Inference"). Where outliers in a few
 channels still change the product too much, activations are divided by the factors that the columns of the weight are
-multiplied by (Xiao et al. 2023, "SmoothQuant"). Layers that change too much even then stay in floats.
+multiplied by (Xiao et al. 2023, "SmoothQuant"). Layers that change too much even then stay in floats. Where the model
+as a whole is still not near enough to itself in floats, more layers do, those first that change most.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cache
 
 import torch
 from torch import Tensor, nn
 
-from export.calibration import Activations, CalibrationSources, ServedModel, record_activations
+from export.calibration import ServedModel
 from export.copying import copy_model
 from export.dense import POSITIVE, SIGNED, Int8Embedding, Int8Linear, Rounding
 from export.graphs import MEMORY_STEP
+from export.reading import Reading
+from export.rehearsal import rehearse_int8
 from model.networks.layers import FeedForward
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
+from model.progress import each
 from model.weights import SCALES, SMOOTHING, STEP
 
 WEIGHT_LIMIT = 90
@@ -47,7 +51,9 @@ MIN_ROWS = 16
 FINENESS = 1.05
 """Activation limits are powers of it, so that rounding differences between CPUs do not reach the artifact."""
 N_LIMITS = 32
-"""Number of limits that are tried, from the largest magnitude to a fifth of it."""
+"""Number of limits, from the largest magnitude to a fifth of it."""
+COARSE = 4
+"""Distance of the limits that are tried first."""
 MIN_LIMIT = FINENESS**-400
 """Smallest magnitude of a limit, for activations that are always zero."""
 
@@ -71,26 +77,17 @@ the dense layers of an embedding stay in floats for the same reason."""
 
 
 def quantize_model(
-    model: ServedModel, stored: Mapping[str, Tensor], read: Sequence[CalibrationSources] = ()
+    model: ServedModel, stored: Mapping[str, Tensor], reading: Reading | None = None, least: float = 0.0
 ) -> ServedModel:
     """Return a copy with int8 tables and dense layers, except narrow ones and those that int8 would change too much.
 
     Args:
         stored: tensors of an artifact. Its bytes, scales and activation scales are used as they are; if it has
             activation scales, its float layers also stay floats.
-        read: sources that calibrate all other layers; by default random tokens.
+        reading: what calibrates all other layers; by default random tokens.
+        least: the nearness to the model in floats that is asked for.
     """
-    served, quantizer = copy_model(model), Quantizer(model, stored, read)
-    for name, module in list(served.named_modules()):
-        replaced = quantizer.quantize(name, module)
-        if replaced is not None:
-            served.set_submodule(name, replaced)
-    for feed_forward in (module for module in served.modules() if isinstance(module, FeedForward)):
-        if isinstance(feed_forward.output, Int8Linear) and feed_forward.output.rounding is POSITIVE:
-            feed_forward.activate = unchanged
-    if isinstance(served, Transformer) and MEMORY not in quantizer.in_floats:
-        served.decoder.register_buffer(MEMORY_STEP, quantizer.step(MEMORY, SIGNED))
-    return served
+    return Quantizer(model, stored, reading or Reading(model)).quantized(least)
 
 
 def unchanged(hidden: Tensor) -> Tensor:
@@ -98,29 +95,58 @@ def unchanged(hidden: Tensor) -> Tensor:
     return hidden
 
 
+TABLES = ("embedding.tokens", "output")
+"""Names of the output projection, which is not smoothed: it may be the table of tokens."""
+
 MEMORY = "decoder.memory"
 """Name for the input of all cross-attention layers, which they multiply in one product."""
 MEMORY_LAYERS = ("cross_attention.key", "cross_attention.value")
 """Suffixes of layers that read only the memory."""
 
 
+FLOAT_SHARES = (0.0, 0.25, 0.5, 1.0)
+"""Shares of the layers that stay in floats, tried in turn until the model is near enough."""
+
+
 class Quantizer:
     """Quantizes the layers of a model."""
 
-    def __init__(self, model: ServedModel, stored: Mapping[str, Tensor], read: Sequence[CalibrationSources]) -> None:
+    def __init__(self, model: ServedModel, stored: Mapping[str, Tensor], reading: Reading) -> None:
         self.model = model
         self.stored = stored
-        self.read = read
+        self.reading = reading
         self.limits: dict[str, float] = {}
         self.smoothings: dict[str, Tensor] = {}
-        self.in_floats = (
-            self.stored_float_layers() if any(name.endswith(STEP) for name in stored) else self.inexact_layers()
-        )
+        self.in_floats: set[str] = set()
 
-    @cached_property
-    def activations(self) -> Activations:
-        """Recorded activations, computed only if a scale is missing."""
-        return record_activations(self.model, self.read)
+    def quantized(self, least: float) -> ServedModel:
+        """Return the quantized copy whose nearness is at least `least`, with as few float layers as were tried."""
+        if any(name.endswith(STEP) for name in self.stored):
+            self.in_floats = self.stored_float_layers()
+            return self.replaced()
+        errors = self.errors()
+        worst_first = sorted(errors, key=lambda name: -errors[name])
+        for share in FLOAT_SHARES:
+            too_much = {name for name, error in errors.items() if error > MAX_ERROR}
+            self.in_floats = self.with_memory({*too_much, *worst_first[: math.ceil(share * len(errors))]})
+            served = self.replaced()
+            if least <= 0 or self.reading.nearness(rehearse_int8(self.model, served)).value >= least:
+                break
+        return served
+
+    def replaced(self) -> ServedModel:
+        """Return a copy of the model in which all layers but `in_floats` are int8."""
+        served = copy_model(self.model)
+        for name, module in list(served.named_modules()):
+            replaced = self.quantize(name, module)
+            if replaced is not None:
+                served.set_submodule(name, replaced)
+        for feed_forward in (module for module in served.modules() if isinstance(module, FeedForward)):
+            if isinstance(feed_forward.output, Int8Linear) and feed_forward.output.rounding is POSITIVE:
+                feed_forward.activate = unchanged
+        if isinstance(served, Transformer) and MEMORY not in self.in_floats:
+            served.decoder.register_buffer(MEMORY_STEP, self.step(MEMORY, SIGNED))
+        return served
 
     def quantize(self, name: str, module: nn.Module) -> nn.Module | None:
         """Return the int8 module for a float module, or None if it stays as it is."""
@@ -174,7 +200,7 @@ class Quantizer:
         """Return the magnitude of a layer's activations up to which all CPUs compute the same."""
         if name not in self.limits:
             smoothing = self.smoothing(name)
-            x = self.activations[name]
+            x = self.reading.activations[name]
             self.limits[name] = best_limit(x if smoothing is None else x / smoothing, rounding)
         return self.limits[name]
 
@@ -183,51 +209,69 @@ class Quantizer:
         found = {name.removesuffix(".weight") for name, tensor in self.stored.items() if tensor.is_floating_point()}
         return found if MEMORY + STEP in self.stored else {*found, MEMORY}
 
-    def inexact_layers(self) -> set[str]:
-        """Return the layers that int8 would change too much. If one of them reads the memory, all that do are included.
+    def errors(self) -> dict[str, float]:
+        """Return how much int8 would change each layer. What smoothing makes smaller is noted in `smoothings`."""
+        found: dict[str, float] = {}
+        products = self.products()
+        for name, weight in each(products, "choosing scales of layer"):
+            rounding, x = self.rounding(name), self.reading.activations[name]
+            found[name] = output_error(x, weight, rounding, self.limit(name, rounding))
+            # After a ReLU a channel can be zero in most texts and large in a few: no calibrated factor fits.
+            if found[name] <= MAX_ERROR or rounding is not SIGNED or name in (*TABLES, *self.of_memory()):
+                continue
+            smoothing = choose_smoothing(x, weight)
+            limit = best_limit(x / smoothing, rounding)
+            error = output_error(x / smoothing, weight * smoothing, rounding, limit)
+            if error <= MAX_ERROR:
+                self.smoothings[name], self.limits[name], found[name] = smoothing, limit, error
+        for name, module in self.model.named_modules():
+            if isinstance(module, nn.Embedding):
+                found[name] = max(found.get(name, 0.0), table_error(module.weight.detach()))
+        return found
 
-        Layers that smoothing makes quantizable are noted in `smoothings` and `limits`.
-        """
-        model, found, of_memory, weights = self.model, set[str](), {MEMORY}, []
+    def products(self) -> list[tuple[str, Tensor]]:
+        """Return the name and weight (N, K) of each product that may be int8; those with the memory are one."""
+        model, products, weights = self.model, list[tuple[str, Tensor]](), []
         projection = model.projection if isinstance(model, Transformer) else None
-        products: list[tuple[str, Tensor]] = []
-        tables = set[str]()
         for name, module in model.named_modules():
             if isinstance(module, nn.Linear) and not self.is_kept(name) and module is not projection:
                 weight = module.weight.detach()
-                if name.endswith(("cross_attention.input", *MEMORY_LAYERS)):
+                if name in self.of_memory():
                     n_queries = module.in_features if name.endswith(".input") else 0
-                    of_memory.add(name)
                     weights.append(weight[n_queries:])
                     weight = weight[:n_queries]
                 products += [(name, weight)] * (len(weight) >= MIN_ROWS)
         if isinstance(model, Transformer):
             name = "embedding.tokens" if model.output is None else "output"
             products += [(name, model.projection.weight.detach()), (MEMORY, torch.cat(weights))]
-            tables = {name}
-        for name, weight in products:
-            rounding, x = self.rounding(name), self.activations[name]
-            if output_error(x, weight, rounding, self.limit(name, rounding)) <= MAX_ERROR:
-                continue
-            if name in of_memory:
-                found |= of_memory
-                continue
-            found.add(name)
-            # After a ReLU a channel can be zero in most texts and large in a few: no calibrated factor fits.
-            if rounding is SIGNED and name not in tables:
-                smoothing = choose_smoothing(x, weight)
-                limit = best_limit(x / smoothing, rounding)
-                if output_error(x / smoothing, weight * smoothing, rounding, limit) <= MAX_ERROR:
-                    self.smoothings[name], self.limits[name] = smoothing, limit
-                    found.remove(name)
-        return found
+        return products
+
+    def of_memory(self) -> set[str]:
+        """Return the layers that read the memory, which they do in one product."""
+        suffixes = ("cross_attention.input", *MEMORY_LAYERS)
+        return {MEMORY, *(name for name, _ in self.model.named_modules() if name.endswith(suffixes))}
+
+    def with_memory(self, layers: set[str]) -> set[str]:
+        """Return layers that stay in floats: if one of them reads the memory, with all that do."""
+        of_memory = self.of_memory()
+        return layers | of_memory if layers & of_memory else layers
 
 
 def best_limit(x: Tensor, rounding: Rounding) -> float:
     """Return the limit with which bytes change rows x (N, K) least."""
     first = math.ceil(math.log(max(float(x.abs().max()), MIN_LIMIT), FINENESS))
-    limits = [FINENESS ** (first - i) for i in range(N_LIMITS)]
-    return min(limits, key=lambda limit: relative_error(rounding(x, limit / rounding.limit), x))
+    norms = row_norms(x)
+
+    @cache
+    def error(i: int) -> float:
+        step = FINENESS ** (first - i) / rounding.limit
+        rounded = (x / step).round_().clamp_(-rounding.zero_point, 255 - rounding.zero_point).mul_(step).sub_(x)
+        return float((rounded.norm(dim=-1) / norms).square().mean())
+
+    # The error falls and then rises, but for ripples: look at every fourth limit, then around the best of these.
+    coarse = min(range(0, N_LIMITS, COARSE), key=error)
+    fine = range(max(0, coarse - COARSE + 1), min(N_LIMITS, coarse + COARSE))
+    return FINENESS ** (first - min(fine, key=error))
 
 
 def choose_smoothing(x: Tensor, weight: Tensor) -> Tensor:
@@ -247,21 +291,33 @@ def output_error(x: Tensor, weight: Tensor, rounding: Rounding, limit: float) ->
     return relative_error(rounding(x, limit / rounding.limit) @ (numbers * scales).t(), x @ weight.t())
 
 
+def table_error(table: Tensor) -> float:
+    """Return how much bytes change the rows of a table (V, K)."""
+    rows = table[:: 1 + len(table) // ROWS_TRIED]
+    numbers, scales = quantize_rows(rows)
+    return relative_error(numbers * scales, rows)
+
+
 def relative_error(actual: Tensor, expected: Tensor) -> float:
     """Return |actual - expected| / |expected|, a root mean square over rows (N, K).
 
     Rows smaller than the median count by their absolute error, as they are added to others in the end. The few much
     larger rows that some models have at punctuation (Sun et al. 2024, "Massive Activations") do not hide the others.
     """
-    norms = expected.norm(dim=-1)
-    ratios = (actual - expected).norm(dim=-1) / norms.clamp(min=max(float(norms.median()), MIN_LIMIT))
+    ratios = (actual - expected).norm(dim=-1) / row_norms(expected)
     return float(ratios.square().mean().sqrt())
+
+
+def row_norms(x: Tensor) -> Tensor:
+    """Return the norms (N) of rows x (N, K), and the median for smaller ones."""
+    norms: Tensor = x.norm(dim=-1)
+    return norms.clamp(min=max(float(norms.median()), MIN_LIMIT))
 
 
 def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return weight (N, K) as bytes (N, K) times a scale per row (N, 1)."""
     # Of a large table all rows at once would take its memory twice more.
-    parts = [_quantize(rows) for rows in weight.split(ROWS_AT_ONCE)]
+    parts = [_quantize(rows) for rows in torch.split(weight, ROWS_AT_ONCE)]
     numbers, scales = (torch.cat(each) for each in zip(*parts, strict=True))
     return numbers, scales
 

@@ -118,7 +118,7 @@ def text_embeddings(checkpoint: Checkpoint, texts: Sequence[str], prompt: str | 
     found = []
     for states in _states_of_windows(checkpoint, windows):
         kept = [rows[min(n_left_out, len(rows) - 1) :] for rows in states]
-        vectors = torch.stack([_pooled(own, len(rows), model.config) for own, rows in zip(kept, states, strict=True)])
+        vectors = torch.stack([pooled(own, len(rows), model.config) for own, rows in zip(kept, states, strict=True)])
         found.append(torch.tensor([float(len(own)) for own in kept]) @ model.project(vectors) / sum(map(len, kept)))
     return found
 
@@ -130,7 +130,7 @@ def _text_of(prompt: str | None, config: EmbedderConfig) -> str:
     return "" if name is None else config.prompts[name]
 
 
-def _pooled(states: Tensor, n_tokens: int, config: EmbedderConfig) -> Tensor:
+def pooled(states: Tensor, n_tokens: int, config: EmbedderConfig) -> Tensor:
     """Pool states (S, E), the last of n_tokens, in every configured way, concatenated: (D)."""
     S = len(states)
     places = torch.arange(n_tokens - S + 1, n_tokens + 1).unsqueeze(1)

@@ -22,6 +22,9 @@ SCALES, STEP, SMOOTHING = ".scales", ".step", ".smoothing"
 CACHE_LINE = 64
 """Bytes of a cache line. Large tensors are mapped into memory at such lines, as products are slower across them."""
 
+ROWS_AT_ONCE = 1 << 14
+"""Rows of a table that are compared at once: a large one would take its memory again."""
+
 TYPES = {
     torch.float32: "F32",
     torch.float16: "F16",
@@ -138,3 +141,25 @@ def dequantize(name: str, stored: Mapping[str, Tensor]) -> Tensor:
     if smoothing.shape != numbers.shape[1:]:
         raise WeightsError(f"the smoothing of {name} must be a number for each column")
     return numbers / smoothing
+
+
+def strays(name: str, stored: Mapping[str, Tensor], expected: Tensor) -> bool:
+    """Whether a stored tensor differs from what was expected by more than its type explains: half a step of int8, half
+    of the last bit of float16, nothing else."""
+    tensor, scales = stored[name], stored.get(name + SCALES)
+    smoothing = stored.get(name.removesuffix(".weight") + SMOOTHING)
+    for start in range(0, max(1, len(tensor) if tensor.ndim else 1), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE) if tensor.ndim else ...
+        found, wanted = tensor[rows], expected[rows]
+        if tensor.dtype == torch.int8:
+            assert scales is not None
+            half_a_step = 0.5 * scales[rows] * (1 + 1e-5)
+            found, wanted = found * scales[rows], wanted if smoothing is None else wanted * smoothing
+            is_within = (found - wanted).abs() <= half_a_step + 1e-6 * wanted.abs()
+        elif tensor.dtype == torch.float16:
+            is_within = (found.float() - wanted).abs() <= 2.0**-11 * wanted.abs() + 2.0**-25
+        else:
+            is_within = found == wanted
+        if not is_within.all():
+            return True
+    return False

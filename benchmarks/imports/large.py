@@ -34,7 +34,7 @@ def measure() -> dict[str, float]:
     found: dict[str, float] = {}
     steps = {
         "import": ["-m", "model", "import", directory, checkpoint, "--name", NAME],
-        "export": ["-m", "export", checkpoint, artifacts / NAME, "--precision", "int8"],
+        "export": ["-m", "export", checkpoint, artifacts / NAME, "--precision", "int8", "--nearness", "0"],
         "conversion": [
             *("-m", "ctranslate2.converters.transformers", "--model", directory, "--output_dir", converted),
             *("--quantization", "int8", "--low_cpu_mem_usage"),

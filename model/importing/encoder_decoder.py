@@ -122,10 +122,10 @@ def notes_on_copies(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) ->
     """Return a note if tables differ that config.json says are one."""
     tied, shared = (config.get(key, True) for key in ("tie_word_embeddings", "share_encoder_decoder_embeddings"))
     one = [SHARED_TABLE, DECODER_TABLE, ENCODER_TABLE, OUTPUT] if shared else [DECODER_TABLE, OUTPUT]
-    used, *others = [name for name in one if name in tensors]
-    differing = [name for name in others if not torch.equal(tensors[name], tensors[used])]
-    if not tied or not differing:
+    used = next((name for name in one if name in tensors), None)
+    if not tied or used is None:
         return ()
+    differing = [name for name in one if name in tensors and not torch.equal(tensors[name], tensors[used])]
     return tuple(f"{name} differs from {used}; {CONFIG} ties them, so that {used} is used" for name in differing)
 
 

@@ -169,7 +169,7 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
     ]
     bad_words: list[list[int]] = settings.get("bad_words_ids") or []
     n_tokens = config.get("decoder_vocab_size") or config.get("vocab_size")
-    banned = {words[0] for words in bad_words if len(words) == 1} | set(settings.get("suppress_tokens") or [])
+    banned = {int(words[0]) for words in bad_words if len(words) == 1} | set(settings.get("suppress_tokens") or [])
     if banned and isinstance(n_tokens, int) and max(banned) >= n_tokens:
         raise ModelImportError(f"{file} bars the token {max(banned)}, but the model has only {n_tokens}")
     notes += [

@@ -86,6 +86,8 @@ def pair_reading(directory: Path, tokenizer: Tokenizer, max_tokens: int) -> Lite
         max_tokens: the most tokens that the model reads; None is returned if they leave no room for two texts.
     """
     pair = tokenizer.encode("a", "a")
+    if 0 not in pair.sequence_ids:
+        return None
     separator = len(pair) - pair.sequence_ids[::-1].index(0)  # the place after the first text
     _, after = special_around(tokenizer)
     if pair.ids[separator] != after[-1] or max_tokens < len(pair):

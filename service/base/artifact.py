@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from service.base.contract import AttentionKind
 from service.base.errors import ArtifactRefused
 
 logger = logging.getLogger(__name__)
@@ -124,6 +125,22 @@ class AlignmentChoice(_Section):
     """Whether the row counts in which the target token is read, instead of the row in which it is written."""
 
 
+class Nearness(_Section):
+    """How near graphs are to the model in float32; `export` measured it."""
+
+    precision: Literal["fp32", "int8", "fp16"] = "fp32"
+    float_layers: tuple[str, ...] = ()
+    """Layers in float32 in spite of the precision."""
+    same: float | None = None
+    """Share of the same next tokens, or of the same labels."""
+    difference: float | None = None
+    """Mean difference of a classifier's probabilities."""
+    cosine: float | None = None
+    """Mean cosine between embeddings."""
+    of: int
+    """Number of answers that were compared."""
+
+
 class ModelOrigin(_Section):
     """Where an imported model came from."""
 
@@ -179,6 +196,8 @@ class Manifest(_Section):
     embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
+    nearness: dict[str, Nearness] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """By provider; empty if it was not measured."""
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
     shortlist: ShortlistSettings | None = None
@@ -202,6 +221,16 @@ class Manifest(_Section):
     def pools_states(self) -> bool:
         """Whether one state of a text decides its class, so that no token has logits of its own."""
         return self.pooling in ("first", "mean_states")
+
+    @property
+    def attention_layers(self) -> dict[AttentionKind, int]:
+        """Number of layers that have matrices, by kind of attention."""
+        depth: dict[AttentionKind, int] = {"encoder": self.dimensions.n_encoder_layers}
+        if self.task == "translation":
+            depth["cross"] = self.dimensions.n_decoder_layers
+            if self.decoder_self == "attention":
+                depth["decoder"] = self.dimensions.n_decoder_layers
+        return depth
 
     @property
     def has_dense(self) -> bool:

@@ -26,7 +26,7 @@ def classify(artifact: Artifact, classifier: InferenceSession, sources: list[lis
     input_ids, lengths = padded(sources, artifact.manifest.special_tokens.pad)  # (B, S), (B)
     one_decides = artifact.manifest.pools_states
     output = "logits" if one_decides else "token_logits"
-    read_rows(classifier, input_ids.flat)
+    read_rows(classifier, input_ids)
     (logits,) = classifier.run([output], {"input_ids": input_ids, "lengths": lengths})
     if one_decides:
         return list(logits[:, None])
@@ -58,7 +58,7 @@ class EmbeddingRunner:
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """Return the last hidden states of each source, (S, E), without padding."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
-        read_rows(self._session, input_ids.flat)
+        read_rows(self._session, input_ids)
         (states,) = self._session.run([STATES], {"input_ids": input_ids, self._lengths: lengths}, self._options)
         return [row[: len(source)] for row, source in zip(states, sources, strict=True)]
 
@@ -108,8 +108,8 @@ class AttentionRunner:
         feeds = {"input_ids": input_ids, self._lengths: source_lengths}
         if self._has_targets:
             feeds["target_ids"], _ = padded(targets, self._pad)
-            read_rows(session, feeds["target_ids"].flat)
-        read_rows(session, input_ids.flat)
+            read_rows(session, feeds["target_ids"])
+        read_rows(session, input_ids)
         names = sorted(kinds)
         found = dict(zip(names, session.run(names, feeds), strict=True))
         sizes = [(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]

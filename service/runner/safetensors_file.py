@@ -54,7 +54,8 @@ class SafetensorsFile:
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """Return the type in which a tensor is stored."""
-        return np.dtype(DTYPES[self._tensors[name].dtype])
+        found: np.dtype[Any] = np.dtype(DTYPES[self._tensors[name].dtype])
+        return found
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self._tensors[name].shape
@@ -74,8 +75,8 @@ class SafetensorsFile:
 
     def _read(self, name: str, shape: tuple[int, ...], offset: int) -> NDArray[Any]:
         array = np.empty(shape, self.dtype(name))
-        buffer = memoryview(array.reshape(-1).view(np.uint8))
-        self._file.read_into(buffer, self._start + self._tensors[name].data_offsets[0] + offset)
+        buffer: Any = array.reshape(-1).view(np.uint8)
+        self._file.read_into(memoryview(buffer), self._start + self._tensors[name].data_offsets[0] + offset)
         return array
 
     def _read_header(self) -> tuple[int, dict[str, _Tensor]]:

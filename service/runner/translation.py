@@ -82,7 +82,7 @@ class TranslationRunner:
         self._cross_attention.fit(int(self._source_lengths[:places].max()), first_place)
         if first_place == 0:
             self._self_attention.fit(1, rows=0)
-        read_rows(self._encoder, input_ids.flat)
+        read_rows(self._encoder, input_ids)
         binding: Any = self._encoder.io_binding()
         binding.bind_cpu_input("input_ids", input_ids)
         binding.bind_cpu_input("source_lengths", lengths)

@@ -4,7 +4,7 @@ Legend: N rows, K columns.
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -81,14 +81,14 @@ def _load(
     return session
 
 
-def read_rows(session: InferenceSession, ids: Iterable[int]) -> None:
+def read_rows(session: InferenceSession, ids: list[int] | NDArray[np.int64]) -> None:
     """Read the rows of tokens that the next run of a session looks up, where its tables are not in memory as a whole.
 
     Raises:
         ArtifactRefused: the file of the weights was written to since they were loaded.
     """
     for table in session.tables:
-        table.read(ids)
+        table.read(np.unique(ids).tolist())
 
 
 def read_weights(artifact: Artifact) -> "Weights":

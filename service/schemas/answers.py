@@ -285,6 +285,9 @@ class ModelCard(BaseModel):
     )
     pairs: bool | None = Field(default=None, description="Of a classifier: whether it reads pairs of texts.")
     layers: dict[Literal["encoder", "decoder"], int] = Field(description="Number of attention layers.")
+    attention: dict[AttentionKind, int] = Field(
+        description="Number of layers that have matrices, by kind of attention."
+    )
     heads: int = Field(description="Attention heads in one layer.")
     limits: Limits = Field(description="Limits of one sentence or window; longer texts are split, never cut off.")
     precision: Literal["fp32", "int8", "fp16"]
@@ -312,6 +315,7 @@ class ModelCard(BaseModel):
             "small": manifest.origin is None and (manifest.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS,
             "heads": dimensions.n_heads,
             "layers": {k: n for k, n in layers.items() if n},
+            "attention": manifest.attention_layers,
             "sources": [*sources],
             "targets": [*targets],
             "pairs": manifest.pairs if manifest.task == "classification" else None,

@@ -83,12 +83,7 @@ class Selection:
     @classmethod
     def of(cls, asked: AttentionSelection, manifest: Manifest) -> "Selection":
         """Check a selection. Raises InvalidFields: the model has no such kind, layer or head."""
-        dimensions = manifest.dimensions
-        depth: dict[AttentionKind, int] = {"encoder": dimensions.n_encoder_layers}
-        if manifest.task == "translation":
-            depth["cross"] = dimensions.n_decoder_layers
-            if manifest.decoder_self == "attention":
-                depth["decoder"] = dimensions.n_decoder_layers
+        depth = manifest.attention_layers
         kinds = asked.kinds or sorted(depth)
         for kind in kinds:
             if kind not in depth:
@@ -99,7 +94,7 @@ class Selection:
         }
         heads = asked.heads
         if heads != "mean":
-            heads = _chosen("heads", heads, dimensions.n_heads, manifest.name)
+            heads = _chosen("heads", heads, manifest.dimensions.n_heads, manifest.name)
         return cls(tuple(dict.fromkeys(kinds)), layers, heads, asked.encoding)
 
     def n_weights(self, n_source: int, n_target: int) -> int:

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
-from export.calibration import CalibrationSources
 from export.manifest import MAX_BEAM_SIZE, ModelOrigin, Precision, describe
 from export.proof import ProofError
 from export.quantization import quantize_model
+from export.reading import Reading
 from export.tracing import ExportError
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.config import Provenance, load_config, save_config
@@ -43,7 +43,8 @@ EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
 def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     directory = artifact("translation", "int8")
     manifest = json.loads((directory / "manifest.json").read_text())
-    files, graphs = manifest.pop("files"), manifest.pop("graphs")
+    files, graphs, nearness = manifest.pop("files"), manifest.pop("graphs"), manifest.pop("nearness")
+    assert {provider: each["precision"] for provider, each in nearness.items()} == {"cpu": "int8", "cuda": "fp16"}
     assert manifest == {
         "format_version": 9,
         "name": "translation",
@@ -81,7 +82,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     names = ("encoder.onnx", "decoder_step.onnx", "attention.onnx")
     assert graphs.keys() == {f"{provider}/{name}" for provider in ("cpu", "cuda") for name in names}
     assert files.keys() == graphs.keys() | {"weights.safetensors", "tokenizer.json"}
-    assert contents(directory).keys() == files.keys() | {"manifest.json", "config.yaml"}
+    assert contents(directory).keys() == files.keys() | {"manifest.json", "config.yaml", "README.md"}
     for name, file in files.items():
         content = (directory / name).read_bytes()
         assert file == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
@@ -133,7 +134,7 @@ def test_a_failed_proof_leaves_no_artifact(
     checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export.artifact, "quantize_model", spoil)
-    with pytest.raises(ProofError, match=r"cpu: logits: relative error .* \(tolerance 1e-01\)"):
+    with pytest.raises(ProofError, match=r"weights: tensors farther .*: 1 .*feed_forward\.hidden\.weight"):
         export_artifact(checkpoint("mean_classifier"), tmp_path / "out", "int8")
     assert list(tmp_path.iterdir()) == []
 
@@ -172,10 +173,12 @@ def test_an_artifact_is_replaced_by_its_successor_of_the_same_bytes_each_time(
     assert contents(out) == before
     result = CliRunner().invoke(app, [*arguments, "--overwrite"])
     assert result.exit_code == 0, result.stderr
-    for provider in ("cpu", "cuda"):
-        assert f"{provider}: translations together and alone: 13 of 13 equal" in result.stdout
+    assert "cpu: translations together and alone: 3 of 3 equal" in result.stdout
     assert "curl -s localhost:8000/translate " in result.stdout.splitlines()[-1]
-    assert result.stderr == capfd.readouterr().err == ""
+    assert capfd.readouterr().err == ""
+    steps = result.stderr.splitlines()
+    assert {"reading weights", "choosing scales of layer", "proving the graphs for cpu"} < set(steps)
+    assert len(steps) < 20, "it warns"
     assert contents(out) == expected
     assert list(tmp_path.iterdir()) == [out]
     assert stat.S_IMODE(out.stat().st_mode) & 0o055 == 0o055 & ~umask()
@@ -259,10 +262,10 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
 
 
 def spoil(
-    model: TransformerClassifier, stored: Mapping[str, Tensor], read: Sequence[CalibrationSources]
+    model: TransformerClassifier, stored: Mapping[str, Tensor], reading: Reading, least: float
 ) -> Transformer | TransformerClassifier:
     """Imitate a wrong rounding: double one scale."""
-    served = quantize_model(model, stored, read)
+    served = quantize_model(model, stored, reading, least)
     dict(served.named_buffers())["encoder.layers.0.feed_forward.hidden.weight_scales"] *= 2
     return served
 

@@ -8,7 +8,15 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 import export.__main__
-from export.calibration import ROWS_PER_LAYER, CalibrationSources, calibration_sources, directions, record_activations
+from export.calibration import (
+    MAX_TARGET_TOKENS,
+    ROWS_PER_LAYER,
+    CalibrationSources,
+    calibration_inputs,
+    calibration_sources,
+    directions,
+    record_activations,
+)
 from export.texts import TEXTS, texts_in
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.config import Language, TransformerConfig
@@ -33,12 +41,14 @@ def test_a_translator_reads_our_texts_in_its_language_and_its_own_translations(l
     expected = []
     for ids in few.ids:
         source, lengths = torch.tensor([ids]), torch.tensor([len(ids)])
-        (target,) = greedy_search_uncached(model, source, lengths, 64)
+        (target,) = greedy_search_uncached(model, source, lengths, MAX_TARGET_TOKENS)
         handle = layer.register_forward_hook(lambda _module, inputs, _output: seen.append(inputs[0][0]))
-        hidden = model(source, lengths, torch.tensor([[model.config.special_tokens.bos, *target.ids[:63]]]))
+        hidden = model(
+            source, lengths, torch.tensor([[model.config.special_tokens.bos, *target.ids[: MAX_TARGET_TOKENS - 1]]])
+        )
         handle.remove()
         expected.append(hidden[0])
-    found = record_activations(model, [few])
+    found = record_activations(model, calibration_inputs(model, [few]))
     torch.testing.assert_close(found["decoder.layers.1.feed_forward.hidden"], torch.cat(seen))
     torch.testing.assert_close(found["embedding.tokens"], torch.cat(expected))
     assert len(found["decoder.memory"]) == sum(map(len, few.ids))
@@ -56,16 +66,17 @@ def test_of_a_users_texts_some_are_read_instead(loaded: Checkpoint) -> None:
 
 def test_many_texts_leave_no_more_rows_than_fit_in_memory(loaded: Checkpoint) -> None:
     assert isinstance(loaded.model, Transformer)
-    found = record_activations(loaded.model, [CalibrationSources([[9] * 59 + [3]] * 40)])
+    many = calibration_inputs(loaded.model, [CalibrationSources([[9] * 59 + [3]] * 40)])
+    found = record_activations(loaded.model, many)
     assert ROWS_PER_LAYER / 2 < len(found["encoder.layers.0.feed_forward.hidden"]) < 1.5 * ROWS_PER_LAYER
 
 
 def test_a_model_of_languages_that_have_no_texts_here_reads_random_tokens(loaded: Checkpoint) -> None:
     model = loaded.model
     assert isinstance(model, Transformer)
-    found = record_activations(model, [])
+    found = record_activations(model, calibration_inputs(model, []))
     assert len(found["embedding.tokens"]) > 500
-    again = record_activations(model, [])
+    again = record_activations(model, calibration_inputs(model, []))
     assert all(torch.equal(*pair) for pair in zip(found.values(), again.values(), strict=True))
 
 
@@ -90,8 +101,10 @@ def test_the_command_reads_the_lines_of_a_file(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "out").mkdir()
     given: list[object] = []
     monkeypatch.setattr(export.__main__, "export", lambda *arguments: given.extend(arguments) or [])
+    for name in ("read_manifest", "next_steps"):
+        monkeypatch.setattr(export.__main__, name, lambda *_given: "")
     arguments = [str(tmp_path), str(tmp_path / "out"), "--calibrate"]
     result = CliRunner().invoke(export.__main__.app, [*arguments, str(tmp_path / "lines")])
     assert result.exit_code == 0, result.output
-    assert given[-2:] == [["One.", "Two."], False]
+    assert given[3:] == [["One.", "Two."], False, None, False]
     assert CliRunner().invoke(export.__main__.app, [*arguments, str(tmp_path / "nothing")]).exit_code == 2

@@ -1,5 +1,6 @@
 """The proof itself: it must be able to fail."""
 
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,15 +8,13 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
-import torch
 
 from export.examination import Examination
 from export.manifest import Precision, Provider, read_manifest
-from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, as_batch, greedy_alone, proof_sequences, prove
+from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, proof_sequences, prove
 from model.checkpoint import load_checkpoint
-from model.decoding.search import Hypothesis, greedy_search_uncached
 from model.weights import WEIGHTS, read_weights, write_weights
-from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint, translator_of
+from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint
 
 ENCODER, DECODER, ATTENTION = "encoder.onnx", "decoder_step.onnx", "attention.onnx"
 HEAD_DIM = LAYERS["d_model"] // LAYERS["n_heads"]
@@ -68,7 +67,7 @@ def test_one_wrong_bias_is_found(
             node.replace_input_with(list(node.inputs).index(bias), added.outputs[0])
         path.write_bytes(ir.to_proto(model).SerializeToString())
     with pytest.raises(ProofError) as found:
-        prove(spoiled, read_manifest(spoiled), load_checkpoint(checkpoint("translation")))
+        prove(spoiled, read_manifest(spoiled), load_checkpoint(checkpoint("translation")), everything=True)
     failures = str(found.value).split("; ")
     assert all(line.startswith(f"{provider}: ") for line in failures)
     for failure in wrong.values():
@@ -81,10 +80,12 @@ def test_one_wrong_tensor_is_found_however_small_it_is(
 ) -> None:
     spoiled = shutil.copytree(artifact("translation", precision), tmp_path / "spoiled")
     tensors = read_weights(spoiled / WEIGHTS)
-    tensors["encoder.layers.2.self_attention.output.bias"][::2] += 0.05
+    tensors["encoder.layers.2.self_attention.output.bias"][::2] += 1e-4
     write_weights(spoiled / WEIGHTS, tensors)
     (spoiled / "manifest.json").rename(tmp_path / "manifest.json")  # its checksums would show the damage
-    with pytest.raises(ProofError, match="weights: the most different tensor: relative error"):
+    with pytest.raises(
+        ProofError, match=r"weights: tensors farther .*: 1 \(encoder\.layers\.2\.self_attention\.output\.bias\)"
+    ):
         prove(spoiled, read_manifest(tmp_path), load_checkpoint(checkpoint("translation")))
 
 
@@ -107,7 +108,7 @@ def read_one_row_of_a_source(graph: ir.Graph) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "failure"),
-    [(select_the_least_probable, "few candidates"), (read_one_row_of_a_source, "decoder steps in beams")],
+    [(select_the_least_probable, "few candidates"), (read_one_row_of_a_source, "decoder steps")],
 )
 def test_what_only_searches_meet_is_found(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, spoil: Callable[[ir.Graph], None], failure: str
@@ -123,41 +124,12 @@ def test_what_only_searches_meet_is_found(
     assert ";" not in str(found.value)  # nothing else notices
 
 
-@torch.inference_mode()
-def test_a_guess_that_is_no_greedy_translation_is_found_out(
-    checkpoint: MakeCheckpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = translator_of(checkpoint("translation"))
-    sources = [[9, 12, 20, 3], [30, 3]]
-    searched = [greedy_search_uncached(model, *as_batch(source), 9)[0].ids for source in sources]
-    found, distributions = greedy_alone(model, sources, 9)
-    assert found == searched
-    wrong = [Hypothesis([*ids[:-1], 5], 0.0, finished=False) for ids in searched]
-    monkeypatch.setattr("export.proof.greedy_search", lambda *_: wrong)
-    again, same = greedy_alone(model, sources, 9)
-    assert again == searched
-    for one, other in zip(distributions, same, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_not_a_number_is_no_proof() -> None:
-    examination = Examination("int8")
+    examination = Examination()
     examination.check_close("logits", [np.array([1.0, np.nan])], [np.array([1.0, 2.0])])
-    assert examination.failed == ["logits: relative error nan (tolerance 1e-01)"]
-
-
-def test_int8_may_disagree_with_pytorch_but_never_with_itself() -> None:
-    examination = Examination("int8")
-    examination.check_agreement("translations", [[4, 5]], [[4, 6]])
-    assert not examination.failed
-    examination.check_equal("translations together and alone", [[4, 5]], [[4, 6]])
+    assert examination.failed == ["logits: relative error nan (tolerance 1e-04)"]
+    examination.allow_for({"logits": math.nan})
     assert examination.failed
-
-
-def test_fp32_may_not_disagree() -> None:
-    examination = Examination("fp32")
-    examination.check_agreement("translations", [[4, 5]], [[4, 6]])
-    assert examination.failed == ["translations: 0 of 1 agree"]
 
 
 def test_inputs_are_real_and_random_and_within_the_limit(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:

@@ -123,7 +123,7 @@ export class AttentionPanel {
     this.#model = model;
     this.#panel.hidden = model?.layers === undefined;
     if (this.#panel.hidden) return;
-    const kinds = model.task === "translation" ? ["cross", "encoder", "decoder"] : ["encoder"];
+    const kinds = /** @type {Kind[]} */ (Object.keys(KINDS)).filter((kind) => model.attention[kind]);
     options(this.#parts.kind, kinds.map((kind) => [kind, KINDS[kind].name]));
     options(this.#parts.head, [["mean", "Mean"], ...range(model.heads).map((head) => [head, `Head ${head}`])]);
     this.#offer();
@@ -153,7 +153,7 @@ export class AttentionPanel {
 
   /** Lists the layers of the chosen kind, and chooses the last one: alignments and labels come from it. */
   #offer() {
-    const count = this.#model.layers[this.#kind === "encoder" ? "encoder" : "decoder"];
+    const count = this.#model.attention[this.#kind];
     options(this.#parts.layer, range(count).map((layer) => [layer, `Layer ${layer}`]));
     this.#parts.layer.value = String(count - 1);
   }

@@ -34,6 +34,7 @@
  * @property {string} precision
  * @property {string} provider
  * @property {{encoder: number, decoder: number}} layers
+ * @property {Record<Kind, number>} attention  Number of layers that have matrices.
  * @property {number} heads
  * @property {{beam_size: number}} [decoding]
  * @property {number} [parameters]

@@ -9,7 +9,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.importing import m2m100, marian
-from model.importing.encoder_decoder import DECODER_TABLE, ENCODER_TABLE, OUTPUT, SHARED_TABLE, read_embeddings
+from model.importing.encoder_decoder import (
+    DECODER_TABLE,
+    ENCODER_TABLE,
+    OUTPUT,
+    SHARED_TABLE,
+    notes_on_copies,
+    read_embeddings,
+)
 from model.importing.imported import ModelImportError, Options
 from tests.model.importing.m2m100_checkpoints import write_m2m100
 from tests.model.importing.marian_checkpoints import write_marian
@@ -74,6 +81,13 @@ def test_a_model_without_its_head_is_read(tmp_path: Path, family: str) -> None:
     read_again = type(original).from_pretrained(tmp_path)
     table = read_again.get_input_embeddings().weight
     assert torch.equal(found.weights["embedding.tokens.weight"][: len(table)], table)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_single_table_has_no_copies(shared: bool) -> None:
+    config = {"share_encoder_decoder_embeddings": shared}
+    for name in (SHARED_TABLE, DECODER_TABLE, ENCODER_TABLE, OUTPUT):
+        assert notes_on_copies({name: torch.ones(2, 2)}, config) == ()
 
 
 def test_a_copy_that_differs_from_the_table_it_is_tied_to_is_told(tmp_path: Path) -> None:

@@ -239,6 +239,7 @@ async def test_models_are_listed_with_what_their_users_need(client: Client) -> N
         "targets": ["fr"],
         "labels": [],
         "layers": {"encoder": 1, "decoder": 2},
+        "attention": {"encoder": 1, "cross": 2, "decoder": 2},
         "heads": 3,
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
         "precision": "fp32",

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from service.base.artifact import Artifact
 from service.base.errors import InvalidFields, LimitExceeded
+from service.schemas.requests import AttentionSelection
+from service.tasks.attention import Selection
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, post, problem
 from tests.service.tiny_artifacts import BOS, N_LAYERS, H, TinyTranslator
@@ -138,6 +140,13 @@ async def test_selections_are_parts_of_all_and_base64_is_the_same_numbers(client
 async def test_what_the_model_does_not_have_is_named(client: Client, path: str, attention: Any, part: str) -> None:
     found = problem(await client.post(path, json={"text": "a dog", "attention": attention}), InvalidFields)
     assert re.match(part, found["detail"])
+
+
+def test_a_decoder_with_states_has_no_matrices_of_its_own(translator_artifact: Artifact) -> None:
+    manifest = translator_artifact.manifest.model_copy(update={"decoder_self": "ssru"})
+    assert Selection.of(AttentionSelection(), manifest).kinds == ("cross", "encoder")
+    with pytest.raises(InvalidFields, match=r"must be encoder or cross for .*, not decoder"):
+        Selection.of(AttentionSelection(kinds=["decoder"]), manifest)
 
 
 async def test_too_many_numbers_are_refused_with_the_limit_and_the_way_to_fewer(serve: Serve) -> None:
