@@ -120,18 +120,22 @@ class Tokenizer:
         encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
         return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
 
-    def encode_pair(self, first: str, second: str, max_tokens: int, cut_end: CutEnd = "right") -> Pair:
+    def encode_pair(self, pair: tuple[str, str], max_tokens: int, cut_end: CutEnd, fields: tuple[str, str]) -> Pair:
         """Return two texts as one sequence of at most `max_tokens` tokens.
+
+        Args:
+            fields: the field of each text.
 
         Raises:
             EmptyText: a text has no tokens.
         """
-        texts = [self._with_plain_spaces(text) for text in (first, second)]
+        texts = [self._with_plain_spaces(text) for text in pair]
         encoded = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ids, of_second = (self._ids(encoding) for encoding in encoded)
-        if not ids or not of_second:
-            raise EmptyText("A text has no tokens to classify")
-        return self._pair_template.join(ids, of_second, max_tokens, cut_end)
+        first, second = ids = [self._ids(encoding) for encoding in encoded]
+        for field, text, own in zip(fields, pair, ids, strict=True):
+            if not own:
+                raise EmptyText(f"A text of `{field}` has no tokens to read: {text[:20]!r}")
+        return self._pair_template.join(first, second, max_tokens, cut_end)
 
     @cached_property
     def _pair_template(self) -> PairTemplate:
@@ -235,12 +239,17 @@ def _is_sign(character: str) -> bool:
     return unicodedata.category(character)[0] in "NS" and not is_wide
 
 
-def refuse_white_space(texts: list[str], verb: str) -> None:
-    """Raise EmptyText if a text has only white space."""
+def refuse_white_space(texts: list[str], verb: str, field: str | None = None) -> None:
+    """Raise EmptyText if a text has only white space.
+
+    Args:
+        field: the field of the texts, if texts of several fields are read.
+    """
     for i, text in enumerate(texts):
         if text.isspace():
-            which = "The text is" if len(texts) == 1 else f"Text {i} of {len(texts)} is"
-            raise EmptyText(f"{which} white space only; there is nothing to {verb}")
+            all_texts = f"`{field}`" if field else len(texts)
+            which = "The text" if field is None and len(texts) == 1 else f"Text {i} of {all_texts}"
+            raise EmptyText(f"{which} is white space only; there is nothing to {verb}")
 
 
 async def run_on_each(
