@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from service.base.contract import AttentionKind
 from service.base.errors import ArtifactRefused
 
 logger = logging.getLogger(__name__)
@@ -21,6 +20,8 @@ logger = logging.getLogger(__name__)
 FORMAT_VERSION = 9
 
 MAX_BEAM_SIZE = 8
+
+AttentionKind = Literal["cross", "encoder", "decoder"]
 
 GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
