@@ -6,6 +6,7 @@ Representation Erasure"). It takes one more pass for each token, in the same bat
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -104,15 +105,17 @@ class Classifier:
 
     async def _classify_pairs(self, request: ClassifyRequest, second: list[str], context: Context) -> list[Prediction]:
         """Return one prediction for each pair, which is read in one pass."""
-        for name, texts in zip(request.pair_fields, (request.text, second), strict=True):
+        fields = request.pair_fields
+        for name, texts in zip(fields, (request.text, second), strict=True):
             refuse_white_space(texts, "read", name)
         if request.evidence or request.attention is not None:
             raise UnsupportedOption(f"`{'evidence' if request.evidence else 'attention'}` of pairs is not supported")
+        own_ids = cache(self.tokenizer.own_ids)  # a query is the first text of many pairs
         n_characters = sum(map(len, request.all_texts))
         with context.timing.tokenizing():
             pairs = await run_on_each(
                 zip(request.text, second, strict=True),
-                lambda pair: self._pair(pair, request),
+                lambda pair: self._pair(own_ids(pair[0], fields[0]), own_ids(pair[1], fields[1]), request),
                 n_characters,
                 context.left_s,
             )
@@ -123,9 +126,9 @@ class Classifier:
             prediction.truncated = pair.n_left_out > 0
         return predictions
 
-    def _pair(self, texts: tuple[str, str], request: ClassifyRequest) -> Pair:
+    def _pair(self, first: list[int], second: list[int], request: ClassifyRequest) -> Pair:
         limit = self.manifest.limits.max_source_tokens
-        pair = self.tokenizer.encode_pair(texts, limit, request.truncation_direction, request.pair_fields)
+        pair = self.tokenizer.join_pair(first, second, limit, request.truncation_direction)
         if pair.n_left_out and not request.truncate:
             n_tokens = len(pair.token_ids) + pair.n_left_out
             raise TextTooLong(

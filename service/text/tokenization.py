@@ -120,21 +120,22 @@ class Tokenizer:
         encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
         return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
 
-    def encode_pair(self, pair: tuple[str, str], max_tokens: int, cut_end: CutEnd, fields: tuple[str, str]) -> Pair:
-        """Return two texts as one sequence of at most `max_tokens` tokens.
+    def own_ids(self, text: str, field: str) -> list[int]:
+        """Return the tokens of a text without special ones around it, to join it with another one.
 
         Args:
-            fields: the field of each text.
+            field: the field of the text.
 
         Raises:
-            EmptyText: a text has no tokens.
+            EmptyText: the text has no tokens.
         """
-        texts = [self._with_plain_spaces(text) for text in pair]
-        encoded = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        first, second = ids = [self._ids(encoding) for encoding in encoded]
-        for field, text, own in zip(fields, pair, ids, strict=True):
-            if not own:
-                raise EmptyText(f"A text of `{field}` has no tokens to read: {text[:20]!r}")
+        [encoding] = self._tokenizer.encode_batch_fast([self._with_plain_spaces(text)], add_special_tokens=False)
+        if not (ids := self._ids(encoding)):
+            raise EmptyText(f"A text of `{field}` has no tokens to read: {text[:20]!r}")
+        return ids
+
+    def join_pair(self, first: list[int], second: list[int], max_tokens: int, cut_end: CutEnd) -> Pair:
+        """Return two texts as one sequence of at most `max_tokens` tokens."""
         return self._pair_template.join(first, second, max_tokens, cut_end)
 
     @cached_property

@@ -185,13 +185,22 @@ async def test_what_cannot_be_done_is_said(
     assert message in problem(await client.post(f"/{path}", json=body), error)["detail"]
 
 
-@pytest.mark.parametrize(("pair", "field"), [(("a", "\u200b"), "texts"), (("\u200b", "a"), "query")])
-def test_the_field_of_a_text_without_tokens_is_named(
-    tmp_path: Path, artifacts: Path, pair: tuple[str, str], field: str
-) -> None:
+def test_the_field_of_a_text_without_tokens_is_named(tmp_path: Path, artifacts: Path) -> None:
     tokenizer = tokenizers.Tokenizer.from_file(str(artifacts / NLI / "tokenizer.json"))
     without_hidden = [normalizers.BertNormalizer(), tokenizer.normalizer]
     tokenizer.normalizer = normalizers.Sequence([one for one in without_hidden if one is not None])
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(EmptyText, match=rf"A text of `{field}` has no tokens to read: '\\u200b'"):
-        Tokenizer(tmp_path / "tokenizer.json").encode_pair(pair, WINDOW, "right", ("query", "texts"))
+    with pytest.raises(EmptyText, match=r"A text of `query` has no tokens to read: '\\u200b'"):
+        Tokenizer(tmp_path / "tokenizer.json").own_ids("\u200b", "query")
+
+
+async def test_the_query_of_many_texts_is_tokenized_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, own_ids = [], Tokenizer.own_ids
+
+    def counted(tokenizer: Tokenizer, text: str, field: str) -> list[int]:
+        read.append((field, text))
+        return own_ids(tokenizer, text, field)
+
+    monkeypatch.setattr(Tokenizer, "own_ids", counted)
+    await post(client, "/rerank", query="a dog", texts=["a", "the", "a"])
+    assert sorted(read) == [("query", "a dog"), ("texts", "a"), ("texts", "the")]
