@@ -14,6 +14,7 @@ from model.config import SpecialTokens
 from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
 from model.importing.imported import ModelImportError, in_sentences
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
+from model.importing.yaml_files import read_text
 from model.progress import step
 from model.tokenizer import Vocabulary, as_plain_text, special_around
 
@@ -238,7 +239,7 @@ def _word_pieces(directory: Path, usual: Mapping[str, str]) -> tuple[Tokenizer, 
     """
     settings = read_json_if_there(directory, TOKENIZER_CONFIG)
     name = _names(directory)
-    words = (directory / WORD_PIECES).read_text(encoding="utf-8").rstrip("\n").split("\n")
+    words = read_text(directory / WORD_PIECES).rstrip("\n").split("\n")
     ids = {word: i for i, word in enumerate(words)}
     unk, cls, sep = name("unk", "[UNK]"), name("cls", usual["cls"]), name("sep", usual["sep"])
     special = [name("pad", usual["pad"]), unk, cls, sep, name("mask", usual["mask"])]
