@@ -113,7 +113,16 @@ class Translator:
         """Decode sources that are all encoded before the first step."""
         tokens = self.manifest.special_tokens
         waiting = deque(enumerate(self.encode(sources)))
-        rows = DecoderRows(self.decoder_step, self.manifest, self.n_rows, max(map(len, sources)), self.dtype, k=2)
+        lists = [self.shortlists.of_source(source) for source in sources] if self.shortlists is not None else []
+        rows = DecoderRows(
+            self.decoder_step,
+            self.manifest,
+            self.n_rows,
+            max(map(len, sources)),
+            self.dtype,
+            k=2,
+            n_listed=max(map(len, lists), default=None),
+        )
         running: dict[int, RunningSequence] = {}
         hypotheses: dict[int, Hypothesis] = {}
         while waiting or running:
@@ -121,8 +130,8 @@ class Translator:
             for row in free[: len(waiting)]:
                 index, memory = waiting.popleft()
                 rows.admit(row, tokens.bos, memory)
-                if self.shortlists is not None:
-                    rows.allow(row, self.shortlists.of_source(sources[index]))
+                if lists:
+                    rows.allow(row, lists[index])
                 running[row] = RunningSequence(index)
             token_ids, log_probs = rows.step()
             for row, sequence in list(running.items()):
@@ -171,6 +180,8 @@ class Shortlists:
 class DecoderRows:
     """R decoder rows: tokens, positions and caches, bound once as inputs; the caches are also outputs.
 
+    With shortlists a row may first have the n_listed first tokens, by default all.
+
     The states of SSRUs are caches of length 1. An unused row stays at its position and costs as much as any other.
     """
 
@@ -182,6 +193,7 @@ class DecoderRows:
         source_size: int,
         dtype: DTypeLike,
         k: int = 1,
+        n_listed: int | None = None,
     ) -> None:
         dimensions = manifest.dimensions
         R, H, D = n_rows, dimensions.n_heads, dimensions.head_dim
@@ -193,7 +205,7 @@ class DecoderRows:
         self.places_of_rows = np.arange(R)
         self.source_lengths = np.ones(R, np.int64)
         self.pad = manifest.special_tokens.pad
-        n_listed = dimensions.target_vocab_size if manifest.shortlist else 0
+        n_listed = (n_listed or dimensions.target_vocab_size) if manifest.shortlist else 0
         self.allowed_tokens = np.tile(np.arange(n_listed), (R, 1))
         parts = DECODER_PARTS[manifest.decoder_self]
         self_names = cache_names("past_key_values", "decoder", dimensions.n_decoder_layers, parts)
@@ -215,7 +227,7 @@ class DecoderRows:
             cache[row, : memory.length] = array
 
     def allow(self, row: int, tokens: NDArray[np.int64]) -> None:
-        """Set the tokens that the sequence in a row may have; before that all are allowed."""
+        """Set the tokens that the sequence in a row may have."""
         self.allowed_tokens[row] = self.pad
         self.allowed_tokens[row, : len(tokens)] = tokens
 

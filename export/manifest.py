@@ -185,7 +185,7 @@ class Manifest(Section):
     decoding: Decoding | None
     alignment: Alignment | None
     """Heads of cross-attention in attention.onnx that align tokens; None for a classifier."""
-    nearness: dict[Provider, Nearness] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    nearness: dict[Provider, Nearness] = Field(default_factory=dict)
     """By provider; empty if it was not measured."""
     slots: tuple[tuple[int, int], ...] = ()
     """Pairs of a source token and the target token that it becomes, most reliable first."""
@@ -286,9 +286,16 @@ def last_layer(config: TransformerConfig) -> Alignment:
     return Alignment(layer=config.n_decoder_layers - 1, heads=tuple(range(config.n_heads)), next_row=False)
 
 
+SPECIAL = ("decoder_self", "pairs", "prompts", "nearness", "shortlist")
+"""Fields that only some models need: they are written where they are not at their default."""
+
+
 def write_manifest(manifest: Manifest, directory: Path) -> None:
     """Write manifest.json, the last file of an artifact."""
-    (directory / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    fields = Manifest.model_fields
+    usual = {n for n in SPECIAL if getattr(manifest, n) == fields[n].get_default(call_default_factory=True)}
+    text = manifest.model_dump_json(indent=2, exclude=usual)
+    (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
 def read_manifest(directory: Path) -> Manifest:

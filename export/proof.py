@@ -192,7 +192,7 @@ def run_classes(
 ) -> Outputs:
     """Check that token logits are 0 in padding; return the logits of sequences, and of tokens if these are pooled."""
     ids, lengths = pad(sequences, padding, MIN_TOKENS)
-    names = ["logits"] if model.config.pooling == "first" else ["logits", "token logits"]
+    names = ["logits"] if model.config.pools_states else ["logits", "token logits"]
     outputs = [name.replace(" ", "_") for name in names]
     found = dict(zip(names, session.run(outputs, {"input_ids": ids, "lengths": lengths}), strict=True))
     if (of_tokens := found.get("token logits")) is not None:

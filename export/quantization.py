@@ -310,7 +310,7 @@ def relative_error(actual: Tensor, expected: Tensor) -> float:
 
 def row_norms(x: Tensor) -> Tensor:
     """Return the norms (N) of rows x (N, K), and the median for smaller ones."""
-    norms = x.norm(dim=-1)
+    norms: Tensor = x.norm(dim=-1)
     return norms.clamp(min=max(float(norms.median()), MIN_LIMIT))
 
 

@@ -78,8 +78,12 @@ def answer_of(model: ServedModel, ids: Tensor, lengths: Tensor, *target: Tensor)
 
 def probabilities(model: TransformerClassifier, logits: Tensor) -> Tensor:
     """Return the probabilities (C) of logits (C); logits, if the model's answers are no probabilities."""
-    activation = {"sigmoid": torch.sigmoid, "softmax": lambda x: x.softmax(dim=-1), "identity": lambda x: x}
-    return activation[model.config.label_activation](logits)
+    match model.config.label_activation:
+        case "sigmoid":
+            return logits.sigmoid()
+        case "softmax":
+            return logits.softmax(dim=-1)
+    return logits
 
 
 def embedding_of(model: Any, states: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ def _encoding(model: TransformerClassifier | TransformerEncoder, ids: Tensor, le
     if isinstance(model, TransformerClassifier):
         logits, of_tokens = model.classify(hidden, lengths)
         found |= {"logits": [logits[0].numpy()]}
-        found |= {"token logits": [of_tokens[0].numpy()]} if model.config.pooling != "first" else {}
+        found |= {"token logits": [of_tokens[0].numpy()]} if not model.config.pools_states else {}
     elif model.config.dense:
         found |= {DENSE: [model.project(mean_state(model, hidden)).numpy()]}
     return found

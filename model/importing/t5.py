@@ -17,7 +17,15 @@ from torch import Tensor
 from model.batching import bucket
 from model.config import Activation, Config, Provenance, RelativePositions, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import activation_of, first_of, pad_rows, round_up, tensor_of
-from model.importing.hugging_face import CONFIG, licence_of, number, read_generation, read_json, read_json_if_there
+from model.importing.hugging_face import (
+    CONFIG,
+    architectures,
+    licence_of,
+    number,
+    read_generation,
+    read_json,
+    read_json_if_there,
+)
 from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.sentencepiece_files import BYTE, CONTROL, UNKNOWN, read_model, tokenizer_of
 from model.importing.tasks import LANGUAGE_TOKEN, tasks_of
@@ -27,6 +35,8 @@ from model.tokenizer import end_with, special_around
 
 FAMILIES = {"t5": "T5", "mt5": "mT5", "umt5": "UMT5"}
 """Families by their model_type."""
+WRITERS = ("ForConditionalGeneration", "WithLMHeadModel")
+"""Ends of the names of classes of transformers that write text."""
 PIECES = "spiece.model"
 DEFAULT_POSITIONS = 512
 """Most tokens of a text where no file says it: distances have no end, and the published models were trained on 512."""
@@ -51,6 +61,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     """
     config = read_json(directory, CONFIG)
     kind = str(config["model_type"])
+    for name in architectures(config):
+        if not name.endswith(WRITERS):
+            raise ModelImportError(f"{name} is not supported; {FAMILIES[kind]} models that write text are")
     generation = read_generation(directory, config)
     eos, size = number(config, "eos_token_id"), number(config, "vocab_size")
     tokenizer = read_pieces(directory, size, eos)
@@ -121,7 +134,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
 
 
 def read_pieces(directory: Path, n_tokens: int, eos: int) -> Tokenizer:
-    """Read the tokenizer, which puts the end of sequence, and nothing else, after a text.
+    """Read the tokenizer, which puts the end of sequence after a text.
 
     Raises:
         ModelImportError: a file is missing or damaged.
@@ -132,11 +145,12 @@ def read_pieces(directory: Path, n_tokens: int, eos: int) -> Tokenizer:
         tokenizer = _sentence_pieces(directory / PIECES, n_tokens)
     else:
         raise ModelImportError(f"{TOKENIZER} or {PIECES} is missing")
-    _command_nothing(tokenizer)
+    if isinstance(tokenizer.model, models.Unigram):
+        _command_nothing(tokenizer)
     name = tokenizer.id_to_token(eos)
     if name is None:
         raise ModelImportError(f"the tokenizer has no token {eos}, the `eos_token_id` of {CONFIG}")
-    if tokenizer.post_processor is None or special_around(tokenizer) != ([], [eos]):
+    if special_around(tokenizer)[1] != [eos]:
         end_with(tokenizer, name, eos)
     return tokenizer
 

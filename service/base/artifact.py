@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from service.base.contract import AttentionKind
 from service.base.errors import ArtifactRefused
 
 logger = logging.getLogger(__name__)
@@ -21,6 +20,8 @@ logger = logging.getLogger(__name__)
 FORMAT_VERSION = 9
 
 MAX_BEAM_SIZE = 8
+
+AttentionKind = Literal["cross", "encoder", "decoder"]
 
 GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
@@ -196,7 +197,7 @@ class Manifest(_Section):
     embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
-    nearness: dict[str, Nearness] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    nearness: dict[str, Nearness] = Field(default_factory=dict)
     """By provider; empty if it was not measured."""
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""

@@ -7,6 +7,8 @@ from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.base.artifact import AttentionKind
+
 Output = TypeVar("Output")
 
 FinishReason = Literal["eos", "length", "repetition"]
@@ -15,7 +17,6 @@ Ints = list[int]
 Candidates = tuple[list[Ints], list[list[float]]]
 """The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
 IntArray = NDArray[np.int64]
-AttentionKind = Literal["cross", "encoder", "decoder"]
 AttentionKinds = frozenset[AttentionKind]
 Matrices = dict[AttentionKind, NDArray[np.float32]]
 """Attention matrices (layers, heads, rows, columns) by kind."""

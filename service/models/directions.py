@@ -203,7 +203,7 @@ class Directions:
     def _nobody(self, source: str | None, target: str | None) -> str:
         nobody = "No model translates" if self._name is None else f"Model {self._name} does not translate"
         asked = f"from {source or 'any language'} to {target or 'any language'}"
-        return f"{nobody} {asked}; available: {_listed(self._translators)}"
+        return f"{nobody} {asked}; available: {_listed(self._translators or self._others)}"
 
 
 def some(languages: Sequence[str]) -> str:

@@ -70,7 +70,6 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "targets": [{"code": "fr", "source_prefix": [], "target_prefix": []}],
         "labels": [],
         "label_activation": None,
-        "pairs": False,
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 70},
         "pooling": None,
         "embedding": None,

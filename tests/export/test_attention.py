@@ -28,7 +28,6 @@ TRANSLATORS: list[tuple[Kind, Precision, Provider]] = [
     ("translation_rotary", "fp16", "cuda"),
     ("translation_ssru", "fp32", "cpu"),
     ("translation_ssru", "int8", "cpu"),
-    ("translation_ssru", "fp16", "cuda"),
 ]
 CLASSIFIERS: list[tuple[Kind, Precision, Provider]] = [
     ("mean_classifier", "fp32", "cpu"),

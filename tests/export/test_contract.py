@@ -41,8 +41,7 @@ SLOTS = 24
     [
         ("translation", "int8"),
         ("translation", "fp16"),
-        ("translation_ssru", "int8"),
-        ("translation_shortlist", "int8"),
+        ("translation_ssru", "fp32"),
         ("mean_classifier", "int8"),
         ("disentangled_classifier", "fp32"),
     ],
@@ -84,7 +83,6 @@ def test_the_service_gives_a_graph_the_tensors_with_which_export_proves_it(
         "translation_hard",
         "translation_relative",
         "translation_ssru",
-        "translation_shortlist",
     ],
 )
 @pytest.mark.parametrize("as_on_cuda", [False, True])
@@ -120,7 +118,7 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
 
 def test_shortlists_of_others_never_change_an_answer(artifact: MakeArtifact) -> None:
     """To the last bit, though all lists are padded to the longest."""
-    graphs = TranslationGraphs(read_artifact(artifact("translation_shortlist", "fp32")), Provider("cpu", 1))
+    graphs = TranslationGraphs(read_artifact(artifact("translation_ssru", "fp32")), Provider("cpu", 1))
     rng = np.random.default_rng(5)
     lengths = [2, 3, 5, 40, 4, 55]
     sources = [[*rng.integers(4, 300, length).tolist(), 3] for length in lengths]

@@ -124,7 +124,6 @@ for path in sorted(artifact.manifest.graphs):
         ("mean_classifier", "int8", 2),
         ("max_classifier", "fp16", 2),
         ("disentangled_classifier", "fp16", 2),
-        ("local_embedder", "fp32", 2),
     ],
 )
 def test_no_graph_is_split_between_the_device_and_the_cpu(

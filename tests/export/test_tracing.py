@@ -139,7 +139,7 @@ def test_what_depends_on_weights_alone_is_computed_when_a_graph_is_loaded(
 ) -> None:
     directory = artifact(kind, precision)
     graph = f"{provider}/{name}"
-    tensors = tensors_of(directory, read_manifest(directory), graph)
+    tensors = tensors_of(directory, read_manifest(directory).graphs[graph])
     options = ort.SessionOptions()
     options.add_external_initializers(list(tensors), list(tensors.values()))
     options.optimized_model_filepath = str(tmp_path / "loaded.onnx")

@@ -22,7 +22,6 @@ Kind = Literal[
     "translation_hard",
     "translation_relative",
     "translation_ssru",
-    "translation_shortlist",
     "mean_classifier",
     "max_classifier",
     "first_classifier",
@@ -67,8 +66,7 @@ MODELS: dict[Kind, dict[str, Any]] = {
     | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
     "translation_relative": TRANSLATION | LIKE_T5 | {"n_decoder_layers": 2},
-    "translation_ssru": TRANSLATION | {"decoder_self": "ssru", "n_decoder_layers": 2},
-    "translation_shortlist": TRANSLATION
+    "translation_ssru": TRANSLATION
     | {"n_decoder_layers": 2, "decoder_self": "ssru", "shortlist": {"first": 40, "own": True, "n_entries": 3000}},
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_encoder_layers": 3},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},

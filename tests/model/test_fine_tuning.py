@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from model.checkpoint import CheckpointError, initialize_from, load_checkpoint, load_training
-from model.config import ConfigError, EmbedderConfig, load_config
+from model.config import ClassifierConfig, ConfigError, EmbedderConfig, load_config
 from model.evaluation.scoring import classify
 from model.importing.families import import_model
 from model.importing.imported import Options
@@ -41,10 +41,8 @@ def data(tmp_path: Path) -> Path:
 def experiment_from(encoder: Path, training: dict[str, Any], **model: Any) -> Experiment:
     config = load_config(encoder).model
     assert isinstance(config, EmbedderConfig)
-    own = set(EmbedderConfig.model_fields) - {"task", "pooling", "dense", "normalize", "prompts"}
-    layers = {name: value for name, value in config.model_dump(exclude_unset=True).items() if name in own}
-    for name in ("default_prompt", "pool_prompt"):
-        layers.pop(name, None)
+    shared = (EmbedderConfig.model_fields.keys() & ClassifierConfig.model_fields.keys()) - {"task", "pooling"}
+    layers = {name: value for name, value in config.model_dump(exclude_unset=True).items() if name in shared}
     labels = ["negative", "positive"]
     head = {"task": "classification", "labels": labels, "pooling": "mean", "one_form": True, "dropout": 0.0}
     source = {"file": "reviews.tsv", "licence": "ours", "labels": {"neg": "negative", "pos": "positive"}}

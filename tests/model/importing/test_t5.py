@@ -168,3 +168,6 @@ def test_what_is_missing_is_named(translator: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config | {"feed_forward_proj": "gated-tanh"}))
     with pytest.raises(ModelImportError, match="activation tanh is not supported"):
         import_directory(tmp_path, Options())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["T5EncoderModel"]}))
+    with pytest.raises(ModelImportError, match="T5EncoderModel is not supported; T5 models that write text are"):
+        import_directory(tmp_path, Options())
