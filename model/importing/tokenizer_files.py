@@ -38,6 +38,8 @@ NORMALIZER_SETTINGS = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 """Settings of BERT's normalizer, by their names in transformers."""
+RARE_LETTER = "\U00013000"
+"""A hieroglyph: a letter that hardly any vocabulary has."""
 SEGMENT_INPUT = "token_type_ids"
 UNLIMITED_FROM = 100_000
 """From here a model_max_length is none: transformers writes 10^30 for no limit."""
@@ -66,6 +68,7 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
         raise ModelImportError(f"the tokenizer has a token with id {last}, but the model has only {vocab_size} tokens")
     with in_sentences(f"{TOKENIZER} cannot cut a text"):
         before, after = special_around(tokenizer)
+        tokenizer.encode(RARE_LETTER)
     if not before or not after:
         raise ModelImportError("the tokenizer must put special tokens around a text, as encoders are trained with them")
     return tokenizer

@@ -159,6 +159,13 @@ def broken_template(directory: Path) -> None:
     path.write_text(json.dumps(content))
 
 
+def without_unknown(directory: Path) -> None:
+    path = directory / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["model"] = {"type": "WordLevel", "vocab": content["model"]["vocab"], "unk_token": "[GONE]"}
+    path.write_text(json.dumps(content))
+
+
 def fewer_words(directory: Path) -> None:
     path = directory / "vocab.json"
     ids = json.loads(path.read_text())
@@ -255,6 +262,7 @@ CASES: list[tuple[str, Change, str]] = [
     ("bert", lambda d: without(d, "vocab.txt"), "no tokenizer: tokenizer.json, vocab.txt, vocab.json with merges.txt"),
     ("bert", lambda d: (d / "vocab.txt").write_bytes(b"\xff\xfe"), "vocab.txt is not UTF-8: "),
     ("distilbert", lambda d: (d / "tokenizer.json").write_text('{"model": {}}'), "tokenizer.json is damaged: "),
+    ("distilbert", without_unknown, "tokenizer.json cannot cut a text: WordLevel error: Missing [UNK] token"),
     ("distilbert", broken_template, "tokenizer.json: the special token [GONE] of its `post_processor` is not defined"),
     # archives, and what is no model
     ("marian", lambda d: only(d, ".gitignore"), "no known model (config.json is missing or has no `model_type`); supp"),
