@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from safetensors import SafetensorError
 
 from export.artifact import export
 from export.manifest import Precision, read_manifest
@@ -61,7 +62,7 @@ def main(
         with progress_shown():
             texts = [line for line in lines if line.strip()]
             measured = export(checkpoint, out, precision, texts, overwrite, nearness, prove == "all")
-    except (CheckpointError, ConfigError, ExportError, ProofError) as error:
+    except (CheckpointError, ConfigError, ExportError, ProofError, OSError, SafetensorError) as error:
         typer.secho(f"cannot export {checkpoint}: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None
     for line in measured:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from pydantic import BaseModel, ConfigDict, Field
 
 from export.onnx_attention import OPSET
-from model.checkpoint import MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint
+from model.checkpoint import FORMAT_VERSION, MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint
 from model.config import (
     ClassifierConfig,
     DecoderSelf,
@@ -24,7 +24,6 @@ from model.config import (
 )
 from model.weights import WEIGHTS
 
-FORMAT_VERSION = 9
 MAX_BEAM_SIZE = 8
 """The widest beam that `service` runs."""
 

@@ -84,7 +84,7 @@ def import_(
 ) -> None:
     """Import a model that was trained elsewhere as a checkpoint (docs/bring-your-model.md)."""
     for pair in prompt or []:
-        if "=" not in pair:
+        if "=" not in pair[1:]:
             raise typer.BadParameter(f"{pair!r} must be NAME=TEXT", param_hint="--prompt")
     prompts = {name: text for name, _, text in (pair.partition("=") for pair in prompt or [])}
     numbers = dimensions.split(",") if dimensions else []
@@ -116,13 +116,17 @@ def list_(
         return
     header = ["model", "does", "parameters", "size", "precision", "nearness", "licence", "source", "directory"]
     rows = [_cells(one) for one in found if one.problem is None]
-    if console.is_terminal:
-        table = Table(*header)
-        for row in rows:
-            table.add_row(*map(escape, row))
-        console.print(table)
-    else:
+    table = Table(*header)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    if not console.is_terminal:
         print("\n".join("\t".join(row) for row in [header, *rows]))
+    elif console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width:
+        console.print(table)
+    else:  # cut cells would hide names and directories
+        for name, *cells in rows:
+            facts = (f"{title} {cell}" for title, cell in zip(header[1:], cells, strict=True) if cell)
+            console.print(f"{name}: {', '.join(facts)}", markup=False, highlight=False)
     for one in found:
         if one.problem is not None:
             console.print(f"{one.directory}: {one.problem}", markup=False, highlight=False, soft_wrap=True)

@@ -37,10 +37,10 @@ def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueErro
         return check(parsed(path.read_text(encoding="utf-8")))
     except FileNotFoundError as cause:
         raise error(f"{path}: no such file") from cause
-    except yaml.YAMLError as cause:
-        raise error(f"{path}: not YAML: {cause}") from cause
     except ValidationError as cause:
         raise error(f"{path}: {'; '.join(map(_in_words, cause.errors()))}") from cause
+    except (yaml.YAMLError, ValueError, RecursionError) as cause:  # of YAML, of a day that no month has, or of UTF-8
+        raise error(f"{path}: not YAML: {' '.join(str(cause).split())}") from cause
 
 
 def save_yaml(path: Path, content: dict[str, Any]) -> None:

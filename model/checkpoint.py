@@ -9,7 +9,7 @@ manifest.json, and is read as a checkpoint too.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -53,6 +53,8 @@ FREE_SETTINGS = {"vocab_size", "special_tokens", "max_positions", "dropout", "at
 """Settings in which a model may differ from the checkpoint that it starts with."""
 
 TOKENIZER, VOCABULARY, MANIFEST = "tokenizer.json", "vocabulary.json", "manifest.json"
+FORMAT_VERSION = 9
+"""Format of the manifests that `export` writes and `service` reads."""
 REQUIRED_FILES = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
@@ -187,13 +189,22 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         assign_weights(model, stored)
     except WeightsError as error:
         raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
-    evaluation_path = directory / EVALUATION
-    evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
-    path = directory / VOCABULARY
-    vocabulary = Vocabulary.read(path, config.model.special_tokens.unk) if path.is_file() else None
-    tokenizer = load_tokenizer(directory / TOKENIZER)
+    evaluation: dict[str, Any] = _read_if_there(directory / EVALUATION, lambda path: json.loads(path.read_text())) or {}
+    unk = config.model.special_tokens.unk
+    vocabulary = _read_if_there(directory / VOCABULARY, lambda path: Vocabulary.read(path, unk))
+    tokenizer = _read_if_there(directory / TOKENIZER, load_tokenizer)
     return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary)
+
+
+def _read_if_there(path: Path, read: Callable[[Path], Any]) -> Any:
+    """Read a file; None if it is missing. Raises CheckpointError for any error: tokenizers raises bare Exception."""
+    if not path.is_file():
+        return None
+    try:
+        return read(path)
+    except Exception as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
 
 
 def initialize_from(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:

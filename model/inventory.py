@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 import torch
 
-from model.checkpoint import MANIFEST, TOKENIZER, build_model
+from model.checkpoint import FORMAT_VERSION, MANIFEST, TOKENIZER, build_model
 from model.config import CONFIG, NO_LANGUAGE, Config, ConfigError, load_config
 from model.weights import WEIGHTS
 
@@ -99,6 +99,8 @@ def _artifact(directory: Path) -> Listed:
         sources, targets = ([one["code"] for one in manifest[side]] for side in ("sources", "targets"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnusableError(f"{MANIFEST} is damaged: {error!r}") from error
+    if (version := manifest.get("format_version")) != FORMAT_VERSION:
+        raise UnusableError(f"{MANIFEST} has format_version {version}, not {FORMAT_VERSION}: export the model again")
     _check_sizes(directory, sizes)
     config = _config_beside(directory)
     return Listed(

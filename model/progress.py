@@ -4,6 +4,8 @@ Code that works says what it does with `step`, `advance` and `each`; nothing is 
 `progress_shown`.
 """
 
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -46,14 +48,22 @@ _display: ContextVar[Display | None] = ContextVar("display", default=None)
 
 @contextmanager
 def progress_shown(console: Console | None = None) -> Iterator[None]:
-    """Show what the code inside says that it does, by default on standard error."""
+    """Show what the code inside says that it does, by default on standard error.
+
+    SIGTERM ends that code as Ctrl-C does, so that it deletes what it has begun to write.
+    """
     display = Display(console or Console(stderr=True))
-    token = _display.set(display)
+    token, former = _display.set(display), signal.signal(signal.SIGTERM, _exit)
     try:
         with display.bar or nullcontext():
             yield
     finally:
+        signal.signal(signal.SIGTERM, former)
         _display.reset(token)
+
+
+def _exit(number: int, _: object) -> None:
+    sys.exit(128 + number)
 
 
 def step(name: str, total: float | None = None) -> None:

@@ -125,8 +125,12 @@ def notes_on_copies(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) ->
     used = next((name for name in one if name in tensors), None)
     if not tied or used is None:
         return ()
-    differing = [name for name in one if name in tensors and not torch.equal(tensors[name], tensors[used])]
-    return tuple(f"{name} differs from {used}; {CONFIG} ties them, so that {used} is used" for name in differing)
+    others = [name for name in one if name in tensors and name != used]
+    return tuple(
+        f"{name} differs from {used}; {CONFIG} ties them, so that {used} is used"
+        for name in others
+        if not torch.equal(tensors[name], tensors[used])
+    )
 
 
 def position_tables(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

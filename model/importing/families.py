@@ -8,6 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from model.checkpoint import build_model
+from model.config import Config
 from model.importing import argos, bart, bert, firefox, m2m100, marian, marian_npz, sentence_encoder, t5
 from model.importing.foreign_files import foreign_files, reason_against
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
@@ -119,8 +120,28 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     except ValidationError as error:
         settings = CONFIG if (directory / CONFIG).is_file() else "wrong settings"
         raise ModelImportError(f"{settings}: {in_words(error)}") from error
+    except ModelImportError:
+        raise
+    except (ValueError, RuntimeError) as error:  # of tensors with too few or too many dimensions
+        raise ModelImportError(
+            f"the tensors of {weights_name(directory)} do not match the configuration: {in_words(error)}"
+        ) from error
     _check_shapes(imported, weights_name(directory))
+    _check_options(imported.config, options)
     return imported
+
+
+def _check_options(config: Config, options: Options) -> None:
+    """Refuse options that the model has no use for."""
+    model = config.model
+    for option, given, is_used in (
+        ("--source", options.sources, hasattr(model, "sources")),
+        ("--target", options.targets, hasattr(model, "targets")),
+        ("--prompt", options.prompts, bool(getattr(model, "prompts", ()))),
+        ("--dimensions", options.dimensions, hasattr(model, "cut_to")),
+    ):
+        if given and not is_used:
+            raise ModelImportError(f"`{option}` has no effect on this model: {config.description}")
 
 
 def _family_of(directory: Path) -> Family | None:

@@ -39,6 +39,10 @@ def foreign_files(directory: Path) -> str:
         base = _read(path).get("base_model_name_or_path", "its base model")
         return f"; {ADAPTER} says that it is an adapter (LoRA): merge it into {base} first (merge_and_unload of peft)"
     for path in sorted(directory.iterdir()):
+        if path.is_symlink() and not path.exists():
+            return f"; {path.name} is a link to a file that is missing"
+        if path.is_dir():
+            continue
         what = "an archive: unpack it first" if path.suffix.lower() in ARCHIVES else what_is(path)
         if what:
             return f"; {path.name} is {what}"

@@ -92,7 +92,10 @@ def build(
         source=source,
         target=target,
     )
-    weights = Weights(file, n_tokens).by_our_names(len(vocabulary.source), len(vocabulary.target))
+    try:
+        weights = Weights(file, n_tokens).by_our_names(len(vocabulary.source), len(vocabulary.target))
+    except ModelImportError as error:
+        raise ModelImportError(f"{file.name}: {error}") from error
     encoding = sines_then_cosines(N_POSITIONS, transformer.d_model, transformer.d_model / 2 - 1)
     weights["embedding.encoding"] = encoding
     if transformer.has_source_embedding:

@@ -92,7 +92,7 @@ def refuse_other_pieces(directory: Path, vocabulary: Vocabulary, bias: Tensor) -
         )
     ids = vocabulary.target
     of_source, of_target = ([ids[piece] for piece in one if piece in ids] for one in (source - target, target - source))
-    if min(len(of_source), len(of_target)) < MIN_COMPARED_PIECES:
+    if min(len(of_source), len(of_target)) < MIN_COMPARED_PIECES or not bias.isfinite().all():
         return
     below = torch.searchsorted(bias[of_target].sort().values, bias[of_source])
     if below.float().mean() > MAX_SHARE_BELOW * len(of_target):

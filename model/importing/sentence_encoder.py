@@ -20,6 +20,7 @@ from model.importing.encoder_decoder import tensor_of
 from model.importing.encoder_namings import NAMINGS
 from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
 from model.importing.imported import ImportedModel, MissingTensorError, ModelImportError, Options, in_words
+from model.importing.setting_types import shown
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 from model.importing.weights_files import read_tensors, weights_name
 from model.tokenizer import special_around
@@ -144,7 +145,7 @@ def _cut_to(encoder: ImportedEncoder, options: Options, pipeline: _Pipeline) -> 
     width = pipeline.dense[-1].d_output if pipeline.dense else encoder.fields["d_model"] * len(pipeline.pooling)
     named = options.dimensions or encoder.config.get(MATRYOSHKA) or ()
     if not isinstance(named, list | tuple) or not all(isinstance(n, int) and 0 < n <= width for n in named):
-        raise ModelImportError(f"embeddings have {width} dimensions and cannot be cut to {named}")
+        raise ModelImportError(f"embeddings have {width} dimensions and cannot be cut to {shown(named)}")
     return tuple(sorted({n for n in named if n < width}))
 
 

@@ -50,8 +50,8 @@ KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
         frozenset({
             "activation", "activation_function", "classifier_activation", "classifier_pooling", "default_prompt_name",
             "feed_forward_proj", "hidden_act", "hidden_activation", "language_codes", "model_type", "norm_rel_ebd",
-            "pooler_hidden_act", "position_embedding_type", "problem_type", "source_lang", "target_lang",
-            "tokenizer_class",
+            "pooler_hidden_act", "position_embedding_type", "problem_type", "sourceLanguage", "source_lang",
+            "targetLanguage", "target_lang", "tokenizer_class",
         }),
     ),
     (

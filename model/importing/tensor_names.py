@@ -5,8 +5,6 @@ from typing import Any
 
 from torch import Tensor
 
-from model.importing.imported import ModelImportError
-
 WRAPPERS = ("module", "_orig_mod")
 """First parts of all names: of parallel training, and of torch.compile."""
 
@@ -28,7 +26,7 @@ def tensors_of(content: object) -> dict[str, Tensor]:
     """Return the tensors of an unpickled file: its own, or those of the one model in it, as Lightning stores it.
 
     Raises:
-        ModelImportError: the file has no model, or several.
+        ValueError: the file has no model, or several.
     """
     own = _tensors(content)
     if own:
@@ -36,7 +34,7 @@ def tensors_of(content: object) -> dict[str, Tensor]:
     nested = {str(name): _tensors(value) for name, value in content.items()} if isinstance(content, Mapping) else {}
     found = [name for name, tensors in nested.items() if tensors]
     if len(found) != 1:
-        raise ModelImportError(f"it must have one model, not {', '.join(found) or 'none'}")
+        raise ValueError(f"it must have one model, not {', '.join(found) or 'none'}")
     return without_wrappers(nested[found[0]], wrappers=None)  # its attribute in the program that trained it
 
 

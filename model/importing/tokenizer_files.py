@@ -14,6 +14,7 @@ from model.config import SpecialTokens
 from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
 from model.importing.imported import ModelImportError, in_sentences
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
+from model.importing.yaml_files import read_text
 from model.progress import step
 from model.tokenizer import Vocabulary, as_plain_text, special_around
 
@@ -37,6 +38,8 @@ NORMALIZER_SETTINGS = {
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 """Settings of BERT's normalizer, by their names in transformers."""
+RARE_LETTER = "\U00013000"
+"""A hieroglyph: a letter that hardly any vocabulary has."""
 SEGMENT_INPUT = "token_type_ids"
 UNLIMITED_FROM = 100_000
 """From here a model_max_length is none: transformers writes 10^30 for no limit."""
@@ -65,6 +68,7 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
         raise ModelImportError(f"the tokenizer has a token with id {last}, but the model has only {vocab_size} tokens")
     with in_sentences(f"{TOKENIZER} cannot cut a text"):
         before, after = special_around(tokenizer)
+        tokenizer.encode(RARE_LETTER)
     if not before or not after:
         raise ModelImportError("the tokenizer must put special tokens around a text, as encoders are trained with them")
     return tokenizer
@@ -238,7 +242,7 @@ def _word_pieces(directory: Path, usual: Mapping[str, str]) -> tuple[Tokenizer, 
     """
     settings = read_json_if_there(directory, TOKENIZER_CONFIG)
     name = _names(directory)
-    words = (directory / WORD_PIECES).read_text(encoding="utf-8").rstrip("\n").split("\n")
+    words = read_text(directory / WORD_PIECES).rstrip("\n").split("\n")
     ids = {word: i for i, word in enumerate(words)}
     unk, cls, sep = name("unk", "[UNK]"), name("cls", usual["cls"]), name("sep", usual["sep"])
     special = [name("pad", usual["pad"]), unk, cls, sep, name("mask", usual["mask"])]

@@ -3,6 +3,7 @@
 import json
 import zipfile
 from pathlib import Path, PurePath
+from pickle import UnpicklingError
 
 import torch
 from safetensors import safe_open
@@ -31,6 +32,11 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
     step("reading weights", total=sum(path.stat().st_size for path in paths))
     for path in paths:
         for name, tensor in _read_file(path).items():
+            if tensor.is_complex() or (tensor.is_floating_point() and tensor.itemsize == 1):
+                kind = str(tensor.dtype).removeprefix("torch.")
+                raise ModelImportError(
+                    f"{path.name} has {kind} numbers in {name}: import the model before quantization"
+                )
             if name in tensors and not torch.equal(tensors[name], tensor):
                 raise ModelImportError(f"{places[name].name} and {path.name} have {name}, and it differs")
             tensors[name], places[name] = tensor, path
@@ -91,7 +97,11 @@ def _read_file(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         # Mapped into memory, so that the tensors are not copied; only files of old versions of PyTorch are no zips.
-        return tensors_of(torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)))
+        try:
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        except UnpicklingError:  # which advises to run the code in the file
+            raise ValueError("it must be of PyTorch, and have nothing but tensors") from None
+        return tensors_of(content)
 
 
 def _names(path: Path) -> list[str]:

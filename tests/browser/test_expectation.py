@@ -79,3 +79,11 @@ def test_two_small_models_in_a_row_are_called_so(visit: Visit) -> None:
     page = visit(f"translate?{urlencode({'source': 'de', 'target': 'fr', 'text': 'Zwei Hunde spielen.'})}")
     expect(part(page, "about")).to_contain_text("translate-de-en and translate-en-fr")
     expect(part(page, "expectation")).to_contain_text("Small models, trained with attend; two in a row")
+
+
+def test_a_model_that_writes_no_certain_language_is_no_translator(visit: Visit) -> None:
+    before = answering("translate-ru-en", {"sources": ["mul"], "targets": ["und"]})
+    page = visit(state("translate"), before=before)
+    sources = page.locator("[data-part=source] option")
+    expect(sources.first).to_have_attribute("value", "auto")
+    assert "mul" not in sources.evaluate_all("options => options.map(({ value }) => value)")

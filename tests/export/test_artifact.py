@@ -260,6 +260,40 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "sentence"),
+    [
+        ("tokenizer.json", b"{", "tokenizer.json is damaged: EOF while parsing"),
+        ("config.yaml", b"name: [\nx", "config.yaml: not YAML: while parsing a flow sequence in"),
+        ("config.yaml", b"name: \xff", "config.yaml: not YAML: "),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_in_a_sentence(
+    checkpoint: MakeCheckpoint, tmp_path: Path, file: str, content: bytes, sentence: str
+) -> None:
+    damaged = shutil.copytree(checkpoint("mean_classifier"), tmp_path / "damaged")
+    (damaged / file).write_bytes(content)
+    result = CliRunner().invoke(app, [str(damaged), str(tmp_path / "out")])
+    assert result.exit_code == 1
+    *steps, said = result.stderr.splitlines()
+    assert said.startswith(f"cannot export {damaged}: {damaged}/{sentence}")
+    assert steps == ["reading weights"]
+    assert list(tmp_path.iterdir()) == [damaged]
+
+
+def test_a_place_that_cannot_be_written_is_told(
+    checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(export.artifact, "write", fail)
+    result = CliRunner().invoke(app, [str(checkpoint("mean_classifier")), str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].endswith(": [Errno 28] No space left on device")
+    assert list(tmp_path.iterdir()) == []
+
+
 def spoil(
     model: TransformerClassifier, stored: Mapping[str, Tensor], reading: Reading, least: float
 ) -> Transformer | TransformerClassifier:

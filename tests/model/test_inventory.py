@@ -1,5 +1,6 @@
 """`python -m model list` says what each directory has, or what is wrong with it."""
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -7,8 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+from model import __main__
 from model.__main__ import app
 from model.checkpoint import load_checkpoint
 from model.config import Provenance, load_config, save_config
@@ -65,6 +68,26 @@ def test_every_task_is_told(tmp_path: Path, kind: Kind, does: str) -> None:
     write_checkpoint(tmp_path / "one", kind)
     (one,) = inventory([tmp_path])
     assert one.does == does
+
+
+def test_an_artifact_of_another_format_is_told(artifact: Path) -> None:
+    manifest = json.loads((artifact / "manifest.json").read_text()) | {"format_version": 99}
+    (artifact / "manifest.json").write_text(json.dumps(manifest))
+    (one,) = inventory([artifact])
+    assert one.problem == "manifest.json has format_version 99, not 9: export the model again"
+
+
+@pytest.mark.parametrize("width", [40, 80, 250])
+def test_no_terminal_is_too_narrow_for_names_and_directories(
+    artifact: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(__main__, "console", Console(file=shown, force_terminal=True, width=width))
+    assert CliRunner().invoke(app, ["list", str(artifact)]).exit_code == 0
+    words = shown.getvalue().replace("\n", "")
+    assert "translate-en-fr" in words
+    assert str(artifact) in words
+    assert "…" not in words
 
 
 def test_an_imported_model_tells_its_source_and_licence(checkpoint: Path) -> None:

@@ -1,6 +1,8 @@
 """Progress of commands: a line for each step, a bar in a terminal, nothing if nobody asked."""
 
 import io
+import os
+import signal
 
 import pytest
 from rich.console import Console
@@ -38,3 +40,20 @@ def test_a_failure_ends_the_display() -> None:
     with pytest.raises(ValueError, match="wrong"), progress_shown(Console(file=io.StringIO(), force_terminal=True)):
         raise ValueError("wrong")
     work()
+
+
+def test_a_command_that_is_terminated_cleans_up() -> None:
+    cleaned = []
+
+    def work_until_terminated() -> None:
+        with progress_shown(Console(file=io.StringIO())):
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                cleaned.append("deleted")
+
+    with pytest.raises(SystemExit) as ended:
+        work_until_terminated()
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert cleaned
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -30,6 +30,11 @@ function isReranker({ pairs, labels }) {
   return pairs && labels.length === 1;
 }
 
+/** Whether a model writes texts of no certain language, such as summaries, and so is no translator. */
+function isTextToText({ targets }) {
+  return targets.length === 1 && targets[0] === "und";
+}
+
 /** @param {import("./types.js").Model[]} all */
 function open(all) {
   const views = {};
@@ -39,7 +44,7 @@ function open(all) {
     if (!restoring) writeHash(current, views[current].state);
   };
   for (const [name, View] of Object.entries(VIEWS)) {
-    const able = all.filter((model) => model.task === TASKS[name] && !isReranker(model));
+    const able = all.filter((model) => model.task === TASKS[name] && !isReranker(model) && !isTextToText(model));
     const tab = document.getElementById(`tab-${name}`);
     tab.hidden = able.length === 0;
     if (able.length > 0) views[name] = new View(document.getElementById(name), able, keep);

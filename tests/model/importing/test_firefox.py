@@ -30,6 +30,7 @@ from tests.model.importing.firefox_models import (
     bin_file,
     shortlist_file,
     stored,
+    vocabulary_of,
     write_directory,
 )
 from tests.model.importing.marian_releases import ENGLISH, FRENCH, logits, write_npz
@@ -184,6 +185,14 @@ def other_type(directory: Path, kind: int) -> None:
         (lambda d: (d / SHORTLIST).write_bytes(shortlist_file([[1]], 5)), "has lists for 1 tokens, but the vocabulary"),
         (lambda d: other_lists(d, 380), f"{SHORTLIST} is damaged: its lists do not fit the vocabulary"),
         (lambda d: rename_all(d), "name it with `--source`"),
+        (
+            lambda d: (d / "metadata.json").write_text('{"sourceLanguage": ["en"]}'),
+            r'metadata.json: `sourceLanguage` is \["en"\]; it must be a text',
+        ),
+        (
+            lambda d: (d / VOCABULARY).write_bytes(vocabulary_of(ENGLISH)),
+            rf"{MODEL}: Wemb has \d+ rows, but the vocabulary has \d+ pieces",
+        ),
         (
             lambda d: (d / MODEL).write_bytes(b"\x28\xb5\x2f\xfd"),
             "is compressed by Zstandard; unpack it first: zstd -d",

@@ -132,6 +132,22 @@ def pickled(directory: Path) -> None:
     torch.save({"a": Code()}, directory / "pytorch_model.bin")
 
 
+def dangling(directory: Path) -> None:
+    """Leave a link to nothing, as a copy of a snapshot in the cache of the hub has."""
+    without(directory, WEIGHTS)
+    (directory / WEIGHTS).symlink_to("../blobs/1")
+
+
+def other_bin(directory: Path, content: object) -> None:
+    without(directory, WEIGHTS)
+    torch.save(content, directory / "pytorch_model.bin")
+
+
+def page(directory: Path) -> None:
+    without(directory, WEIGHTS)
+    (directory / "pytorch_model.bin").write_text("<html>Not found</html>")
+
+
 def without(directory: Path, name: str) -> None:
     (directory / name).unlink()
 
@@ -140,6 +156,13 @@ def broken_template(directory: Path) -> None:
     path = directory / "tokenizer.json"
     content = json.loads(path.read_text())
     content["post_processor"]["single"][0] = {"SpecialToken": {"id": "[GONE]", "type_id": 0}}
+    path.write_text(json.dumps(content))
+
+
+def without_unknown(directory: Path) -> None:
+    path = directory / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["model"] = {"type": "WordLevel", "vocab": content["model"]["vocab"], "unk_token": "[GONE]"}
     path.write_text(json.dumps(content))
 
 
@@ -181,7 +204,24 @@ CASES: list[tuple[str, Change, str]] = [
     ("marian", lambda d: (d / WEIGHTS).rename(d / "model.onnx"), "model.onnx is a graph (ONNX): bring the model"),
     ("marian", lambda d: in_shards(d, lost=True), f"b.safetensors is missing; {WEIGHTS}.index.json names it"),
     ("marian", lambda d: in_shards(d, lost=False), "a.safetensors and b.safetensors have "),
-    ("marian", pickled, "pytorch_model.bin is damaged, or holds no weights: "),
+    (
+        "bert",
+        lambda d: edit_weights(d, lambda t: t.update({name: one.to(torch.complex64) for name, one in t.items()})),
+        f"{WEIGHTS} has complex64 numbers in",
+    ),
+    (
+        "marian",
+        lambda d: edit_weights(d, lambda t: t.update({name: one.flatten() for name, one in t.items()})),
+        f"the tensors of {WEIGHTS} do not match the configuration: not enough values",
+    ),
+    ("marian", dangling, f"has no weights: {WEIGHTS} or pytorch_model.bin is needed; {WEIGHTS} is a link to a file"),
+    ("marian", pickled, "pytorch_model.bin is damaged, or holds no weights: it must be of PyTorch, and have nothing"),
+    ("marian", page, "pytorch_model.bin is damaged, or holds no weights: it must be of PyTorch, and have nothing but"),
+    (
+        "marian",
+        lambda d: other_bin(d, [1]),
+        "pytorch_model.bin is damaged, or holds no weights: it must have one m",
+    ),
     # settings
     ("marian", lambda d: without(d, "config.json"), "no known model (config.json is missing or has no `model_type`)"),
     ("marian", lambda d: (d / "config.json").write_text("{"), "config.json is not JSON: "),
@@ -220,7 +260,9 @@ CASES: list[tuple[str, Change, str]] = [
     ("marian", lambda d: renumber(d, 9999), "the token <pad> has the id 9999, but the model has only "),
     ("roberta", lambda d: renumber(d, "x"), 'vocab.json: the id of <pad> is "x"; it must be 0 or more'),
     ("bert", lambda d: without(d, "vocab.txt"), "no tokenizer: tokenizer.json, vocab.txt, vocab.json with merges.txt"),
+    ("bert", lambda d: (d / "vocab.txt").write_bytes(b"\xff\xfe"), "vocab.txt is not UTF-8: "),
     ("distilbert", lambda d: (d / "tokenizer.json").write_text('{"model": {}}'), "tokenizer.json is damaged: "),
+    ("distilbert", without_unknown, "tokenizer.json cannot cut a text: WordLevel error: Missing [UNK] token"),
     ("distilbert", broken_template, "tokenizer.json: the special token [GONE] of its `post_processor` is not defined"),
     # archives, and what is no model
     ("marian", lambda d: only(d, ".gitignore"), "no known model (config.json is missing or has no `model_type`); supp"),
@@ -232,6 +274,14 @@ CASES: list[tuple[str, Change, str]] = [
     ("marian", lambda d: packed(d, "m.zip", {"../x/config.json": b"{}"}), "the archive has a path outside of it: ../x"),
     ("marian", lambda d: packed(d, "m.zip", {"inner.zip": b"PK"}), "inner.zip is an archive: unpack it first"),
     ("marian", linked, "the archive m.tar is damaged or cannot be unpacked: "),
+    # options
+    (
+        "bert",
+        lambda d: [d, "--source", "en"],
+        "`--source` has no effect on this model: BERT, a classifier of 2",
+    ),
+    ("bert", lambda d: [d, "--dimensions", "8"], "`--dimensions` has no effect on this model: "),
+    ("marian", lambda d: [d, "--prompt", "a=b"], "`--prompt` has no effect on this model: MarianMT, en to fr."),
     # places
     ("marian", lambda d: ["nobody/nothing"], "the hub"),
     ("marian", lambda d: [d, "--name", "a/b"], "`--name` 'a/b' must be the name of a directory"),
@@ -252,6 +302,13 @@ def test_what_cannot_be_read_is_refused(
     said = refusal(originals, tmp_path, monkeypatch, capsys, family, change)
     assert sentence in said
     assert "it cannot be read:" not in said, "a sentence of its own tells more"
+
+
+def test_weights_that_are_no_numbers_are_read_without_a_wrong_reason(originals: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "m"
+    shutil.copytree(originals / "marian", directory)
+    edit_weights(directory, lambda t: t.update({name: one * torch.nan for name, one in t.items()}))
+    assert import_directory(directory, Options("m")).notes == ()
 
 
 def no_hub(*_: object) -> None:
