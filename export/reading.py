@@ -18,8 +18,8 @@ from export.calibration import (
     record_activations,
 )
 from export.manifest import Nearness
-from model.embedding import normalized, pooled
 from model.networks.transformer import Transformer, TransformerClassifier
+from model.pooling import normalized, pooled
 from model.progress import step
 
 Answers = list[NDArray[Any]]

@@ -20,7 +20,7 @@ from model.config import ConfigError, EmbedderConfig
 from model.data import DataError, load_rows
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
-from model.embedding import cross_attention_outputs, encoder_states, normalized, text_embeddings
+from model.embedding import cross_attention_outputs, encoder_states, text_embeddings
 from model.evaluation.card import model_card
 from model.evaluation.cases import CaseResult, SuiteError, answers_of, pass_counts, pass_rates, run_suite, suite_for
 from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
@@ -30,6 +30,7 @@ from model.evaluation.scoring import translate as translate_texts
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.inventory import CHECKPOINT, Listed, default_directories, inventory
+from model.pooling import normalized
 from model.progress import progress_shown
 from model.recipe import Recipe, load_experiment, load_recipe
 

@@ -9,7 +9,6 @@ from itertools import count
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from model.batching import batches_by_length, pad
@@ -18,6 +17,7 @@ from model.config import EmbedderConfig
 from model.evaluation.scoring import translate
 from model.networks.masks import padding_mask
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
+from model.pooling import pooled
 from model.tokenizer import cut_source, special_around, windows_of
 
 BATCH_TOKENS = 4096
@@ -36,11 +36,6 @@ class TokenVectors:
     def mean(self) -> Tensor:
         """Return the mean (E) over every token, </s> included, as one vector for the text."""
         return self.vectors.mean(dim=0)
-
-
-def normalized(vectors: Tensor) -> Tensor:
-    """Scale vectors (..., E) to length 1, so that a product of two is their cosine."""
-    return F.normalize(vectors, dim=-1)
 
 
 def encoder_states(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenVectors]:
@@ -128,21 +123,6 @@ def _text_of(prompt: str | None, config: EmbedderConfig) -> str:
     if name is not None and name not in config.prompts:
         raise CheckpointError(f"unknown `prompt` {name!r}; the model has {', '.join(config.prompts) or 'none'}")
     return "" if name is None else config.prompts[name]
-
-
-def pooled(states: Tensor, n_tokens: int, config: EmbedderConfig) -> Tensor:
-    """Pool states (S, E), the last of n_tokens, in every configured way, concatenated: (D)."""
-    S = len(states)
-    places = torch.arange(n_tokens - S + 1, n_tokens + 1).unsqueeze(1)
-    kinds = {
-        "first": states[0],
-        "last": states[-1],
-        "max": states.amax(dim=0),
-        "mean": states.mean(dim=0),
-        "mean_sqrt_len": states.sum(dim=0) / S**0.5,
-        "weighted_mean": (states * places).sum(dim=0) / places.sum(),
-    }
-    return torch.cat([kinds[kind] for kind in config.pooling])
 
 
 @torch.inference_mode()

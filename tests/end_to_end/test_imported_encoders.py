@@ -277,6 +277,7 @@ def test_an_encoder_tells_what_it_can(imported: httpx.Client) -> None:
         "prompts": PROMPTS,
         "default_prompt": "query",
         "pool_prompt": False,
+        "cut_to": [],
     }
     classifiers = ", ".join(sorted(CLASSIFIERS))
     for path, error, body, part in (

@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 
 from model import __main__
 from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
-from model.embedding import cross_attention_outputs, encoder_states, normalized
+from model.embedding import cross_attention_outputs, encoder_states
 from model.importing.families import import_model
 from model.importing.imported import Options
 from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
+from model.pooling import normalized
 from model.tokenizer import BOS_ID, EOS_ID
 from tests.model.importing.encoder_checkpoints import (
     MODES,
