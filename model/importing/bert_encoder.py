@@ -126,7 +126,8 @@ def _embedding(
     if fields["positions"] == "learned":
         positions = tensor_of(tensors, POSITIONS).float()
         if naming.pads_first:
-            positions = positions[number(config, "pad_token_id") + 1 :]
+            padding_id = number(config, "pad_token_id") if naming.padding_id is None else naming.padding_id
+            positions = positions[padding_id + 1 :]
         yield "embedding.encoding", positions if of_all is None else positions + of_all
     elif of_all is not None:
         tokens = tokens.float() + of_all

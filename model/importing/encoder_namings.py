@@ -28,6 +28,7 @@ class Naming:
         fixed: values that config.json may leave out.
         tied: the output projection of a language model, to which the token table is tied.
         pads_first: whether positions are counted from after the padding id.
+        padding_id: that id, if it is fixed in the family, whatever config.json says.
         tokens: the table of tokens.
         norms: normalizations outside of the layers, by our names.
         settings: returns the fields of a LayerConfig that differ from BERT's, given a config.json.
@@ -43,6 +44,7 @@ class Naming:
     fixed: Mapping[str, Any]
     tied: str
     pads_first: bool = False
+    padding_id: int | None = None
     tokens: str = "embeddings.word_embeddings.weight"
     norms: Mapping[str, str] = field(default_factory=lambda: {"embedding.norm": "embeddings.LayerNorm"})
     settings: Settings = lambda _: {}
@@ -108,6 +110,7 @@ NAMINGS: Mapping[str, Naming] = {
         ROBERTA,
         family="MPNet",
         prefix="mpnet.",
+        padding_id=1,
         projections=("attention.attn.q", "attention.attn.k", "attention.attn.v"),
         parts={**BERT.parts, "self_attention.output": "attention.attn.o", "add_norm_self.norm": "attention.LayerNorm"},
         settings=mpnet.settings,

@@ -21,6 +21,7 @@ from service.schemas.requests import (
     RerankRequest,
     Texts,
     TranslateRequest,
+    WrittenText,
 )
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
@@ -69,8 +70,8 @@ class Parameters(EmbeddingParameters):
 
 
 class Similarity(Sent):
-    source_sentence: NonEmptyText
-    sentences: Annotated[list[NonEmptyText], Field(min_length=1, fail_fast=True)]
+    source_sentence: WrittenText
+    sentences: Annotated[list[WrittenText], Field(min_length=1, fail_fast=True)]
 
 
 Inputs = Annotated[

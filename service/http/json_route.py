@@ -96,7 +96,7 @@ def validate(model: type[Body], value: dict[str, Any]) -> Body:
         found = error.errors(include_url=False)
     if not found[0]["loc"]:
         raise BadRequest(f"The body {_message(found[0])}")
-    raise InvalidFields([(item["loc"], _message(item)) for item in found])
+    raise InvalidFields([(_path(item, value), _message(item)) for item in found])
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
@@ -130,11 +130,24 @@ def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
     return given
 
 
+def _path(item: Any, value: Any) -> list[str | int]:
+    """Return the path of a field in the request. Pydantic's path also names the alternatives of a union."""
+    path: list[str | int] = []
+    *parts, last = item["loc"]
+    for part in parts if item["type"] == "missing" else item["loc"]:
+        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and part in range(len(value))):
+            value = value[part]
+        elif path and isinstance(part, str):
+            continue
+        path.append(part)
+    return [*path, last] if item["type"] == "missing" else path
+
+
 def _message(item: Any) -> str:
     """Return the message about a field, a clause that begins with a verb. The field's name goes in front of it."""
     if item["type"] in VERBS:
         return VERBS[item["type"]]
-    message = SUBJECT.sub("must ", item["msg"].removeprefix("Value error, "))
+    message = SUBJECT.sub("must ", item["msg"].removeprefix("Value error, ").replace(" after validation", ""))
     if item.get("ctx", {}).keys() & {"ge", "gt", "le", "lt"}:
         return f"{message}, not {item['input']}"
     return f"is invalid: {message}" if message[0].isupper() else message

@@ -224,7 +224,8 @@ class Catalog:
             readers = ([one for one in embedders if one.languages.named(form)] for form in forms)
             fitting = next(filter(None, readers), [])
         if not fitting:
-            message = f"must be a language that a model reads, not {source}; available: {_languages(embedders)}"
+            available = _languages(embedders) if any(one.languages.by_name for one in embedders) else "none"
+            message = f"must be a language that a model reads, not {source}; available: {available}"
             raise InvalidFields([(("source",), message)])
         if len(fitting) > 1 and not self._ordered:
             raise ModelRequired(f"`model` is required; available: {_languages(fitting)}")

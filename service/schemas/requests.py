@@ -1,6 +1,6 @@
 """Requests of the native interface."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -62,6 +62,10 @@ def _term(term: str) -> str:
     if term.isspace():
         raise ValueError("must not be white space only")
     return _readable([term])[0]
+
+
+WrittenText = Annotated[NonEmptyText, AfterValidator(_term)]
+"""A text that is not only white space."""
 
 
 def _pattern(pattern: str) -> str:
@@ -330,6 +334,9 @@ class _PairOptions(Input):
 
 
 class ClassifyRequest(_AttendingRequest, _PairOptions):
+    pair_fields: ClassVar[tuple[str, str]] = ("text", "text_pair")
+    """The client's fields of both texts of a pair."""
+
     text_pair: Texts | None = Field(
         default=None,
         description="The second text of each pair, as many as `text`, for models that read pairs.",
@@ -354,12 +361,14 @@ class ClassifyRequest(_AttendingRequest, _PairOptions):
         return [*self.text, *(self.text_pair or ())]
 
 
+class _RankedPairs(ClassifyRequest):
+    pair_fields: ClassVar[tuple[str, str]] = ("query", "texts")
+
+
 class RerankRequest(_PairOptions):
     """As text-embeddings-inference has it, with `model`, `top_n` and `timeout_s`."""
 
-    query: Annotated[NonEmptyText, AfterValidator(_term)] = Field(
-        description="A question, or what is looked for.", examples=["Which animals sleep?"]
-    )
+    query: WrittenText = Field(description="A question, or what is looked for.", examples=["Which animals sleep?"])
     texts: Texts = Field(description="Texts to rank.", examples=[["Two cats sleep.", "A dog runs."]])
     model: str | None = Field(
         default=None, min_length=1, description="A name from /models; by default the only model that scores pairs."
@@ -372,7 +381,7 @@ class RerankRequest(_PairOptions):
     def as_pairs(self) -> ClassifyRequest:
         """Return the request to classify the query with each text."""
         own = self.model_dump(include={"model", "timeout_s", "truncate", "truncation_direction"})
-        return ClassifyRequest(text=[self.query] * len(self.texts), text_pair=self.texts, logits=True, **own)
+        return _RankedPairs(text=[self.query] * len(self.texts), text_pair=self.texts, logits=True, **own)
 
 
 class EmbedRequest(_AttendingRequest):

@@ -6,6 +6,7 @@ Representation Erasure"). It takes one more pass for each token, in the same bat
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -76,9 +77,9 @@ class Classifier:
             RequestError: an engine failed or is not available.
         """
         deadline, timing = context.deadline, context.timing
-        refuse_white_space(request.all_texts, "classify")
         if request.text_pair is not None:
-            return await self._classify_pairs(request, context)
+            return await self._classify_pairs(request, request.text_pair, context)
+        refuse_white_space(request.text, "classify")
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
@@ -102,15 +103,19 @@ class Classifier:
                 context.left_s,
             )
 
-    async def _classify_pairs(self, request: ClassifyRequest, context: Context) -> list[Prediction]:
+    async def _classify_pairs(self, request: ClassifyRequest, second: list[str], context: Context) -> list[Prediction]:
         """Return one prediction for each pair, which is read in one pass."""
+        fields = request.pair_fields
+        for name, texts in zip(fields, (request.text, second), strict=True):
+            refuse_white_space(texts, "read", name)
         if request.evidence or request.attention is not None:
             raise UnsupportedOption(f"`{'evidence' if request.evidence else 'attention'}` of pairs is not supported")
+        own_ids = cache(self.tokenizer.own_ids)  # a query is the first text of many pairs
         n_characters = sum(map(len, request.all_texts))
         with context.timing.tokenizing():
             pairs = await run_on_each(
-                zip(request.text, request.text_pair or (), strict=True),
-                lambda pair: self._pair(*pair, request),
+                zip(request.text, second, strict=True),
+                lambda pair: self._pair(own_ids(pair[0], fields[0]), own_ids(pair[1], fields[1]), request),
                 n_characters,
                 context.left_s,
             )
@@ -121,9 +126,9 @@ class Classifier:
             prediction.truncated = pair.n_left_out > 0
         return predictions
 
-    def _pair(self, first: str, second: str, request: ClassifyRequest) -> Pair:
+    def _pair(self, first: list[int], second: list[int], request: ClassifyRequest) -> Pair:
         limit = self.manifest.limits.max_source_tokens
-        pair = self.tokenizer.encode_pair(first, second, limit, request.truncation_direction)
+        pair = self.tokenizer.join_pair(first, second, limit, request.truncation_direction)
         if pair.n_left_out and not request.truncate:
             n_tokens = len(pair.token_ids) + pair.n_left_out
             raise TextTooLong(
@@ -134,7 +139,7 @@ class Classifier:
     def _windows(self, text: str, selection: Selection | None) -> list[_Window]:
         [token_ids] = self.tokenizer.encode([text])
         if len(token_ids) <= sum(self.tokenizer.n_around):
-            raise EmptyText("A text has no tokens to classify")
+            raise EmptyText(f"A text has no tokens to classify: {text[:20]!r}")
         n_before, n_after = self.tokenizer.n_around
         return [
             _Window(

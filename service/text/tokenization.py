@@ -120,18 +120,23 @@ class Tokenizer:
         encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
         return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
 
-    def encode_pair(self, first: str, second: str, max_tokens: int, cut_end: CutEnd = "right") -> Pair:
-        """Return two texts as one sequence of at most `max_tokens` tokens.
+    def own_ids(self, text: str, field: str) -> list[int]:
+        """Return the tokens of a text without special ones around it, to join it with another one.
+
+        Args:
+            field: the field of the text.
 
         Raises:
-            EmptyText: a text has no tokens.
+            EmptyText: the text has no tokens.
         """
-        texts = [self._with_plain_spaces(text) for text in (first, second)]
-        encoded = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ids, of_second = (self._ids(encoding) for encoding in encoded)
-        if not ids or not of_second:
-            raise EmptyText("A text has no tokens to classify")
-        return self._pair_template.join(ids, of_second, max_tokens, cut_end)
+        [encoding] = self._tokenizer.encode_batch_fast([self._with_plain_spaces(text)], add_special_tokens=False)
+        if not (ids := self._ids(encoding)):
+            raise EmptyText(f"A text of `{field}` has no tokens to read: {text[:20]!r}")
+        return ids
+
+    def join_pair(self, first: list[int], second: list[int], max_tokens: int, cut_end: CutEnd) -> Pair:
+        """Return two texts as one sequence of at most `max_tokens` tokens."""
+        return self._pair_template.join(first, second, max_tokens, cut_end)
 
     @cached_property
     def _pair_template(self) -> PairTemplate:
@@ -235,12 +240,17 @@ def _is_sign(character: str) -> bool:
     return unicodedata.category(character)[0] in "NS" and not is_wide
 
 
-def refuse_white_space(texts: list[str], verb: str) -> None:
-    """Raise EmptyText if a text has only white space."""
+def refuse_white_space(texts: list[str], verb: str, field: str | None = None) -> None:
+    """Raise EmptyText if a text has only white space.
+
+    Args:
+        field: the field of the texts, if texts of several fields are read.
+    """
     for i, text in enumerate(texts):
         if text.isspace():
-            which = "The text is" if len(texts) == 1 else f"Text {i} of {len(texts)} is"
-            raise EmptyText(f"{which} white space only; there is nothing to {verb}")
+            all_texts = f"`{field}`" if field else len(texts)
+            which = "The text" if field is None and len(texts) == 1 else f"Text {i} of {all_texts}"
+            raise EmptyText(f"{which} is white space only; there is nothing to {verb}")
 
 
 async def run_on_each(

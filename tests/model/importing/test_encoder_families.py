@@ -28,6 +28,7 @@ PLAIN_TEXTS = [text for text in TEXTS if "[SEP]" not in text]
 @pytest.mark.parametrize(
     ("family", "changes"),
     [
+        ("mpnet", {"pad_token_id": 0}),
         ("deberta-v2", {"share_att_key": False}),
         ("deberta-v2", {"pos_att_type": "c2p", "norm_rel_ebd": "none"}),
         ("deberta-v2", {"pos_att_type": ["p2c"], "position_buckets": -1}),

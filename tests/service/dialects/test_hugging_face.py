@@ -108,7 +108,7 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (TRANSLATE, {"inputs": "a", "parameters": {"generate_parameters": {"num_beams": 9}}}, 422, "`parameters.generate_parameters.num_beams` must be less than or equal to 8"),  # noqa: E501
         (TRANSLATE, {"inputs": "a", "parameters": {"generate_parameters": {"max_new_tokens": 10**6}}}, 422, "`parameters.generate_parameters.max_new_tokens` must be at most 70 for tiny-en-fr"),  # noqa: E501
         (TRANSLATE, {"inputs": {"source_sentence": "a", "sentences": ["b"]}}, 422, "`inputs` must be a text or a list of texts"),  # noqa: E501
-        (TRANSLATE, {"inputs": ""}, 422, "must not be empty"),
+        (TRANSLATE, {"inputs": ""}, 422, "`inputs` must not be empty"),
         (TRANSLATE, {"inputs": 5}, 422, "must be a string or a list of strings"),
         (TRANSLATE, {}, 422, "`inputs` is required"),
         (CLASSIFY, {"inputs": "a", "parameters": {"function_to_apply": "sigmoid"}}, 422, "`parameters.function_to_apply` must be softmax for org/tiny-sentiment, not sigmoid"),  # noqa: E501
@@ -119,7 +119,9 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (EMBED, {"inputs": "a", "prompt_name": "passage"}, 422, "`prompt_name` must be a prompt of tiny-vectors, not 'passage'; available: query"),  # noqa: E501
         (EMBED, {"inputs": "a", "encoding_format": "base64"}, 422, "`encoding_format` must be 'float'"),
         (EMBED, {"inputs": {"source_sentence": "a", "sentences": []}}, 422, "at least 1 item"),
-        (EMBED, {"inputs": {"source_sentence": "a", "sentences": ["b", ""]}}, 422, "sentences.1` must"),
+        (EMBED, {"inputs": {"source_sentence": "a", "sentences": ["b", ""]}}, 422, "`inputs.sentences.1` must"),
+        (EMBED, {"inputs": {"source_sentence": " ", "sentences": ["b"]}}, 422, "`inputs.source_sentence` must not be white space only"),  # noqa: E501
+        (EMBED, {"inputs": {"sentences": ["b"]}}, 422, "`inputs.source_sentence` is required"),
         (f"{EMBED}/pipeline/sentence-similarity", {"inputs": "a"}, 422, "`inputs` must be an object with"),
         (f"{EMBED}/pipeline/translation", {"inputs": "a"}, 404, "(tiny-vectors can embed)"),
         (f"{EMBED}/pipeline/fill-mask", {"inputs": "a"}, 404, "'fill-mask'; available: translation, "),

@@ -186,6 +186,7 @@ def test_a_stored_glossary_may_be_named(call: Call, http_client: httpx.Client) -
         ({"parameters": {"max_target_tokens": 10**6}}, "`parameters.max_target_tokens` must be at most 70", "400"),
         ({"parameters": {"tags": {"keep": ["b"]}}}, "`parameters.tags` needs `parameters.format` html or xml", "400"),
         ({"model_name": "tiny-vectors", "parameters": {"prompt": "x"}}, "`parameters.prompt` must be a prompt", "400"),
+        ({"model_name": "tiny-vectors", "parameters": {"source": "en"}}, "not en; available: none", "400"),
         ({"parameters": {"target": "xx"}}, "tiny-en-fr does not translate from any language to xx", "400"),
         ({"timeout": -1}, "`parameters.timeout` must be a number of microseconds, not -1", "400"),
         ({"timeout": 10**400}, "`parameters.timeout` must be a number of microseconds, not 1000", "400"),

@@ -50,6 +50,7 @@ def test_documents_are_ranked_as_cohere_does(address: str, ranks: Any, version: 
         ),
         ({"query": QUERY, "documents": []}, 400, "`documents` must have at least 1 item"),
         ({"query": QUERY, "documents": [5]}, 400, "`documents.0` must be a valid string"),
+        ({"query": QUERY, "documents": ["a", " "]}, 400, "Text 1 of `documents` is white space only"),
         ({"query": QUERY}, 400, "`documents` is required"),
         ({"query": QUERY, "documents": TEXTS, "top_n": 0}, 400, "`top_n` must be greater than or equal to 1, not 0"),
     ],
@@ -101,7 +102,7 @@ def test_other_inputs_are_refused(address: str, inputs: Any) -> None:
 
 def test_errors_of_pairs_name_the_inputs(address: str) -> None:
     answer = httpx.post(f"{address}/models/{NLI}/predict", json={"inputs": [QUERY, " "]})
-    assert (answer.status_code, "white space" in answer.json()["error"]) == (422, True)
+    assert (answer.status_code, "`inputs` is white space" in answer.json()["error"]) == (422, True)
     empty = httpx.post(f"{address}/models/{NLI}/predict", json={"inputs": [QUERY, ""]})
     assert empty.json()["error"] == "`inputs` must not be empty"
 

@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import tokenizers
+from tokenizers import normalizers
 
 from service.base.errors import (
     EmptyText,
@@ -161,7 +163,7 @@ PAIR = {"text": "a cat", "text_pair": "the dog", "model": NLI}
         ("classify", PAIR | {"text_pair": ["a", "a"]}, InvalidFields, "`text_pair` must have as many texts as `text`, 1, not 2"),  # noqa: E501
         ("classify", PAIR | {"text": ["a", "a"]}, InvalidFields, "`text_pair` must have as many texts as `text`, 2, not 1"),  # noqa: E501
         ("classify", PAIR | {"text_pair": ""}, InvalidFields, "`text_pair` must not be empty"),
-        ("classify", PAIR | {"text_pair": " "}, EmptyText, "white space only"),
+        ("classify", PAIR | {"text_pair": " "}, EmptyText, "Text 0 of `text_pair` is white space only"),
         ("classify", PAIR | {"model": REVIEWS}, UnsupportedOption, f"`text_pair` is not supported: {REVIEWS} reads single texts; available: tiny-"),  # noqa: E501
         ("classify", PAIR | {"model": None}, ModelRequired, f"`model` is required; available: {NLI}, {RANKER}"),
         ("classify", PAIR | {"evidence": True}, UnsupportedOption, "`evidence` of pairs is not supported"),
@@ -170,7 +172,8 @@ PAIR = {"text": "a cat", "text_pair": "the dog", "model": NLI}
         ("classify", PAIR | {"truncation_direction": "up"}, InvalidFields, "`truncation_direction` must be 'left' or 'right'"),  # noqa: E501
         ("rerank", {"query": "a", "texts": ["a"], "model": NLI}, UnknownModel, f"No model named '{NLI}' can rerank here; available: {RANKER} ({NLI} can classify and embed)"),  # noqa: E501
         ("rerank", {"query": " ", "texts": ["a"]}, InvalidFields, "`query` must not be white space only"),
-        ("rerank", {"query": "a", "texts": []}, InvalidFields, "`texts`"),
+        ("rerank", {"query": "a", "texts": ["a", " "]}, EmptyText, "Text 1 of `texts` is white space only"),
+        ("rerank", {"query": "a", "texts": []}, InvalidFields, "`texts` must have at least 1 item, not 0"),
         ("rerank", {"query": "a", "texts": ["a"] * 6}, TooManyTexts, "has 6 texts; the limit is 5"),
         ("rerank", {"query": "a", "texts": ["a" * 61]}, TextTooLong, "has 61 characters; the limit is 60"),
         ("rerank", {"query": "a" * 61, "texts": ["a"]}, TextTooLong, "has 61 characters; the limit is 60"),
@@ -180,3 +183,24 @@ async def test_what_cannot_be_done_is_said(
     client: Client, path: str, body: dict[str, Any], error: type[RequestError], message: str
 ) -> None:
     assert message in problem(await client.post(f"/{path}", json=body), error)["detail"]
+
+
+def test_the_field_of_a_text_without_tokens_is_named(tmp_path: Path, artifacts: Path) -> None:
+    tokenizer = tokenizers.Tokenizer.from_file(str(artifacts / NLI / "tokenizer.json"))
+    without_hidden = [normalizers.BertNormalizer(), tokenizer.normalizer]
+    tokenizer.normalizer = normalizers.Sequence([one for one in without_hidden if one is not None])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(EmptyText, match=r"A text of `query` has no tokens to read: '\\u200b'"):
+        Tokenizer(tmp_path / "tokenizer.json").own_ids("\u200b", "query")
+
+
+async def test_the_query_of_many_texts_is_tokenized_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, own_ids = [], Tokenizer.own_ids
+
+    def counted(tokenizer: Tokenizer, text: str, field: str) -> list[int]:
+        read.append((field, text))
+        return own_ids(tokenizer, text, field)
+
+    monkeypatch.setattr(Tokenizer, "own_ids", counted)
+    await post(client, "/rerank", query="a dog", texts=["a", "the", "a"])
+    assert sorted(read) == [("query", "a dog"), ("texts", "a"), ("texts", "the")]
