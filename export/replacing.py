@@ -7,7 +7,7 @@ from safetensors import SafetensorError
 from export.tracing import ExportError
 from model.checkpoint import Checkpoint
 from model.config import ConfigError
-from model.identity import differences
+from model.identity import HOW_TO_REPLACE, differences
 
 
 def refuse_other_model(checkpoint: Checkpoint, out: Path) -> None:
@@ -19,6 +19,6 @@ def refuse_other_model(checkpoint: Checkpoint, out: Path) -> None:
     try:
         other = differences(out, checkpoint.config, checkpoint.model.state_dict())
     except (ConfigError, SafetensorError, OSError) as error:
-        raise ExportError(f"{out} has a model that cannot be read ({error}); `--overwrite` replaces it") from error
+        raise ExportError(f"{out} has a model that cannot be read ({error}); {HOW_TO_REPLACE}") from error
     if other:
-        raise ExportError(f"{out} has another model, with {'; '.join(other)}; `--overwrite` replaces it")
+        raise ExportError(f"{out} has another model, with {'; '.join(other)}; {HOW_TO_REPLACE}")

@@ -10,6 +10,7 @@ from torch import Tensor
 from model.config import ClassifierConfig, Config, TransformerConfig, load_config
 from model.weights import WEIGHTS
 
+HOW_TO_REPLACE = "`--overwrite` replaces it (`make model OVERWRITE=1`)"
 HALF_PRECISION = 1e-3
 """Error of a number in float16, relative to the number, or absolute if it is small."""
 

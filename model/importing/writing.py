@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 
 from model.checkpoint import ALIGNMENT, CARD, EVALUATION, save_checkpoint
 from model.config import ConfigError, load_config
-from model.identity import differences
+from model.identity import HOW_TO_REPLACE, differences
 from model.importing.card import card_of
 from model.importing.imported import ImportedModel, ModelImportError, in_sentences, in_words
 from model.progress import step
@@ -45,9 +45,7 @@ def refuse_other_model(imported: ImportedModel, checkpoint: Path) -> None:
     except (ConfigError, SafetensorError, OSError) as error:
         other = [f"weights that cannot be read ({in_words(error)})"]
     if other:
-        raise ModelImportError(
-            f"{checkpoint} already exists with another model: {'; '.join(other)}; `--overwrite` replaces it"
-        )
+        raise ModelImportError(f"{checkpoint} already exists with another model: {'; '.join(other)}; {HOW_TO_REPLACE}")
 
 
 def write_checkpoint(imported: ImportedModel, checkpoint: Path) -> None:
