@@ -6,6 +6,7 @@ import math
 import signal
 import socket
 import sys
+import threading
 import time
 from contextlib import suppress
 from functools import partial
@@ -124,7 +125,8 @@ class Server(uvicorn.Server):
         begin(self._run_origin(), self._tasks)
         await self._origin.may_listen()
         await super().startup(sockets)
-        if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        may_handle = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
+        if may_handle and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
