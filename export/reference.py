@@ -90,16 +90,14 @@ def _outputs_of(*modules: nn.Module) -> Iterator[dict[nn.Module, list[Tensor]]]:
 def other_last_bits(model: ServedModel, last_bit: float = LAST_BITS) -> Iterator[None]:
     """Change the last bits of what every layer reads, at random, as another order of its sums would.
 
-    The difference between two orders of a sum in float32 grows with the square root of its terms. What follows of it is
-    how much a model amplifies rounding (Parker 1997, "Monte Carlo Arithmetic").
+    What follows of it is how much a model amplifies rounding (Parker 1997, "Monte Carlo Arithmetic").
     """
     random = torch.Generator().manual_seed(0)
 
     def changed(x: Any) -> Any:
         if not isinstance(x, Tensor) or not x.is_floating_point():
             return x
-        n_terms = x.shape[-1] if last_bit == LAST_BITS else 1
-        return x * (1 + last_bit * n_terms**0.5 * (2 * torch.rand(x.shape, generator=random) - 1))
+        return x * (1 + last_bit * (2 * torch.rand(x.shape, generator=random) - 1))
 
     def hook(_module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         others = {id(x): changed(x) for x in inputs}  # what is one tensor stays one
