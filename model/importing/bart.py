@@ -15,11 +15,18 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from model.config import ANY_LANGUAGE, NO_LANGUAGE, Config, Language, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import pad_rows, read_dimensions, read_embeddings, read_layers, tensor_of
+from model.importing.encoder_decoder import (
+    pad_rows,
+    read_dimensions,
+    read_embeddings,
+    read_layers,
+    tensor_of,
+    written_tokens,
+)
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
-    architectures,
+    kind_of_writer,
     licence_of,
     number,
     read_generation,
@@ -57,10 +64,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     config = read_json(directory, CONFIG)
-    kind = str(config["model_type"])
-    for name in architectures(config):
-        if not name.endswith("ForConditionalGeneration"):
-            raise ModelImportError(f"{name} is not supported; {FAMILIES[kind]} models that write text are")
+    kind = kind_of_writer(config, FAMILIES)
     generation = read_generation(directory, config, begins_with_language=True)
     size = number(config, "vocab_size")
     if kind == "mbart":
@@ -99,9 +103,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         weights.update(read_layers(tensors, n_layers, side, final_norm=kind == "mbart"))
     if has_bias:
         weights["output_bias"] = pad_rows(tensors["final_logits_bias"].flatten(), transformer.vocab_size)
-    written = torch.arange(transformer.vocab_size) < size
-    written[[*generation.banned]] = False
-    weights["is_target_token"] = written
+    weights["is_target_token"] = written_tokens(transformer.vocab_size, size, generation.banned)
     family, n_languages = FAMILIES[kind], f"{len(sources)} to {len(targets)} languages"
     return ImportedModel(
         Config(

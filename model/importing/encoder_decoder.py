@@ -3,7 +3,7 @@
 Legend: E d_model, V vocabulary.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -176,6 +176,13 @@ def tensor_of(tensors: Mapping[str, Tensor], name: str) -> Tensor:
 def first_of(tensors: Mapping[str, Tensor], *names: str) -> Tensor:
     """Return the tensor that has one of these names, the first that there is; raise ModelImportError if none is."""
     return tensor_of(tensors, next((name for name in names if name in tensors), names[0]))
+
+
+def written_tokens(n_tokens: int, size: int, banned: Iterable[int]) -> Tensor:
+    """Return which of n_tokens rows of a table (V) a translation may have: those of the vocabulary of this size."""
+    is_written = torch.arange(n_tokens) < size
+    is_written[[*banned]] = False
+    return is_written
 
 
 def pad_rows(rows: Tensor, n_rows: int) -> Tensor:

@@ -110,6 +110,26 @@ def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(map(str, named))
 
 
+WRITERS = ("ForConditionalGeneration", "WithLMHeadModel")
+"""Ends of the names of classes of transformers that write text."""
+
+
+def kind_of_writer(config: Mapping[str, Any], families: Mapping[str, str]) -> str:
+    """Return the model_type of a model that writes text.
+
+    Args:
+        families: names of families by their model_type.
+
+    Raises:
+        ModelImportError: the model has another task.
+    """
+    kind = str(config["model_type"])
+    for name in architectures(config):
+        if not name.endswith(WRITERS):
+            raise ModelImportError(f"{name} is not supported; {families[kind]} models that write text are")
+    return kind
+
+
 def licence_of(directory: Path) -> str | None:
     """Return the licence at the top of the card, if there is one."""
     licence = front_matter(directory).get("license")

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from tokenizers import Tokenizer
 
 from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
@@ -19,6 +18,7 @@ from model.importing.encoder_decoder import (
     read_embeddings,
     read_layers,
     with_head_names,
+    written_tokens,
 )
 from model.importing.hugging_face import (
     CONFIG,
@@ -84,9 +84,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         **extra,
         **read_dimensions(config, norm="pre", activation="relu", scales=True),
     )
-    written = torch.arange(transformer.vocab_size) < size
-    written[[*generation.banned]] = False
-    weights["is_target_token"] = written
+    weights["is_target_token"] = written_tokens(transformer.vocab_size, size, generation.banned)
     d_model = transformer.d_model
     weights |= position_tables(sines_then_cosines(n_positions, d_model, d_model / 2 - 1, FIRST_POSITION), weights)
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from model.batching import bucket
 from model.config import Activation, Config, Provenance, RelativePositions, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import activation_of, first_of, pad_rows, round_up, tensor_of
+from model.importing.encoder_decoder import activation_of, first_of, pad_rows, round_up, tensor_of, written_tokens
 from model.importing.hugging_face import (
     CONFIG,
-    architectures,
+    kind_of_writer,
     licence_of,
     number,
     read_generation,
@@ -35,8 +35,6 @@ from model.tokenizer import end_with, special_around
 
 FAMILIES = {"t5": "T5", "mt5": "mT5", "umt5": "UMT5"}
 """Families by their model_type."""
-WRITERS = ("ForConditionalGeneration", "WithLMHeadModel")
-"""Ends of the names of classes of transformers that write text."""
 PIECES = "spiece.model"
 DEFAULT_POSITIONS = 512
 """Most tokens of a text where no file says it: distances have no end, and the published models were trained on 512."""
@@ -60,10 +58,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     config = read_json(directory, CONFIG)
-    kind = str(config["model_type"])
-    for name in architectures(config):
-        if not name.endswith(WRITERS):
-            raise ModelImportError(f"{name} is not supported; {FAMILIES[kind]} models that write text are")
+    kind = kind_of_writer(config, FAMILIES)
     generation = read_generation(directory, config)
     eos, size = number(config, "eos_token_id"), number(config, "vocab_size")
     tokenizer = read_pieces(directory, size, eos)
@@ -114,9 +109,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     if _scales_output(config, kind):
         # The factor of the hidden states before the projection is one of the last normalization too.
         weights["decoder.final_norm.weight"] = weights["decoder.final_norm.weight"].float() * transformer.d_model**-0.5
-    written = torch.arange(n_tokens) < size
-    written[[*generation.banned]] = False
-    weights["is_target_token"] = written
+    weights["is_target_token"] = written_tokens(n_tokens, size, generation.banned)
     family = FAMILIES[kind]
     return ImportedModel(
         Config(
