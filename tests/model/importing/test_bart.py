@@ -7,32 +7,16 @@ from typing import get_args
 import pytest
 import torch
 
-from model.checkpoint import build_model
-from model.config import TransformerConfig
 from model.decoding.search import greedy_search
 from model.importing import bart
 from model.importing.families import import_directory
-from model.importing.imported import ImportedModel, ModelImportError, Options
-from model.networks.transformer import Transformer
+from model.importing.imported import ModelImportError, Options
 from model.tokenizer import as_plain_text
-from model.weights import assign_weights
 from tests.model.importing.bart_checkpoints import FRENCH_TOKEN, Family, load_bart, tokenizer_of, write_bart
+from tests.model.importing.imported_transformers import built, config_of
 from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH
 
 ODD = ["Naïve “words” 5", "日本 x", "a  b"]
-
-
-def built(imported: ImportedModel) -> Transformer:
-    model = build_model(imported.config)
-    assign_weights(model, imported.weights)
-    assert isinstance(model, Transformer)
-    return model.eval()
-
-
-def config_of(imported: ImportedModel) -> TransformerConfig:
-    config = imported.config.model
-    assert isinstance(config, TransformerConfig)
-    return config
 
 
 @pytest.mark.parametrize("family", get_args(Family))

@@ -11,14 +11,13 @@ import sentencepiece
 import torch
 import yaml
 
-from model.checkpoint import Alignment, Checkpoint, build_model, load_checkpoint
+from model.checkpoint import Alignment, Checkpoint, load_checkpoint
 from model.config import Language, TransformerConfig
 from model.importing.families import import_model
 from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.marian_npz import import_directory, recognizes
 from model.importing.marian_pieces import read_pieces
-from model.networks.transformer import Transformer
-from model.weights import assign_weights
+from tests.model.importing.imported_transformers import built, config_of
 from tests.model.importing.marian_releases import (
     ENGLISH,
     FRENCH,
@@ -37,18 +36,6 @@ def change(path: Path, **settings: Any) -> None:
     """Change settings of a YAML file; None removes one."""
     content = yaml.safe_load(path.read_text()) | {key.replace("_", "-"): value for key, value in settings.items()}
     path.write_text(yaml.safe_dump({key: value for key, value in content.items() if value is not None}))
-
-
-def model_of(imported: ImportedModel) -> Transformer:
-    model = build_model(imported.config)
-    assign_weights(model, imported.weights)
-    assert isinstance(model, Transformer)
-    return model.eval()
-
-
-def transformer_of(imported: ImportedModel) -> TransformerConfig:
-    assert isinstance(imported.config.model, TransformerConfig)
-    return imported.config.model
 
 
 def target_ids(directory: Path, imported: ImportedModel, text: str) -> list[int]:
@@ -75,7 +62,7 @@ def written_ids(directory: Path, imported: ImportedModel) -> list[int]:
 def test_logits_are_those_of_a_forward_pass_by_marians_names(tmp_path: Path, kind: str) -> None:
     arrays = write_release(tmp_path / "m", kind)
     imported = import_directory(tmp_path / "m", Options())
-    model, tokens = model_of(imported), transformer_of(imported).special_tokens
+    model, tokens = built(imported), config_of(imported).special_tokens
     options = OPTIONS | KINDS[kind]
     tied = options["tied-embeddings"] or options["tied-embeddings-all"]
     for english, french in zip(ENGLISH, FRENCH, strict=True):
@@ -185,7 +172,7 @@ def test_languages_are_those_of_the_card_or_of_the_file_about_the_release_or_tho
         return tuple(Language(code=code, source_prefix=(vocabulary[f">>{code}<<"],)) for code in codes)
 
     def languages(**options: Any) -> tuple[Any, Any]:
-        transformer = transformer_of(import_directory(tmp_path / "m", Options(**options)))
+        transformer = config_of(import_directory(tmp_path / "m", Options(**options)))
         return transformer.source, transformer.target
 
     assert languages() == ("en", labelled("fra", "ita", "ron"))
@@ -381,7 +368,7 @@ def test_scores_are_marians(tmp_path: Path, kind: str) -> None:
     command += ["-m", str(tmp_path / "m" / MODEL), "-t", str(tmp_path / "s"), str(tmp_path / "t")]
     command += ["-v", *(str(tmp_path / "m" / name) for name in vocabularies)]
     scores = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    model, tokens = model_of(imported), transformer_of(imported).special_tokens
+    model, tokens = built(imported), config_of(imported).special_tokens
     assert imported.vocabulary is not None
     model.is_target_token[list(imported.vocabulary.target.values())] = True  # in sums of probabilities all count
     for english, french, score in zip(ENGLISH, FRENCH, scores, strict=True):

@@ -7,33 +7,17 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from model.checkpoint import build_model
-from model.config import TransformerConfig
 from model.decoding.search import greedy_search
 from model.importing import t5
 from model.importing.families import import_directory
-from model.importing.imported import ImportedModel, ModelImportError, Options
-from model.networks.transformer import Transformer
+from model.importing.imported import ModelImportError, Options
 from model.tokenizer import as_plain_text
-from model.weights import assign_weights
+from tests.model.importing.imported_transformers import built, config_of
 from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH
 from tests.model.importing.t5_checkpoints import PREFIX, Family, load_t5, tokenizer_of, write_t5
 
 ODD = ["Naïve “words” 5", "日本 x", "  a  b\nc "]
 WITH_JSON: dict[Family, bool] = {"t5": False, "flan": True, "madlad": False, "mt5": True, "umt5": True}
-
-
-def built(imported: ImportedModel) -> Transformer:
-    model = build_model(imported.config)
-    assign_weights(model, imported.weights)
-    assert isinstance(model, Transformer)
-    return model.eval()
-
-
-def config_of(imported: ImportedModel) -> TransformerConfig:
-    config = imported.config.model
-    assert isinstance(config, TransformerConfig)
-    return config
 
 
 @pytest.mark.parametrize("family", get_args(Family))
