@@ -91,13 +91,12 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint, everythin
     examinations = {"weights": Examination()}
     prove_weights(examinations["weights"], directory, checkpoint.model)
     sequences = proof_sequences(checkpoint, manifest)
-    stored = load_checkpoint(directory).model
-    assert isinstance(stored, ServedModel)
+    assert isinstance(checkpoint.model, ServedModel)
     with torch.inference_mode():
         for provider in providers(manifest):
             if everything or provider == "cpu" or shutil.which("nvidia-smi"):
                 step(f"proving the graphs for {provider}")
-                examinations[provider] = prove_graphs(directory, manifest, provider, stored, sequences)
+                examinations[provider] = prove_graphs(directory, manifest, provider, checkpoint.model, sequences)
     failed = [f"{name}: {line}" for name, examination in examinations.items() for line in examination.failed]
     if failed:
         raise ProofError("; ".join(failed))
@@ -115,7 +114,13 @@ def prove_weights(examination: Examination, directory: Path, model: torch.nn.Mod
 def prove_graphs(
     directory: Path, manifest: Manifest, provider: Provider, model: ServedModel, sources: list[list[int]]
 ) -> Examination:
-    """Check every graph of a provider."""
+    """Check every graph of a provider against PyTorch with the stored weights.
+
+    Sessions and PyTorch hold all weights of a large model, so that they take turns.
+
+    Args:
+        model: the model before its weights were rounded.
+    """
     is_half = any("float16" in types for name, types in manifest.graphs.items() if name.startswith(f"{provider}/"))
     examination, threads = Examination(HALF_TOLERANCE if is_half else TOLERANCES["fp32"]), os.cpu_count() or 1
     padding, targets = manifest.dimensions.vocab_size - 1, list[list[int]]()
@@ -130,22 +135,31 @@ def prove_graphs(
         encoder = open_float_form(directory, manifest, f"{provider}/{name}.onnx", threads)
         if isinstance(model, TransformerClassifier):
             found = run_classes(examination, encoder, model, sources, padding)
-    reference = reference_of(model, sources, targets)
     found[STATES] = run_states(examination, encoder, sources, padding)
+    del encoder
+    reference = reference_of(stored_model(directory), sources, targets)
     if isinstance(model, TransformerEncoder) and model.config.dense:
         dense = open_float_form(directory, manifest, f"{provider}/dense.onnx", threads)
         found[DENSE] = run_dense(examination, dense, model, reference[STATES])
-    del encoder
     for name, arrays in found.items():
         examination.check_close(name, arrays, reference[name])
     attention = open_float_form(directory, manifest, f"{provider}/attention.onnx", threads)
     run = AttentionRun(attention, sources, [[manifest.special_tokens.bos, *ids] for ids in targets], padding)
     examine_matrices(examination, run, {name: reference[name] for name in run.names}, rows_alone(sources))
     if examination.failed:
-        with other_last_bits(model, LAST_BITS_OF_HALF if is_half else LAST_BITS):
-            again = reference_of(model, sources, targets)
+        del attention, run
+        stored = stored_model(directory)
+        with other_last_bits(stored, LAST_BITS_OF_HALF if is_half else LAST_BITS):
+            again = reference_of(stored, sources, targets)
         examination.allow_for({name: relative_error(again[name], arrays) for name, arrays in reference.items()})
     return examination
+
+
+def stored_model(directory: Path) -> ServedModel:
+    """Return an artifact's model in PyTorch, with the weights that it stores."""
+    model = load_checkpoint(directory).model
+    assert isinstance(model, ServedModel)
+    return model
 
 
 def proof_sequences(checkpoint: Checkpoint, manifest: Manifest) -> list[list[int]]:
