@@ -7,7 +7,7 @@ from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.base.artifact import AttentionKind
+from service.base.manifest import AttentionKind
 
 Output = TypeVar("Output")
 

@@ -9,8 +9,8 @@ import limits
 from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from service.base.artifact import MAX_BEAM_SIZE
 from service.base.log import Form, Log
+from service.base.manifest import MAX_BEAM_SIZE
 
 PREFIX = "ATTEND_"
 

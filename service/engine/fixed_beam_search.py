@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import FixedRows, IntArray
+from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import (
     WATCHED_CANDIDATES,
     Hypothesis,

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from typing import Any
 
-from service.base.artifact import TOKENIZER, VOCABULARY, Artifact
+from service.base.artifact import Artifact
+from service.base.manifest import TOKENIZER, VOCABULARY
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.loop import Loop

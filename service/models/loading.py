@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from service.base.artifact import DENSE, WEIGHTS, Artifact
+from service.base.artifact import Artifact
 from service.base.contract import BACKGROUND, DecoderRows, ModelInfo, Project, in_background, kind_of
 from service.base.cores import usable_cores
 from service.base.errors import ProviderUnavailable, StartRefused
+from service.base.manifest import DENSE, WEIGHTS
 from service.base.settings import Settings
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.engine import ContinuousEngine, Engine, OnePass, RunPass

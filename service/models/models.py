@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from service.base.artifact import NO_LANGUAGE
 from service.base.errors import (
     GlossaryMismatch,
     InvalidFields,
@@ -22,6 +21,7 @@ from service.base.errors import (
     TooManyTexts,
     UnsupportedOption,
 )
+from service.base.manifest import NO_LANGUAGE
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.base.artifact import Manifest
+from service.base.manifest import Manifest
 
 
 @dataclass(frozen=True)

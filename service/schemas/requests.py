@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from service.base.artifact import MAX_BEAM_SIZE, AttentionKind
+from service.base.manifest import MAX_BEAM_SIZE, AttentionKind
 from service.schemas.patterns import compiled
 
 

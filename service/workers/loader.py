@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service import __version__
-from service.base.artifact import TOKENIZER, VOCABULARY, Artifact, read_artifacts
+from service.base.artifact import Artifact, read_artifacts
 from service.base.contract import ModelInfo
 from service.base.errors import ProviderUnavailable
+from service.base.manifest import TOKENIZER, VOCABULARY
 from service.base.settings import Settings
 from service.workers.remote_loader import RemoteLoader
 

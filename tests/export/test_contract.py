@@ -18,7 +18,8 @@ from model.decoding import search
 from model.embedding import states_of
 from model.importing import imported
 from model.weights import dequantize, read_weights
-from service.base.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
+from service.base.artifact import read_artifact
+from service.base.manifest import MAX_BEAM_SIZE, WEIGHTS
 from service.base.settings import Settings
 from service.engine import beam_search as decoding
 from service.engine.greedy_search import GreedySearch

@@ -15,9 +15,10 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from service.base.artifact import Artifact, Decoding
+from service.base.artifact import Artifact
 from service.base.contract import Candidates, Ints
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotReady, QueueFull
+from service.base.manifest import Decoding
 from service.base.metrics import Metrics, TaskMetrics
 from service.base.settings import Settings
 from service.engine.beam_search import BeamSearch, Search

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import Candidates, Ints
+from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import BeamSearch, Hypothesis, Search, is_runaway
 from service.engine.scheduler import Sequence
 from tests.service.fakes import search_all

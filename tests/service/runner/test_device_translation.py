@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.base.artifact import MAX_BEAM_SIZE, Artifact
+from service.base.artifact import Artifact
+from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import Search
 from service.engine.fixed_engine import FixedEngine
 from service.engine.scheduler import Sequence

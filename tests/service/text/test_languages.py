@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.base.artifact import Language
+from service.base.manifest import Language
 from service.text import languages
 from service.text.languages import ANY, Direction, Side, TranslatorLanguages, WantedLanguage, canonical, subtag
 
