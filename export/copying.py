@@ -20,7 +20,8 @@ def copy_model(model: Module, tensor_of: Callable[[Tensor], Tensor] = lambda ten
     return copy.deepcopy(model, tensors)
 
 
-LARGE_NUMBERS = 1 << 20
+LARGE_SIZE = 1 << 20
+"""Numbers of a tensor that is too large to be copied for nothing."""
 
 
 def half_without_large_numbers(tensor: Tensor) -> Tensor:
@@ -31,4 +32,4 @@ def half_without_large_numbers(tensor: Tensor) -> Tensor:
     """
     if not tensor.is_floating_point():
         return tensor
-    return torch.empty_like(tensor, dtype=torch.float16) if tensor.numel() >= LARGE_NUMBERS else tensor.half()
+    return torch.empty_like(tensor, dtype=torch.float16) if tensor.numel() >= LARGE_SIZE else tensor.half()

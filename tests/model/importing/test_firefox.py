@@ -33,8 +33,9 @@ from tests.model.importing.firefox_models import (
     vocabulary_of,
     write_directory,
 )
+from tests.model.importing.imported_transformers import built, config_of
 from tests.model.importing.marian_releases import ENGLISH, FRENCH, logits, write_npz
-from tests.model.importing.test_marian_npz import model_of, source_ids, transformer_of
+from tests.model.importing.test_marian_npz import source_ids
 
 
 def target_ids(directory: Path, name: str, text: str) -> list[int]:
@@ -60,7 +61,7 @@ def test_logits_are_those_of_a_forward_pass_by_marians_names(tmp_path: Path, is_
     arrays = write_directory(tmp_path / "m", is_separate)
     assert firefox.recognizes(tmp_path / "m")
     imported = firefox.import_directory(tmp_path / "m", Options())
-    model, tokens = model_of(imported), transformer_of(imported).special_tokens
+    model, tokens = built(imported), config_of(imported).special_tokens
     source_name, target_name = ("srcvocab.enfr.spm", "trgvocab.enfr.spm") if is_separate else (VOCABULARY, VOCABULARY)
     for english, french in zip(ENGLISH, FRENCH, strict=True):
         source, target = source_ids(imported, english), target_ids(tmp_path / "m", target_name, french)
@@ -99,9 +100,9 @@ def test_searches_languages_and_licence_are_firefoxs(copied: Path) -> None:
     assert config.provenance is not None
     assert config.provenance.licence == "mpl-2.0"
     (copied / "metadata.json").write_text(json.dumps({"sourceLanguage": "en", "targetLanguage": "zh-Hans"}))
-    assert transformer_of(firefox.import_directory(copied, Options())).target == "zh-Hans"
+    assert config_of(firefox.import_directory(copied, Options())).target == "zh-Hans"
     named = firefox.import_directory(copied, Options(sources=("de",), targets=("it",)))
-    assert (transformer_of(named).source, transformer_of(named).target) == ("de", "it")
+    assert (config_of(named).source, config_of(named).target) == ("de", "it")
 
 
 def test_other_projects_models_have_no_known_licence(copied: Path) -> None:
@@ -109,7 +110,7 @@ def test_other_projects_models_have_no_known_licence(copied: Path) -> None:
     imported = firefox.import_directory(copied, Options())
     assert imported.config.provenance is not None
     assert imported.config.provenance.licence is None
-    assert transformer_of(imported).target == "fr"  # the vocabulary's name tells it
+    assert config_of(imported).target == "fr"  # the vocabulary's name tells it
 
 
 def test_an_archive_of_compressed_files_is_imported(tmp_path: Path, directory: Path) -> None:
@@ -137,7 +138,7 @@ def test_a_shortlist_bars_what_no_token_of_the_source_lists(tmp_path: Path, is_s
     lists = [[(7 * token + i) % n_target for i in range(token % 5)] for token in range(n_source)]
     (tmp_path / "m" / SHORTLIST).write_bytes(shortlist_file(lists, first=10))
     imported = firefox.import_directory(tmp_path / "m", Options())
-    model, tokens = model_of(imported), transformer_of(imported).special_tokens
+    model, tokens = built(imported), config_of(imported).special_tokens
     source = source_ids(imported, ENGLISH[0])
     allowed = {*range(10), *(token for one in source for token in lists[one]), *(() if is_separate else source)}
     while len(allowed) % 8:
