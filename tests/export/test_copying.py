@@ -41,8 +41,8 @@ def test_a_graph_of_weights_without_numbers_is_that_of_the_weights(
     checkpoint: MakeCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, graphs = classifier_of(checkpoint("mean_classifier")), []
-    for smallest in (copying.LARGE_NUMBERS, 0):
-        monkeypatch.setattr(copying, "LARGE_NUMBERS", smallest)
+    for smallest in (copying.LARGE_SIZE, 0):
+        monkeypatch.setattr(copying, "LARGE_SIZE", smallest)
         half = to_float16(model)
         if smallest == 0:
             for tensor in half.parameters():
