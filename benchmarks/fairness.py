@@ -60,10 +60,13 @@ class Burning(Computation[None]):
     def warm_up(self) -> None:
         _burn(STEP_S)
 
-    def prefill(self, _first_place: int, sequences: list[Sequence[None]], /) -> None:
+    def encode(self, sequences: list[Sequence[None]], /) -> None:
         _burn(ENCODE_S)
         for sequence in sequences:
             sequence.state = 0
+
+    def enter(self, _first_place: int, _sequences: list[Sequence[None]], /) -> None:
+        """Do nothing: no state is kept in places."""
 
     def step(self, running: list[Sequence[None]], /) -> int:
         _burn(STEP_S)

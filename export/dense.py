@@ -5,6 +5,8 @@ Every product of activations x (..., K) with a weight (N, K) of bytes, and its b
     q = QuantizeLinear(x / s)                            unsigned bytes around a zero point, on a constant scale
     y = MatMulIntegerToFloat(q, w, ..., bias)            with the weight's bytes w, and one scale for each of its rows
 
+or, for the last product of a decoder step, MatMulInteger(q, w) and its scales and bias afterwards.
+
 A layer has a smoothing s (K) only where some channels of x are much larger than others. The columns of its weight were
 multiplied by s before they became bytes.
 
@@ -83,12 +85,7 @@ class Dense:
         """Compute x (..., K) to (..., N)."""
         if self.scales is None or self.step is None:
             return F.linear(x, self.weight, self.bias)
-        if self.smoothing is not None:
-            x = x / self.smoothing
-        zero_point = torch.tensor(self.rounding.zero_point, dtype=torch.uint8)
-        rows = torch.onnx.ops.symbolic(
-            "QuantizeLinear", (x, self.step, zero_point), dtype=torch.uint8, shape=x.shape, version=OPSET
-        )
+        rows, zero_point = self._bytes(x)
         return torch.onnx.ops.symbolic(
             "com.microsoft::MatMulIntegerToFloat",
             (rows, self.weight.t(), self.step, self.scales.flatten(), zero_point, None, self.bias),
@@ -96,6 +93,33 @@ class Dense:
             shape=(*x.shape[:-1], self.weight.shape[0]),
             version=1,
         )
+
+    def scaled_afterwards(self, x: Tensor) -> Tensor:
+        """Compute the same, with scales and bias in nodes of their own: where N is thousands, that takes ONNX Runtime
+        much less time for one row of x, and no more for many."""
+        if self.scales is None or self.step is None:
+            return self(x)
+        rows, zero_point = self._bytes(x)
+        sums = torch.onnx.ops.symbolic(
+            "MatMulInteger",
+            (rows, self.weight.t(), zero_point),
+            dtype=torch.int32,
+            shape=(*x.shape[:-1], self.weight.shape[0]),
+            version=OPSET,
+        )
+        y = sums.float() * (self.scales.flatten() * self.step)
+        return y if self.bias is None else y + self.bias
+
+    def _bytes(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the bytes of x, and the byte that stands for 0."""
+        assert self.step is not None
+        if self.smoothing is not None:
+            x = x / self.smoothing
+        zero_point = torch.tensor(self.rounding.zero_point, dtype=torch.uint8)
+        rows = torch.onnx.ops.symbolic(
+            "QuantizeLinear", (x, self.step, zero_point), dtype=torch.uint8, shape=x.shape, version=OPSET
+        )
+        return rows, zero_point
 
 
 def concatenate(parts: Sequence[Dense]) -> Dense:

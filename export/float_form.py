@@ -15,7 +15,7 @@ from export.manifest import Manifest
 from export.session import new_session, tensors_of
 
 HALF, FLOAT = ir.DataType.FLOAT16, ir.DataType.FLOAT
-PRODUCT, ROUNDING = "MatMulIntegerToFloat", "QuantizeLinear"
+PRODUCT, INTEGER_PRODUCT, ROUNDING = "MatMulIntegerToFloat", "MatMulInteger", "QuantizeLinear"
 
 
 def open_float_form(directory: Path, manifest: Manifest, graph: str, threads: int = 1) -> ort.InferenceSession:
@@ -31,7 +31,7 @@ def open_float_form(directory: Path, manifest: Manifest, graph: str, threads: in
 def to_floats(model: ir.Model) -> None:
     """Change a graph to its float form, in place."""
     for node in list(model.graph):
-        if node.op_type == PRODUCT:
+        if node.op_type in (PRODUCT, INTEGER_PRODUCT):
             _multiply_in_floats(model.graph, node)
     for node in [node for node in model.graph if node.op_type == ROUNDING]:
         if not node.outputs[0].uses():
@@ -42,13 +42,17 @@ def to_floats(model: ir.Model) -> None:
 
 
 def _multiply_in_floats(graph: ir.Graph, product: ir.Node) -> None:
-    """Replace a product of bytes by (x * weight) * scales + bias, where x is what would be rounded to bytes."""
-    rounded, weight, _step, scales, zero_point, *rest = product.inputs
+    """Replace a product of bytes by (x * weight) * scales + bias, where x is what would be rounded to bytes; a product
+    whose scales come afterwards by (x / step) * weight."""
+    if product.op_type == PRODUCT:
+        rounded, weight, _step, scales, zero_point, *rest = product.inputs
+    else:
+        (rounded, weight, zero_point), scales, rest = product.inputs, None, []
     assert rounded is not None
     assert zero_point is not None
     rounding = rounded.producer()
     assert rounding is not None
-    x, new = rounding.inputs[0], []
+    x, new = rounding.inputs[0], list[ir.Node]()
 
     def add(operator: str, *inputs: ir.Value | None, **attributes: ir.DataType) -> ir.Value:
         new.append(ir.node(operator, inputs, attributes, name=f"{product.name}/float/{operator}"))
@@ -56,7 +60,11 @@ def _multiply_in_floats(graph: ir.Graph, product: ir.Node) -> None:
 
     if zero_point.const_value is not None and not zero_point.const_value.numpy().any():
         x = add("Relu", x)  # bytes that begin at 0 stand for a ReLU, which the graph left out
-    y = add("Mul", add("MatMul", x, add("Cast", weight, to=FLOAT)), scales)
+    if scales is None:
+        x = add("Div", x, rounding.inputs[1])
+    y = add("MatMul", x, add("Cast", weight, to=FLOAT))
+    if scales is not None:
+        y = add("Mul", y, scales)
     if rest and rest[-1] is not None:
         y = add("Add", y, rest[-1])
     graph.insert_before(product, new)

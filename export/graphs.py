@@ -142,7 +142,7 @@ class DecoderStepGraph(Graph[Transformer]):
         x = self.model.embedding(input_ids, positions_of_tokens)
         x = self.model.decoder(x, to_target, cross_attention(rows, past))
         projection, tokens = self.projection()
-        logits = projection(x).squeeze(1).float()
+        logits = projection.scaled_afterwards(x).squeeze(1).float()
         if allowed is not None:
             listed = look_up(allowed, places_of_rows // rows_of_sources.shape[1])  # (R, K)
             log_probs, best = top_k(logits.gather(1, listed).log_softmax(dim=-1), k)

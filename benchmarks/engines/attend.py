@@ -156,9 +156,8 @@ class ComputationProbe:
 
             return step
         compact = TranslationRunner(self.graphs, self._slots)
-        compact.encode(0, sources)
-        fed = tokens.tolist(), positions.tolist(), places[:, None].tolist(), places.tolist()
-        return lambda: compact.step(*fed, 1)
+        compact.enter(0, compact.encode(sources))
+        return lambda: compact.step(tokens, positions, cache_length, k=1)
 
     def encoding(self, rows: int, source_length: int) -> Callable[[], object]:
         """Return a function that encodes `rows` sources."""
@@ -167,7 +166,7 @@ class ComputationProbe:
             fixed = self._fixed(rows)
             return lambda: fixed.encode(np.arange(rows), sources)
         compact = TranslationRunner(self.graphs, self._slots)
-        return lambda: compact.encode(0, sources)
+        return lambda: compact.encode(sources)
 
     def _fixed(self, rows: int) -> DeviceTranslationRunner:
         return DeviceTranslationRunner(self.graphs, DeviceEncoder(self.graphs, rows, 8192), rows, rows)

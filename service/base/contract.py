@@ -14,9 +14,9 @@ Output = TypeVar("Output")
 FinishReason = Literal["eos", "length", "repetition"]
 """Why a target ended; from best to worst."""
 Ints = list[int]
-Candidates = tuple[list[Ints], list[list[float]]]
-"""The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
 IntArray = NDArray[np.int64]
+Candidates = tuple[IntArray, NDArray[np.float32]]
+"""The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
 AttentionKinds = frozenset[AttentionKind]
 Matrices = dict[AttentionKind, NDArray[np.float32]]
 """Attention matrices (layers, heads, rows, columns) by kind."""
@@ -123,21 +123,52 @@ Event = QueueWait | ForwardPass
 """An event that is counted in the metrics."""
 
 
+class EncodedSource(NamedTuple):
+    """The keys and values of every cross-attention, of one source among those that were encoded in one pass.
+
+    Attributes:
+        token_ids: the source.
+        block: (C, B, S, E), those of all B sources of the pass, padded.
+        index: the index of this source in the block.
+    """
+
+    token_ids: Ints
+    block: NDArray[np.float32]
+    index: int
+
+
 class DecoderRows(Protocol):
     """Sources in places and hypotheses in rows. Places and rows in use are the first ones, without gaps."""
 
-    def encode(self, first_place: int, sources: list[list[int]]) -> None:
-        """Encode sources, one into each place from `first_place` on."""
+    n_rows: int
+    """Number of rows, and of places."""
+
+    def encode(self, sources: list[Ints]) -> list[EncodedSource]:
+        """Encode sources in one pass."""
+
+    def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
+        """Put sources into the places from `first_place` on."""
 
     def step(
-        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+        self,
+        token_ids: Ints | IntArray,
+        positions: Ints | NDArray[np.int32],
+        length: int,
+        k: int,
+        rows_of_sources: list[Ints] | None = None,
+        places_of_rows: Ints | None = None,
     ) -> Candidates:
         """Run one decoder step: feed token_ids (R) at positions (R).
 
         Args:
-            rows_of_sources: (N, W), the rows of the source in each place, padded with any row.
-            places_of_rows: (R), the index of each row in the flattened rows_of_sources.
+            length: the largest position and one more.
             k: number of candidates of each row.
+            rows_of_sources: (N, W), the rows of the source in each place, padded with any row; None: each source has
+                the row with the number of its place.
+            places_of_rows: (R), the index of each row in the flattened rows_of_sources.
+
+        Returns:
+            Arrays that the next step at these sizes overwrites; the caller may change them.
         """
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:

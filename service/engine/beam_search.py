@@ -132,11 +132,17 @@ class BeamSearch:
         self._bos, self._eos = bos, eos
 
     def warm_up(self) -> None:
-        self._decoder.encode(0, [[self._eos]])
-        self._decoder.step([self._bos], [0], [[0]], [0], 1)
+        self._decoder.enter(0, self._decoder.encode([[self._eos]]))
+        _, log_probs = self._decoder.step([self._bos], [0], length=1, k=1)
+        refuse_nan(float(log_probs.sum()))
 
-    def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
-        self._decoder.encode(first_place, [sequence.source_ids for sequence in sequences])
+    def encode(self, sequences: list[Sequence[Search]]) -> None:
+        sources = self._decoder.encode([sequence.source_ids for sequence in sequences])
+        for sequence, source in zip(sequences, sources, strict=True):
+            sequence.state = source
+
+    def enter(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
+        self._decoder.enter(first_place, [sequence.state for sequence in sequences])
         for sequence in sequences:
             sequence.state = Beam(sequence, self._bos)
 
@@ -152,7 +158,10 @@ class BeamSearch:
             for column, (_, row, target) in enumerate(beam.live, place * W):
                 token_ids[row], positions[row], places[row] = target[0], beam.length, column
         k = max([beam.n_candidates for beam in beams])
-        best, log_probs = self._decoder.step(token_ids, positions, rows_of_sources, places, k)
+        length = max([beam.length for beam in beams]) + 1
+        found = self._decoder.step(token_ids, positions, length, k, rows_of_sources, places)
+        best, log_probs = found[0].tolist(), found[1].tolist()
+        refuse_nan(sum([row[0] for row in log_probs]))
         for sequence, beam in zip(running, beams, strict=True):
             sequence.finished = beam.advance(best, log_probs, self._eos)
         return R
@@ -339,6 +348,12 @@ def score_token(
 def prefix_scores(once: SequenceOf[int]) -> TokenScores:
     """Return the scores of a token of a prefix."""
     return TokenScores(0.0, (math.inf,) * len(once))
+
+
+def refuse_nan(log_prob: float) -> None:
+    """Raise FloatingPointError if a sum of log-probabilities is not a number."""
+    if math.isnan(log_prob):
+        raise FloatingPointError("the decoder's log-probabilities are not numbers")
 
 
 REPETITION_INTERVAL = 8

@@ -1,7 +1,7 @@
 """Engines: many sequences through one computation by continuous batching, without thread, lock or future.
 
-An engine repeats one step: admit newcomers, encode them, advance all running sequences by one token, release those that
-are finished. A loop calls the steps, and gives each request its answer.
+An engine repeats one step: encode some of those that wait, let them enter where there is room, advance all running
+sequences by one token, release those that are finished. A loop calls the steps, and gives each request its answer.
 """
 
 import logging
@@ -26,8 +26,11 @@ class Computation(Protocol[Output]):
     def warm_up(self) -> None:
         """Run one real forward pass; only called while nothing runs."""
 
-    def prefill(self, first_place: int, sequences: list[Sequence[Output]], /) -> None:
-        """Encode the sources, one into each place from `first_place` on; this may finish sequences."""
+    def encode(self, sequences: list[Sequence[Output]], /) -> None:
+        """Encode the sources; this may finish sequences."""
+
+    def enter(self, first_place: int, sequences: list[Sequence[Output]], /) -> None:
+        """Put sequences that are encoded into the places from `first_place` on, which are free."""
 
     def step(self, running: list[Sequence[Output]], /) -> int:
         """Advance running[i], which is in place i, by one token; this may finish sequences. Return the number of rows
@@ -111,29 +114,35 @@ class ContinuousEngine(Generic[Output]):
         self._clock = clock
         self._entering: set[Sequence[Output]] = set()
         """Sequences that were admitted in this step and are not encoded yet."""
+        self._encoded: list[Sequence[Output]] = []
+        """Sequences that are encoded and wait for a place."""
         self._leaving: set[Sequence[Output]] = set()
         """Sequences that are cancelled or finished, and whose places are still to be freed."""
 
     @property
     def n_running(self) -> int:
-        return len(self.scheduler.running)
+        return len(self.scheduler.running) + len(self._encoded)
 
     def cancel(self, sequences: Collection[Sequence[Output]]) -> None:
         self.scheduler.withdraw(sequences)
         self._entering.difference_update(sequences)
-        self._leaving.update(sequences)
+        leaving = set(sequences)
+        self._encoded = [sequence for sequence in self._encoded if sequence not in leaving]
+        self._leaving |= leaving
 
     def step(self, on_outcome: OnOutcome[Output]) -> bool:
         scheduler = self.scheduler
         try:
             if self._leaving:
                 self._release(on_outcome)
-            if admitted := scheduler.admit():
+            if not self._encoded and (admitted := scheduler.admit()):
                 self._entering.update(admitted)
                 on_outcome(Admitted(admitted))
                 for batch in scheduler.batches(admitted):
-                    prefill_newcomers(self._prefill, batch, self._entering, on_outcome, self._clock)
-                    self._release(on_outcome)
+                    encode_newcomers(self._encode, batch, self._entering, on_outcome, self._clock)
+                    self._report_encoded(on_outcome)
+            if self._encoded:
+                self._enter()
             if running := scheduler.running:
                 began = self._clock()
                 rows = self.computation.step(running)
@@ -143,23 +152,42 @@ class ContinuousEngine(Generic[Output]):
         except Exception as error:
             logger.exception("a step failed")
             # If nothing ran, the waiting sequences fail: they would make the next step fail too.
-            failed = [*self._entering, *scheduler.running] or [*scheduler.waiting]
+            failed = [*self._entering, *self._encoded, *scheduler.running] or [*scheduler.waiting]
             unreported = [sequence for sequence in failed if sequence not in self._leaving]
             self._entering.clear()
+            self._encoded.clear()
             self._leaving.clear()
             scheduler.running.clear()
             scheduler.withdraw(failed)
             on_outcome(Failed(unreported, error))
-        return bool(scheduler.waiting or scheduler.running)
+        return bool(scheduler.waiting or scheduler.running or self._encoded)
 
     def probe(self) -> ForwardPass:
         began = self._clock()
         self.computation.warm_up()
         return ForwardPass("probe", self._clock() - began)
 
-    def _prefill(self, sequences: list[Sequence[Output]]) -> None:
-        self.computation.prefill(len(self.scheduler.running), sequences)
-        self.scheduler.running.extend(sequences)
+    def _encode(self, sequences: list[Sequence[Output]]) -> None:
+        self.computation.encode(sequences)
+        self._encoded += sequences
+
+    def _report_encoded(self, on_outcome: OnOutcome[Output]) -> None:
+        """Report the sequences that encoding has finished."""
+        if finished := [sequence for sequence in self._encoded if sequence.finished]:
+            self._encoded = [sequence for sequence in self._encoded if not sequence.finished]
+            on_outcome(Finished(finished))
+
+    def _enter(self) -> None:
+        """Let encoded sequences enter in order, as far as there is room."""
+        running = self.scheduler.running
+        free, n = self.scheduler.n_free_rows, 0
+        while n < len(self._encoded) and free >= self._encoded[n].n_rows:
+            free -= self._encoded[n].n_rows
+            n += 1
+        if n:
+            entering, self._encoded = self._encoded[:n], self._encoded[n:]
+            running += entering  # first: if this fails, they fail like all that run
+            self.computation.enter(len(running) - n, entering)
 
     def _release(self, on_outcome: OnOutcome[Output]) -> None:
         """Free the places of sequences that are finished or cancelled, and report the finished ones."""
@@ -174,8 +202,8 @@ class ContinuousEngine(Generic[Output]):
                 on_outcome(Finished(finished))
 
 
-def prefill_newcomers(
-    prefill: Callable[[list[Sequence[Output]]], None],
+def encode_newcomers(
+    encode: Callable[[list[Sequence[Output]]], None],
     sequences: list[Sequence[Output]],
     entering: set[Sequence[Output]],
     on_outcome: OnOutcome[Output],
@@ -184,7 +212,7 @@ def prefill_newcomers(
     """Encode newcomers. If that fails, encode them again one by one, so that one bad sequence fails alone.
 
     Args:
-        prefill: encodes sequences in one pass.
+        encode: encodes sequences in one pass.
         entering: the sequences that were admitted and are not encoded yet; others are skipped.
     """
     sequences = [sequence for sequence in sequences if sequence in entering]
@@ -192,7 +220,7 @@ def prefill_newcomers(
         return
     began = clock()
     try:
-        prefill(sequences)
+        encode(sequences)
     except Exception as error:
         logger.exception("encoding %d sequences failed", len(sequences))
         if len(sequences) == 1:
@@ -200,7 +228,7 @@ def prefill_newcomers(
             on_outcome(Failed(sequences, error))
         else:
             for sequence in sequences:
-                prefill_newcomers(prefill, [sequence], entering, on_outcome, clock)
+                encode_newcomers(encode, [sequence], entering, on_outcome, clock)
         return
     seconds = clock() - began
     entering.difference_update(sequences)
@@ -234,13 +262,16 @@ class OnePass(Generic[Output]):
         if not self._is_resting():
             self._run([self._new_probe()])
 
-    def prefill(self, _first_place: int, sequences: list[Sequence[Output]]) -> None:
+    def encode(self, sequences: list[Sequence[Output]]) -> None:
         self._run(sequences)
         for sequence in sequences:
             sequence.finished = True
 
+    def enter(self, _first_place: int, _sequences: list[Sequence[Output]]) -> None:
+        raise AssertionError("a single pass has no places: encoding finishes its sequences")
+
     def step(self, _running: list[Sequence[Output]]) -> int:
-        raise AssertionError("a single pass has no steps: prefill finishes its sequences")
+        raise AssertionError("a single pass has no steps: encoding finishes its sequences")
 
     def move(self, _source_place: int, _target_place: int, _sequence: Sequence[Output]) -> None:
         """Do nothing: no state is kept in places."""

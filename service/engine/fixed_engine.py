@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
 from service.base.contract import ForwardPass
-from service.engine.engine import Admitted, Failed, Finished, OnOutcome, Ran, prefill_newcomers
+from service.engine.engine import Admitted, Failed, Finished, OnOutcome, Ran, encode_newcomers
 from service.engine.places import Places
 from service.engine.scheduler import Scheduler, Sequence
 
@@ -86,7 +86,7 @@ class FixedEngine(Generic[Output]):
             if admitted := self._admit():
                 self._entering.update(admitted)
                 on_outcome(Admitted(admitted))
-                prefill_newcomers(computation.prefill, admitted, self._entering, on_outcome, self._clock)
+                encode_newcomers(computation.prefill, admitted, self._entering, on_outcome, self._clock)
             if running := [*computation.places.running]:
                 began = self._clock()
                 rows, finished = computation.step()

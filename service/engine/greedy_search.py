@@ -6,7 +6,10 @@ half the time, and its sums end in other bits. An answer must not depend on what
 never shares steps with wider beams.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from service.base.contract import DecoderRows, Ints
 from service.engine.beam_search import (
@@ -19,6 +22,7 @@ from service.engine.beam_search import (
     is_runaway,
     prefix_scores,
     reason_of,
+    refuse_nan,
     score_token,
 )
 from service.engine.scheduler import Sequence
@@ -26,76 +30,151 @@ from service.engine.scheduler import Sequence
 
 @dataclass
 class _GreedyState:
-    """The target of one sequence so far."""
+    """The target of one sequence so far, without beginning of sequence."""
 
-    token_ids: list[int]
-    """Tokens with beginning of sequence."""
-    log_prob: float = 0.0
+    token_ids: Ints = field(default_factory=list)
     token_scores: list[TokenScores] = field(default_factory=list)
+
+    def steps_to_check(self, search: Search) -> int:
+        """Return after how many tokens the sequence is at its limit, or checked for repetition."""
+        n = len(self.token_ids)
+        check = max(n + 1, MIN_RUNAWAY_TOKENS)
+        limit = max(search.max_target_tokens, len(search.prefix) + 1)
+        return min(check + -check % REPETITION_INTERVAL, limit) - n
 
 
 class GreedySearch:
     """The `Computation` of sequences with a beam of one: running[i] is in place i and in row i.
+
+    Tokens are fed back as arrays. Python looks at a single row only when it may have ended, or when its token is not
+    simply the most probable one.
 
     Args:
         rows: the decoder, with a row for each sequence that runs.
     """
 
     def __init__(self, rows: DecoderRows, bos: int, eos: int) -> None:
-        self._decoder = rows
+        self._decoder, n_rows = rows, rows.n_rows
         self._bos, self._eos = bos, eos
+        self._tokens, self._positions = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int32)
+        self._log_probs = np.zeros(n_rows)
+        """The sum of each row."""
+        self._has_changed = True
+        """Whether sequences have come, gone or moved since the last step."""
+        self._append: list[Callable[[int], None]] = []
+        """For each row, appends a token to its target."""
+        self._first: Ints = []
+        """Rows whose first token comes next."""
+        self._guided: list[tuple[int, Sequence[Search]]] = []
+        """Rows whose token may not be the most probable one: of sequences with a prefix or with `once_tokens`."""
+        self._length = 0
+        """The largest position and one more."""
+        self._steps_to_check = 0
+        """Steps until a sequence is at its limit, or is checked for repetition."""
 
     def warm_up(self) -> None:
-        self._decoder.encode(0, [[self._eos]])
-        self._decoder.step([self._bos], [0], [[0]], [0], 2)
+        self._decoder.enter(0, self._decoder.encode([[self._eos]]))
+        _, log_probs = self._decoder.step([self._bos], [0], length=1, k=N_CANDIDATES)
+        refuse_nan(float(log_probs.sum()))
 
-    def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
-        self._decoder.encode(first_place, [sequence.source_ids for sequence in sequences])
+    def encode(self, sequences: list[Sequence[Search]]) -> None:
+        sources = self._decoder.encode([sequence.source_ids for sequence in sequences])
+        for sequence, source in zip(sequences, sources, strict=True):
+            sequence.state = source
+
+    def enter(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
+        self._has_changed = True
+        self._decoder.enter(first_place, [sequence.state for sequence in sequences])
         for sequence in sequences:
-            sequence.state = _GreedyState([self._bos])
+            sequence.state = _GreedyState()
+        rows = slice(first_place, first_place + len(sequences))
+        self._tokens[rows], self._positions[rows], self._log_probs[rows] = self._bos, 0, 0.0
 
     def step(self, running: list[Sequence[Search]]) -> int:
-        targets: list[_GreedyState] = [sequence.state for sequence in running]
-        token_ids = [target.token_ids[-1] for target in targets]
-        positions = [len(target.token_ids) - 1 for target in targets]
-        places = list(range(len(running)))
-        is_first = [
-            position == len(sequence.output.prefix) for position, sequence in zip(positions, running, strict=True)
-        ]
-        k = max([n_candidates(sequence.output) for sequence in running]) + any(is_first)
-        best, log_probs = self._decoder.step(token_ids, positions, [[place] for place in places], places, k)
-        for place, (sequence, target) in enumerate(zip(running, targets, strict=True)):
-            position, prefix = positions[place], sequence.output.prefix
-            if position < len(prefix):
-                target.token_ids.append(prefix[position])
-                continue
-            choice = int(is_first[place] and best[place][0] == self._eos)  # a translation is never empty
-            if sequence.output.once_tokens:
-                never = self._eos if is_first[place] else None
-                choice, token_scores = chosen_once(
-                    sequence.output.once_tokens, best[place], log_probs[place], target.token_ids, never
-                )
-                target.token_scores.append(token_scores)
-            target.log_prob += log_probs[place][choice]
-            self._append(sequence, target, best[place][choice])
-        return len(running)
+        R = len(running)
+        if self._has_changed or len(self._append) != R:
+            self._look_at_all(running)
+        k = max([n_candidates(sequence.output) for _, sequence in self._guided], default=N_CANDIDATES)
+        candidates, log_probs = self._decoder.step(self._tokens[:R], self._positions[:R], self._length, k)
+        best, gained = candidates[:, 0], log_probs[:, 0]
+        for row, sequence in self._guided:
+            best[row], gained[row] = _guide(sequence, candidates[row].tolist(), log_probs[row].tolist(), self._eos)
+        for row in self._first:
+            if best[row] == self._eos:  # a translation is never empty
+                best[row], gained[row] = candidates[row, 1], log_probs[row, 1]
+        self._first = []
+        self._log_probs[:R] += gained
+        self._tokens[:R] = best
+        self._positions[:R] += 1
+        self._length += 1
+        self._steps_to_check -= 1
+        tokens: Ints = best.tolist()
+        for append, token in zip(self._append, tokens, strict=True):
+            append(token)
+        if self._steps_to_check == 0 or self._eos in tokens:
+            self._has_changed = True
+            refuse_nan(float(self._log_probs[:R].sum()))
+            for row, sequence in enumerate(running):
+                self._finish(sequence, row)
+        return R
 
     def move(self, source_place: int, target_place: int, sequence: Sequence[Search]) -> None:
+        self._has_changed = True
         self._decoder.move(source_place, target_place)
-        self._decoder.copy([source_place], [target_place], len(sequence.state.token_ids) - 1)
+        self._decoder.copy([source_place], [target_place], len(sequence.state.token_ids))
+        for array in (self._tokens, self._positions, self._log_probs):
+            array[target_place] = array[source_place]
 
-    def _append(self, sequence: Sequence[Search], target: _GreedyState, token: int) -> None:
-        target.token_ids.append(token)
-        length, limit = len(target.token_ids) - 1, sequence.output.max_target_tokens
-        check_repetition = length >= MIN_RUNAWAY_TOKENS and length % REPETITION_INTERVAL == 0
-        has_run_away = check_repetition and is_runaway(target.token_ids[1:], len(sequence.source_ids))
-        if token == self._eos or length >= limit or has_run_away:
-            token_ids = target.token_ids[1:]
-            reason = reason_of(token_ids, self._eos, limit)
-            once, prefix = sequence.output.once_tokens, sequence.output.prefix
-            token_scores = [prefix_scores(once)] * len(prefix) + target.token_scores if once else ()
-            sequence.output.finished.append(Hypothesis(token_ids, target.log_prob, reason, token_scores))
-            sequence.finished = True
+    def _look_at_all(self, running: list[Sequence[Search]]) -> None:
+        """Note what the next steps need of the sequences that run now."""
+        states: list[_GreedyState] = [sequence.state for sequence in running]
+        self._append = [state.token_ids.append for state in states]
+        lengths = [len(state.token_ids) for state in states]
+        self._length = max(lengths) + 1
+        self._guided, self._first, checks = [], [], []
+        for row, (sequence, state, length) in enumerate(zip(running, states, lengths, strict=True)):
+            search = sequence.output
+            if search.prefix or search.once_tokens:
+                self._guided.append((row, sequence))
+            elif length == 0:
+                self._first.append(row)
+            checks.append(state.steps_to_check(search))
+        self._steps_to_check = min(checks)
+        self._has_changed = False
+
+    def _finish(self, sequence: Sequence[Search], row: int) -> None:
+        """Note the target of a sequence if it has ended."""
+        state: _GreedyState = sequence.state
+        token_ids, search = state.token_ids, sequence.output
+        n, limit = len(token_ids), search.max_target_tokens
+        if n <= len(search.prefix):
+            return
+        if token_ids[-1] != self._eos and n < limit:
+            is_checked = n >= MIN_RUNAWAY_TOKENS and n % REPETITION_INTERVAL == 0
+            if not is_checked or not is_runaway(token_ids, len(sequence.source_ids)):
+                return
+        once, prefix = search.once_tokens, search.prefix
+        scores = [prefix_scores(once)] * len(prefix) + state.token_scores if once else ()
+        log_prob = float(self._log_probs[row])
+        search.finished.append(Hypothesis(token_ids, log_prob, reason_of(token_ids, self._eos, limit), scores))
+        sequence.finished = True
+
+
+def _guide(sequence: Sequence[Search], candidates: Ints, log_probs: list[float], eos: int) -> tuple[int, float]:
+    """Return the next token of a sequence with a prefix or with `once_tokens`, and its log-probability."""
+    search, state = sequence.output, sequence.state
+    position = len(state.token_ids)
+    if position < len(search.prefix):
+        return search.prefix[position], 0.0
+    never = eos if position == len(search.prefix) else None
+    if not search.once_tokens:
+        choice = int(candidates[0] == never)
+    else:
+        n = n_candidates(search)  # other sequences may need more
+        written = state.token_ids
+        choice, scores = chosen_once(search.once_tokens, candidates[:n], log_probs[:n], written, never)
+        state.token_scores.append(scores)
+    return candidates[choice], log_probs[choice]
 
 
 def chosen_once(
@@ -113,6 +192,10 @@ def chosen_once(
     return choice, score_token(once, candidates, log_probs, log_probs[choice], barred.__contains__)
 
 
+N_CANDIDATES = 2
+"""Enough candidates of a row: the best may be end of sequence, which does not come first."""
+
+
 def n_candidates(search: Search) -> int:
-    """Return the number of candidates that are enough, without the one that replaces end of sequence at first."""
-    return max(WATCHED_CANDIDATES, 1 + len(search.once_tokens)) if search.once_tokens else 1
+    """Return the number of candidates that are enough."""
+    return max(WATCHED_CANDIDATES, N_CANDIDATES + len(search.once_tokens)) if search.once_tokens else N_CANDIDATES

@@ -22,10 +22,6 @@ Output = TypeVar("Output")
 ADMISSION_WINDOW = 64
 """How many waiting sequences one admission considers."""
 
-MIN_PREFILL_SEQUENCES = 6
-"""An admission waits until this many sequences can enter together, within three quarters of the rows. Between decoder
-steps the encoder's weights leave the CPU's caches; fetching them takes as long as encoding two more sentences."""
-
 BURST, STRIDE = 64, 4
 """The first BURST sequences of a request are queued in order of arrival. The rest, and background ones, let
 STRIDE - 1 others pass before each (stride scheduling; Waldspurger and Weihl 1995)."""
@@ -107,36 +103,35 @@ class Scheduler(Generic[Output]):
             sequence.turn = turn
             insort(self.waiting, sequence, key=turn_of)
 
+    @property
+    def n_free_rows(self) -> int:
+        """Number of rows that no running sequence takes."""
+        return self.max_rows - sum([sequence.n_rows for sequence in self.running])
+
     def admit(self) -> list[Sequence[Output]]:
-        """Remove the sequences that enter now from the queue, and return them, the shortest first.
+        """Remove sequences that are encoded now from the queue, and return them, the shortest first.
 
-        The next in line is always among them, or nothing is admitted, so that no sequence starves. Those after it whose
-        length is nearest to its own join it, so that little of the batch is padding.
-        Nothing is admitted while less than a quarter of the rows is free, or while more sequences wait than could enter
-        together, up to `MIN_PREFILL_SEQUENCES`: to encode a few sources at a time costs much more than all at once.
+        Nothing is admitted until there is room for the next in line. Then as many are admitted as all rows hold, and
+        those for which there is no room yet wait encoded. A pass over many sources costs less than several passes: the
+        encoder's weights leave the CPU's caches between decoder steps.
         """
-        if not self.waiting:
+        if not self.waiting or self.n_free_rows < self.waiting[0].n_rows:
             return []
-        first = self.waiting[0]
-        together = min(len(self.waiting), MIN_PREFILL_SEQUENCES) * first.n_rows
-        needed = max(first.n_rows, self.max_rows // 4, min(together, self.max_rows * 3 // 4))
-        free = self.max_rows - len(self.running)  # at most: each takes a row or more
-        if free >= needed:
-            free = self.max_rows - sum([sequence.n_rows for sequence in self.running])
-        return self.take(free) if free >= needed else []
+        return self.take(math.inf, most=max(1, self.max_rows // self.waiting[0].n_rows))
 
-    def take(self, free: int, most: int = ADMISSION_WINDOW) -> list[Sequence[Output]]:
-        """Admit sequences even if the batch is small. The next in line must fit.
+    def take(self, free: float, most: int) -> list[Sequence[Output]]:
+        """Admit the next in line, which must fit, and those after it whose length is nearest to its own, so that little
+        of the batch is padding. So no sequence starves.
 
         Args:
             free: number of free rows.
-            most: most sequences that enter; no others are considered.
+            most: most sequences that are admitted.
         """
-        first, *others = self.waiting[:most]
+        first, *others = self.waiting[: max(most, ADMISSION_WINDOW)]
         others.sort(key=lambda sequence: abs(sequence.length - first.length))
         admitted: list[Sequence[Output]] = []
         longest = 0
-        for sequence in (first, *others):
+        for sequence in (first, *others[: most - 1]):
             longest = max(longest, sequence.length)
             free -= sequence.n_rows
             if admitted and (free < 0 or longest * (len(admitted) + 1) > self.prefill_padded_tokens):

@@ -282,7 +282,7 @@ def _max_padded_tokens(padded_tokens: int, rows: DecoderRows, token: int) -> int
     seconds = []
     for _ in range(3):
         began = time.perf_counter()
-        rows.encode(0, sources)
+        rows.encode(sources)
         seconds.append(time.perf_counter() - began)
     in_time = int(MAX_PASS_S / min(seconds) * 32 * 4)
     return max(MIN_PADDED_TOKENS, min(padded_tokens, in_time))

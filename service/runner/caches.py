@@ -152,10 +152,9 @@ class HostCaches:
         self._rows = self._buffer[:size].reshape(shape)
         self._rows[:, :rows, ..., :n_kept, :] = kept
 
-    def write(self, cache: int, first_row: int, block: NDArray[np.float32]) -> None:
-        """Copy a block (B, *heads, K, D), K <= L, into the rows of a cache from `first_row` on."""
-        B, K = block.shape[0], block.shape[-2]
-        self._rows[cache, first_row : first_row + B, ..., :K, :] = block
+    def write(self, row: int, block: NDArray[np.float32]) -> None:
+        """Copy a block (C, *heads, K, D), K <= L, into one row of every cache."""
+        self._rows[:, row, ..., : block.shape[-2], :] = block
 
     def copy(self, source_rows: list[int], target_rows: list[int], n_columns: int) -> None:
         """Copy the first columns of rows to other rows of every cache. No target is also a source."""

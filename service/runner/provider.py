@@ -18,9 +18,10 @@ from service.runner.device_graphs import PROBE
 
 FATAL_ONLY, ERRORS_ONLY, WARNINGS = 4, 3, 2  # ONNX Runtime's severities
 
-SLOWER_FUSIONS = ["SkipLayerNormFusion"]
-"""Fusions that are disabled: this one's kernel is not vectorized on the CPU, and a decoder step of 32 rows takes an
-eighth less time without it."""
+SLOWER_FUSIONS = ["SkipLayerNormFusion", "MatMulIntegerToFloatFusion"]
+"""Fusions that are disabled. The kernel of the first is not vectorized on the CPU: a decoder step of 32 rows takes an
+eighth less time without it. The second would put the scales of the last product back into it, where a step of one row
+takes a tenth more time."""
 
 # No `device_id`: by default it is the first GPU that the process sees. If one is given, ONNX Runtime looks for a CUDA
 # provider that was registered as a plugin, and warns "No registered plugin EP device found".

@@ -8,14 +8,14 @@ Legend: R rows, N sources, W rows of one source, B newcomers, S source, k candid
 """
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from onnxruntime import RunOptions
 
 from service.base.artifact import Artifact
-from service.base.contract import Candidates, Ints
+from service.base.contract import Candidates, EncodedSource, IntArray, Ints
 from service.runner.arrays import padded
 from service.runner.caches import (
     COARSE_LENGTHS,
@@ -60,7 +60,8 @@ class TranslationRunner:
 
     def __init__(self, graphs: "TranslationGraphs", n_rows: int, min_queries: int = MIN_QUERIES) -> None:
         manifest = graphs.manifest
-        self._n_rows = n_rows
+        self.n_rows = n_rows
+        self._width = manifest.dimensions.n_heads * manifest.dimensions.head_dim
         self._min_queries = min_queries
         self._pad = manifest.special_tokens.pad
         self._provider, self._encoder, self._decoder_step = graphs.provider, graphs.encoder, graphs.decoder_step
@@ -68,56 +69,72 @@ class TranslationRunner:
         self._self_attention = self._caches(row_caches(manifest), COARSE_LENGTHS)
         self._cross_attention = self._caches(source_caches(manifest), FINE_LENGTHS)
         self._source_lengths = np.ones(n_rows, np.int64)
+        self._sources_version = 0
+        """A number that changes whenever a source is put into a place."""
         self._n_fitted = 0
         """Number of sources that the caches of cross-attention fit; 0 if encode or move has changed a source."""
         self._shortlists = graphs.new_shortlists(n_rows)
         self._steps = Steps(graphs, self._self_attention, self._cross_attention, self._shortlists)
 
-    def encode(self, first_place: int, sources: list[list[int]]) -> None:
-        """Encode B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
+    def encode(self, sources: list[Ints]) -> list[EncodedSource]:
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
-        places = first_place + len(sources)
-        self._source_lengths[first_place:places] = lengths
-        self._n_fitted = 0
-        self._cross_attention.fit(int(self._source_lengths[:places].max()), first_place)
-        if first_place == 0:
-            self._self_attention.fit(1, rows=0)
+        names = self._cross_attention.names
+        block = np.empty((len(names), *input_ids.shape, self._width), np.float32)
         read_rows(self._encoder, input_ids)
         binding: Any = self._encoder.io_binding()
         binding.bind_cpu_input("input_ids", input_ids)
         binding.bind_cpu_input("source_lengths", lengths)
-        for name in self._cross_attention.names:
-            binding.bind_output(f"present.{name}", self._provider.name)
+        address, shape = int(block.ctypes.data), block.shape[1:]
+        for name in names:
+            binding.bind_output(f"present.{name}", self._provider.name, 0, np.float32, shape, address)
+            address += block.strides[0]
         self._encoder.run_with_iobinding(binding)
-        for cache, block in enumerate(binding.get_outputs()):
-            self._cross_attention.caches.write(cache, first_place, block.numpy())
+        return [EncodedSource(source, block, index) for index, source in enumerate(sources)]
+
+    def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
+        places = range(first_place, first_place + len(sources))
+        lengths = [len(source.token_ids) for source in sources]
+        self._source_lengths[places.start : places.stop] = lengths
+        self._sources_version += 1
+        self._n_fitted = 0
+        self._cross_attention.fit(int(self._source_lengths[: places.stop].max()), first_place)
+        if first_place == 0:
+            self._self_attention.fit(1, rows=0)
+        for place, source, length in zip(places, sources, lengths, strict=True):
+            self._cross_attention.caches.write(place, source.block[:, source.index, :length])
         if self._shortlists is not None:
-            self._shortlists.allow(range(first_place, places), sources, are_first=first_place == 0)
+            self._shortlists.allow(places, [source.token_ids for source in sources], are_first=first_place == 0)
 
     def step(
-        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+        self,
+        token_ids: Ints | IntArray,
+        positions: Ints | NDArray[np.int32],
+        length: int,
+        k: int,
+        rows_of_sources: list[Ints] | None = None,
+        places_of_rows: Ints | None = None,
     ) -> Candidates:
-        R, N, W = len(token_ids), len(rows_of_sources), len(rows_of_sources[0])
-        length = max(positions) + 1
+        R = len(token_ids)
+        N, W = (R, 1) if rows_of_sources is None else (len(rows_of_sources), len(rows_of_sources[0]))
         self._self_attention.fit(length, R)
         if self._n_fitted != N:
-            self._cross_attention.fit(max(self._source_lengths[:N].tolist()), N)
+            self._cross_attention.fit(int(self._source_lengths[:N].max()), N)
             self._n_fitted = N
         read_rows(self._decoder_step, token_ids)
         step = self._steps.get((R, N, max(W, self._min_queries), k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
         step.total_length[0] = length
-        step.rows_of_sources[:, :W] = rows_of_sources
-        if (padding := step.rows_of_sources.shape[1] - W) > 0:
-            places_of_rows = [place + place // W * padding for place in places_of_rows]
-        step.places_of_rows[:] = places_of_rows
-        step.source_lengths[:] = self._source_lengths[:N]
+        if rows_of_sources is not None:
+            step.rows_of_sources[:, :W] = rows_of_sources
+            if (padding := step.rows_of_sources.shape[1] - W) > 0:
+                places_of_rows = [place + place // W * padding for place in places_of_rows or ()]
+            step.places_of_rows[:] = places_of_rows
+        if step.sources_version != self._sources_version:
+            step.source_lengths[:] = self._source_lengths[:N]
+            step.sources_version = self._sources_version
         step.run()
-        log_probs: list[list[float]] = step.log_probs.tolist()
-        if math.isnan(sum([row[0] for row in log_probs])):
-            raise FloatingPointError("the decoder's log-probabilities are not numbers")
-        return step.token_ids.tolist(), log_probs
+        return step.token_ids, step.log_probs
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         self._self_attention.caches.copy(source_rows, target_rows, n_tokens)
@@ -126,12 +143,13 @@ class TranslationRunner:
         length = int(self._source_lengths[source_place])
         self._cross_attention.caches.copy([source_place], [target_place], length)
         self._source_lengths[target_place] = length
+        self._sources_version += 1
         self._n_fitted = 0
         if self._shortlists is not None:
             self._shortlists.move(source_place, target_place)
 
     def _caches(self, shapes: CacheShapes, lengths: LengthBuckets) -> CacheGroup[HostCaches]:
-        return CacheGroup(shapes, HostCaches(shapes, self._n_rows), lengths)
+        return CacheGroup(shapes, HostCaches(shapes, self.n_rows), lengths)
 
 
 class TranslationGraphs:
@@ -197,7 +215,8 @@ class Step:
         self._outputs = provider.arrays(token_ids=(np.int64, (R, k)), log_probs=(np.float32, (R, k)))
         self.input_ids, self.positions = self._inputs["input_ids"], self._inputs["positions"]
         self.rows_of_sources, self.places_of_rows = self._inputs["rows_of_sources"], self._inputs["places_of_rows"]
-        self.source_lengths = self._inputs["source_lengths"]
+        self.rows_of_sources[:], self.places_of_rows[:] = np.arange(R)[:N, None] % R, np.arange(R)
+        self.source_lengths, self.sources_version = self._inputs["source_lengths"], -1
         self.token_ids, self.log_probs = self._outputs["token_ids"], self._outputs["log_probs"]
         for input_memory in self._inputs.bindings():
             self._binding.bind_input(*input_memory)

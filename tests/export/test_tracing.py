@@ -86,7 +86,7 @@ def test_every_matrix_is_a_softmax_and_nothing_is_computed_that_no_matrix_depend
     last = "decoder.layers.1" if kind == "translation" else "encoder.layers.2"
     last_attention = "cross_attention" if kind == "translation" else "self_attention"
     assert not {f"{last}.feed_forward.hidden", f"{last}.{last_attention}.output", "decoder.final_norm"} & layers
-    n_products = operators["MatMul"] + operators["MatMulIntegerToFloat"]
+    n_products = operators["MatMul"] + operators["MatMulInteger"] + operators["MatMulIntegerToFloat"]
     # A layer has four weights with a matrix and two with a context; cross-attention has one more, besides the memory's.
     of_encoder, of_decoder = 4 + 2, 6 + 2 + 2
     whole = {"translation": 3 * of_encoder + 1 + of_decoder + (2 + 2) + (1 + 1), "mean_classifier": 2 * of_encoder + 2}

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -94,11 +94,15 @@ class FakeComputation:
     def warm_up(self) -> None:
         self._enter("warm_up", [])
 
-    def prefill(self, first_place: int, sequences: list[Sequence[Tally]]) -> None:
-        self._enter("prefill", sequences)
-        for place, sequence in enumerate(sequences, start=first_place):
-            self._places[place] = sequence
+    def encode(self, sequences: list[Sequence[Tally]]) -> None:
+        self._enter("encode", sequences)
+        for sequence in sequences:
             sequence.finished = sequence.output.steps == 0
+
+    def enter(self, first_place: int, sequences: list[Sequence[Tally]]) -> None:
+        if self.failing("enter", sequences):
+            raise RuntimeError("enter was told to fail")
+        self._places.update(enumerate(sequences, start=first_place))
 
     def step(self, running: list[Sequence[Tally]]) -> int:
         self._enter("step", running)
@@ -180,6 +184,15 @@ def sequences(*steps: int, tokens: int = 3) -> list[Sequence[Tally]]:
     return [Sequence(list(range(1, tokens + 1)), Tally(n)) for n in steps]
 
 
+Output = TypeVar("Output")
+
+
+def prefill(computation: Computation[Output], first_place: int, sequences: list[Sequence[Output]]) -> None:
+    """Encode sequences, and let them enter."""
+    computation.encode(sequences)
+    computation.enter(first_place, sequences)
+
+
 def search_all(
     computation: Computation[Search],
     max_rows: int,
@@ -206,9 +219,8 @@ def search_all(
         gone = [sequence for sequence in scheduler.running if rng.random() < leaving]
         abandoned.update(gone)
         scheduler.evict(gone, computation.move)
-        admitted = scheduler.admit()
-        if admitted:
-            computation.prefill(len(scheduler.running), admitted)
+        while scheduler.waiting and scheduler.n_free_rows >= scheduler.waiting[0].n_rows:
+            prefill(computation, len(scheduler.running), admitted := scheduler.take(scheduler.n_free_rows, most=4))
             scheduler.running.extend(admitted)
         if scheduler.running:
             computation.step(scheduler.running)

@@ -12,11 +12,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from starlette.types import Message
 
 from service.base.artifact import Artifact
-from service.base.contract import Candidates, Ints
+from service.base.contract import Candidates, EncodedSource, IntArray, Ints
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotReady, QueueFull
 from service.base.manifest import Decoding
 from service.base.metrics import Metrics, TaskMetrics
@@ -31,6 +33,7 @@ from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
 from tests.service.conftest import Serve, problem, server_of, until_warm
+from tests.service.engine.test_beam_search import encoded
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import BOS, EOS
 from tests.waiting import until
@@ -48,6 +51,7 @@ class GatedRows:
     """
 
     def __init__(self, endless: list[int]) -> None:
+        self.n_rows = 8
         self._endless = endless
         self._sources: dict[int, list[int]] = {}
         self.gate = threading.Event()
@@ -56,22 +60,32 @@ class GatedRows:
         self.rows_of_steps: list[int] = []
         self.error: BaseException | None = None
 
-    def encode(self, first_place: int, sources: list[list[int]]) -> None:
-        self._sources.update(enumerate(sources, start=first_place))
+    def encode(self, sources: list[Ints]) -> list[EncodedSource]:
+        return encoded(sources)
+
+    def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
+        self._sources.update(enumerate([source.token_ids for source in sources], start=first_place))
 
     def step(
-        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+        self,
+        token_ids: Ints | IntArray,
+        positions: Ints | NDArray[np.int32],
+        length: int,
+        k: int,
+        rows_of_sources: list[Ints] | None = None,
+        places_of_rows: Ints | None = None,
     ) -> Candidates:
+        assert places_of_rows is not None
         self.stepping.release()
         assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
         if self.error is not None:
             raise self.error
         self.rows_of_steps.append(len(token_ids))
         chosen = [
-            [5 + position if self._sources[place] == self._endless else EOS]
+            [5 + position if self._sources[place] == self._endless else EOS] * k
             for place, position in zip(places_of_rows, positions, strict=True)
         ]
-        return chosen, [[0.0]] * len(token_ids)
+        return np.array(chosen), np.zeros((len(token_ids), k), np.float32)
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         raise AssertionError("a beam of one stays where it is")

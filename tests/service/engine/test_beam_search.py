@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.base.contract import Candidates, Ints
+from service.base.contract import Candidates, EncodedSource, IntArray, Ints
 from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import BeamSearch, Hypothesis, Search, is_runaway
 from service.engine.scheduler import Sequence
-from tests.service.fakes import search_all
+from tests.service.fakes import prefill, search_all
 from tests.service.oracle import EOS, beam_search, goes_round
 
 Array = NDArray[Any]
@@ -33,22 +33,43 @@ def next_log_probs(source: tuple[int, ...], target: tuple[int, ...]) -> Array:
     return log_probs
 
 
+def encoded(sources: list[Ints]) -> list[EncodedSource]:
+    """Return sources for a decoder that reads no keys."""
+    nothing = np.zeros((0, len(sources), 0, 0), np.float32)
+    return [EncodedSource(source, nothing, index) for index, source in enumerate(sources)]
+
+
 class Rows:
     """Checks the contract of `DecoderRows`: a cache holds tokens, and rows that are not in use hold rubbish."""
 
     def __init__(self, n_rows: int, n_tokens: int = 128) -> None:
+        self.n_rows = n_rows
         self._sources: list[tuple[int, ...] | None] = [None] * n_rows
         self._tokens = np.full((n_rows, n_tokens), RUBBISH)
 
-    def encode(self, first_place: int, sources: list[list[int]]) -> None:
+    def encode(self, sources: list[Ints]) -> list[EncodedSource]:
+        return encoded(sources)
+
+    def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
         assert None not in self._sources[:first_place], "places are in use without gaps"
         n = first_place + len(sources)
-        self._sources[first_place:] = [*map(tuple, sources), *[None] * (len(self._sources) - n)]
+        entering = [tuple(source.token_ids) for source in sources]
+        self._sources[first_place:] = [*entering, *[None] * (len(self._sources) - n)]
 
     def step(
-        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+        self,
+        token_ids: Ints | IntArray,
+        positions: Ints | NDArray[np.int32],
+        length: int,
+        k: int,
+        rows_of_sources: list[Ints] | None = None,
+        places_of_rows: Ints | None = None,
     ) -> Candidates:
-        R, (N, W) = len(token_ids), np.shape(rows_of_sources)
+        R = len(token_ids)
+        if rows_of_sources is None or places_of_rows is None:
+            rows_of_sources, places_of_rows = [[row] for row in range(R)], list(range(R))
+        N, W = np.shape(rows_of_sources)
+        assert length == max(positions) + 1
         assert len(positions) == len(places_of_rows) == R
         assert np.ravel(rows_of_sources)[places_of_rows].tolist() == list(range(R))
         assert all(0 <= row < R for rows in rows_of_sources for row in rows)
@@ -57,7 +78,7 @@ class Rows:
         self._tokens[np.arange(R), positions] = token_ids
         log_probs = np.stack([self._next(row, places_of_rows[row] // W, positions[row]) for row in range(R)])
         best = np.argsort(-log_probs, axis=1)[:, :k]
-        return best.tolist(), np.take_along_axis(log_probs, best, axis=1).tolist()
+        return best, np.take_along_axis(log_probs, best, axis=1)
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         assert not set(source_rows) & set(target_rows), "no row is copied over and copied from"
@@ -111,7 +132,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
 def search_alone(sequence: Sequence[Search], rows: Any = None) -> list[Hypothesis]:
     """Return a sequence's best hypotheses when no other sequence shares its steps."""
     beams = BeamSearch(rows or Rows(MAX_BEAM_SIZE), BOS, EOS)
-    beams.prefill(0, [sequence])
+    prefill(beams, 0, [sequence])
     while not sequence.finished:
         beams.step([sequence])
     return sequence.output.best()
@@ -152,7 +173,7 @@ def test_the_log_probability_of_a_hypothesis_is_the_sum_over_its_tokens() -> Non
 def test_a_step_tells_how_many_rows_it_took() -> None:
     wide, narrow = (Sequence([4, EOS], Search(9, beam_size), n_rows=beam_size) for beam_size in (4, 1))
     beams = BeamSearch(Rows(8), BOS, EOS)
-    beams.prefill(0, [wide, narrow])
+    prefill(beams, 0, [wide, narrow])
     assert beams.step([wide, narrow]) == 2, "each begins as one hypothesis"
     finished = len(wide.output.finished)
     assert beams.step([wide, narrow]) == (4 - finished) + 1
@@ -168,12 +189,12 @@ def test_where_a_copy_fails_those_that_run_still_get_their_answers(first: int, m
     rows = Rows(24)
     beams = BeamSearch(rows, BOS, EOS)
     staying, leaving, newcomer = (Sequence([i, EOS], Search(40, 4, n_best=4), n_rows=4) for i in (first, 7, 5))
-    beams.prefill(0, [staying, leaving])
+    prefill(beams, 0, [staying, leaving])
     beams.step([staying, leaving])
     beams.step([staying, leaving])
     with monkeypatch.context() as patch:
         patch.setattr(rows, "copy", fail)
-        beams.prefill(1, [newcomer])
+        prefill(beams, 1, [newcomer])
         with pytest.raises(RuntimeError, match="told to fail"):
             beams.step([staying, newcomer])
     running = [staying, newcomer]
@@ -190,18 +211,28 @@ class ScriptedRows:
     """A decoder that ignores the source: row i follows script i, and the first script is the most probable."""
 
     def __init__(self, *scripts: list[int]) -> None:
+        self.n_rows = 8
         self._scripts = scripts
         self.fed: list[tuple[list[int], list[int]]] = []
 
-    def encode(self, first_place: int, sources: list[list[int]]) -> None:
+    def encode(self, sources: list[Ints]) -> list[EncodedSource]:
+        return encoded(sources)
+
+    def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
         pass
 
     def step(
-        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+        self,
+        token_ids: Ints | IntArray,
+        positions: Ints | NDArray[np.int32],
+        length: int,
+        k: int,
+        rows_of_sources: list[Ints] | None = None,
+        places_of_rows: Ints | None = None,
     ) -> Candidates:
-        self.fed.append((token_ids, positions))
-        chosen = [[self._scripts[row][position]] for row, position in enumerate(positions)]
-        return chosen, [[-0.5 * (position + 1)] for position in positions]
+        self.fed.append(([*map(int, token_ids)], [*map(int, positions)]))
+        chosen = [[self._scripts[row][position]] * k for row, position in enumerate(positions)]
+        return np.array(chosen), np.array([[-0.5 * (position + 1)] * k for position in positions], np.float32)
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         raise AssertionError("a beam of one stays where it is")
@@ -214,9 +245,9 @@ def test_each_row_is_fed_its_own_last_token_at_its_own_position() -> None:
     rows = ScriptedRows([7, 8, 9], [6, 6, 6])
     early, late = (Sequence([5, EOS], Search(9)) for _ in range(2))
     beams = BeamSearch(rows, BOS, EOS)
-    beams.prefill(0, [early])
+    prefill(beams, 0, [early])
     beams.step([early])
-    beams.prefill(1, [late])
+    prefill(beams, 1, [late])
     beams.step([early, late])
     beams.step([early, late])
     assert rows.fed == [([BOS], [0]), ([7, BOS], [1, 0]), ([8, 6], [2, 1])]

@@ -19,6 +19,7 @@ from service.engine.scheduler import Sequence
 from tests.service.engine.fixed_rows import Array, Rows, fixed_engine, search_all, searched_by
 from tests.service.engine.test_beam_search import BOS, V, expected, random_sequence
 from tests.service.engine.test_beam_search import Rows as CompactRows
+from tests.service.fakes import prefill
 from tests.service.oracle import EOS
 
 PAD = 0
@@ -60,7 +61,7 @@ def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, see
     for sequence in everybody:
         alone = Sequence(sequence.source_ids, replace(sequence.output, finished=[]), sequence.n_rows)
         compact = (BeamSearch if kind == "beam" else GreedySearch)(CompactRows(MAX_BEAM_SIZE), BOS, EOS)
-        compact.prefill(0, [alone])
+        prefill(compact, 0, [alone])
         while not alone.finished:
             compact.step([alone])
         assert sequence.output.best() == alone.output.best()

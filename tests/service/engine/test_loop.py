@@ -118,7 +118,7 @@ def test_a_step_that_fails_before_anyone_is_admitted_answers_those_that_wait_and
 
 def test_one_bad_request_fails_alone(harness: Harness) -> None:
     def is_bad(call: str, batch: list[Sequence[Tally]]) -> bool:
-        return call == "prefill" and any(len(sequence.source_ids) == 13 for sequence in batch)
+        return call == "encode" and any(len(sequence.source_ids) == 13 for sequence in batch)
 
     harness.computation.failing = is_bad
     harness.computation.hold()
@@ -132,7 +132,7 @@ def test_one_bad_request_fails_alone(harness: Harness) -> None:
 
 
 def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harness) -> None:
-    harness.computation.failing = lambda call, batch: call == "prefill" and any(s.output.steps == 7 for s in batch)
+    harness.computation.failing = lambda call, batch: call == "encode" and any(s.output.steps == 7 for s in batch)
     request = sequences(1000, 7, 1000)
     with pytest.raises(InferenceFailed):
         outcome(harness.submit_all(request))
@@ -144,13 +144,13 @@ def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harne
 def lengths_read_together(harness: Harness) -> list[list[int]]:
     """Record the lengths of the sources of each pass from now on."""
     read: list[list[int]] = []
-    prefill = harness.computation.prefill
+    encode = harness.computation.encode
 
-    def recorded(first_place: int, batch: list[Sequence[Tally]]) -> None:
+    def recorded(batch: list[Sequence[Tally]]) -> None:
         read.append([len(sequence.source_ids) for sequence in batch])
-        prefill(first_place, batch)
+        encode(batch)
 
-    harness.computation.prefill = recorded  # type: ignore[method-assign]
+    harness.computation.encode = recorded  # type: ignore[method-assign]
     return read
 
 
@@ -168,7 +168,7 @@ def test_newcomers_of_unlike_lengths_are_read_in_several_passes(make: Make) -> N
 def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next(make: Make) -> None:
     harness = make(max_rows=8, max_padding=0).start()
     read = lengths_read_together(harness)
-    harness.computation.failing = lambda call, batch: call == "prefill" and len(batch[0].source_ids) == 3
+    harness.computation.failing = lambda call, batch: call == "encode" and len(batch[0].source_ids) == 3
     request = [*sequences(1000, tokens=3), *sequences(1000, tokens=9)]
     with pytest.raises(InferenceFailed):
         outcome(harness.submit_all(request))
@@ -177,14 +177,13 @@ def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next(make: Make) ->
     assert harness.is_idle
 
 
-def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails(make: Make) -> None:
-    """A sequence that its prefill finishes leaves its place between two passes, and that may fail."""
+def test_who_is_encoded_and_whoever_runs_is_answered_when_entering_fails(make: Make) -> None:
     harness = make(max_rows=8, max_padding=0).start()
     harness.computation.hold()
     running = harness.submit(1000, tokens=3)
     harness.computation.await_arrival()
     first, second = harness.submit(0, 1000, tokens=4), harness.submit(1, tokens=9)
-    harness.computation.failing = lambda call, batch: call == "move"
+    harness.computation.failing = lambda call, batch: call == "enter"
     harness.computation.release()
     for future in (running, first, second):
         with pytest.raises(InferenceFailed):
@@ -218,7 +217,7 @@ def test_a_client_that_left_while_waiting_is_never_read(make: Make) -> None:
     harness.computation.release()
     outcome(running)
     outcome(harness.submit(1))
-    assert [call for call, _ in harness.computation.calls].count("prefill") == 2
+    assert [call for call, _ in harness.computation.calls].count("encode") == 2
 
 
 def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: Harness) -> None:
@@ -282,7 +281,7 @@ def test_a_failing_probe_is_told_by_readiness_and_refuses_requests_until_one_suc
 
 
 def test_an_input_that_fails_does_not_make_its_model_unready(harness: Harness) -> None:
-    harness.computation.failing = lambda call, _: call == "prefill"
+    harness.computation.failing = lambda call, _: call == "encode"
     with pytest.raises(InferenceFailed):
         outcome(harness.submit(1))
     assert harness.unready_reason is None
@@ -314,7 +313,7 @@ def test_an_idle_engine_proves_itself_again_and_again(make: Make) -> None:
     assert {call for call, _ in harness.computation.calls} == {"warm_up"}
 
 
-@pytest.mark.parametrize("dying_call", ["prefill", "step", "warm_up"])
+@pytest.mark.parametrize("dying_call", ["encode", "step", "warm_up"])
 def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str) -> None:
     class Death(BaseException):
         """No subclass of Exception: the loop must not catch it as a failed pass."""
@@ -390,7 +389,7 @@ def test_the_answer_tells_where_the_time_went(make: Make) -> None:
     harness = make(clock=clock).start()
 
     def pass_time(call: str, batch: list[Sequence[Tally]]) -> bool:
-        clock.now += {"prefill": 2, "step": 5}.get(call, 0)
+        clock.now += {"encode": 2, "step": 5}.get(call, 0)
         return False
 
     harness.computation.failing = pass_time

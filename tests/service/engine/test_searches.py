@@ -13,7 +13,7 @@ from service.engine.scheduler import Sequence
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from tests.service.engine.test_beam_search import BOS, Rows, ScriptedRows, expected, random_sequence
-from tests.service.fakes import search_all
+from tests.service.fakes import prefill, search_all
 from tests.service.oracle import EOS
 from tests.service.tiny_artifacts import V
 
@@ -61,7 +61,7 @@ def test_greedy_search_ends_for_the_reasons_of_beam_search(limit: int, script: l
     rows = [ScriptedRows([*script, *script]) for _ in range(2)]
     for search in (GreedySearch(rows[0], BOS, EOS), BeamSearch(rows[1], BOS, EOS)):
         sequence = Sequence([4, EOS], Search(limit))
-        search.prefill(0, [sequence])
+        prefill(search, 0, [sequence])
         while not sequence.finished:
             search.step([sequence])
         found += sequence.output.best()
@@ -84,11 +84,11 @@ def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(
     running = [Sequence([4, EOS], Search(40, width), n_rows=width) for _ in range(4)]
     newcomers = [Sequence([4, EOS], Search(40, width), n_rows=width) for _ in range(2)]
     calls: dict[str, Callable[[], object]] = {
-        "encode": lambda: search.prefill(4, newcomers),
+        "encode": lambda: prefill(search, 4, newcomers),
         "step": lambda: search.step(running),
         "move": lambda: search.move(3, 0, running[3]),
     }
-    search.prefill(0, running)
+    prefill(search, 0, running)
     search.step(running)
     with monkeypatch.context() as patch:
         patch.setattr(rows, name, fail)

@@ -19,7 +19,7 @@ from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.runner.weights import load_session
 from service.tasks.pooling import Pooling, WindowLogits, read_logits
-from tests.service.fakes import search_all
+from tests.service.fakes import prefill, search_all
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyTranslator, V
 from tests.service.tiny_classifier import TinyClassifier
 
@@ -124,7 +124,7 @@ def test_runners_that_share_their_graphs_do_not_share_their_memory(
     both = [BeamSearch(TranslationRunner(graphs, 8), BOS, EOS) for _ in range(2)]
     everybody = [Sequence(random_source(rng, 9), Search(20, 4), n_rows=4) for _ in both]
     for beams, sequence in zip(both, everybody, strict=True):
-        beams.prefill(0, [sequence])
+        prefill(beams, 0, [sequence])
     while running := [pair for pair in zip(both, everybody, strict=True) if not pair[1].finished]:
         for beams, sequence in running:
             beams.step([sequence])
@@ -139,7 +139,7 @@ def test_caches_grow_with_long_rows_and_shrink_back(
     beams = BeamSearch(runner, BOS, EOS)
     lengths = set()
     sequence = Sequence(long, Search(max_target_tokens=60))
-    beams.prefill(0, [sequence])
+    prefill(beams, 0, [sequence])
     while not sequence.finished:
         beams.step([sequence])
         lengths.add(runner._self_attention.length)
@@ -179,8 +179,8 @@ def test_a_step_writes_one_key_in_place(
     """ONNX Runtime copies a whole cache, and warns, if its input and output are not one buffer."""
     monkeypatch.setattr(provider, "ERRORS_ONLY", WARNINGS_TOO)
     runner = runner_of(translator_artifact, n_rows=2)
-    runner.encode(0, [[5, EOS]])
-    runner.step([BOS], [0], [[0]], [0], 1)
+    runner.enter(0, runner.encode([[5, EOS]]))
+    runner.step([BOS], [0], length=1, k=1)
     assert "copying past_cache" not in capfd.readouterr().err
     cache = runner._self_attention.caches._rows[0]
     assert np.any(cache[0, :, 0])
@@ -194,7 +194,7 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam
     translator.weights["vocabulary"][:] = np.nan
     beams = BeamSearch(runner_of(read_artifact(translator.save(tmp_path / "broken"))), BOS, EOS)
     sequence = Sequence([5, 6, EOS], Search(9, beam_size), n_rows=beam_size)
-    beams.prefill(0, [sequence])
+    prefill(beams, 0, [sequence])
     with pytest.raises(FloatingPointError, match="not numbers"):
         beams.step([sequence])
 
@@ -204,10 +204,9 @@ def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
 ) -> None:
     monkeypatch.setattr(translation, "MAX_STEPS", 2)
     runner = runner_of(translator_artifact)
-    runner.encode(0, [[5, EOS]] * 3)
+    runner.enter(0, runner.encode([[5, EOS]] * 3))
     for n_sources in (1, 2, 1, 3):
-        rows = list(range(n_sources))
-        runner.step([BOS] * n_sources, [0] * n_sources, [[row] for row in rows], rows, 1)
+        runner.step([BOS] * n_sources, [0] * n_sources, length=1, k=1)
     assert [n_sources for _, n_sources, _, _ in runner._steps._steps] == [1, 3]
 
 

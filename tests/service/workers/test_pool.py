@@ -97,7 +97,7 @@ async def test_an_answer_has_the_outputs_in_order_whichever_engine_made_them(ben
     answer = await bench.pool.run(sequences(3, 1, 2, 5, 4), bench.pool.clock() + 60)
     assert [tally.steps for tally in answer.outputs] == [3, 1, 2, 5, 4]
     assert [len(tally.places) for tally in answer.outputs] == [3, 1, 2, 5, 4]
-    assert all(any(call == "prefill" for call, _ in harness.computation.calls) for harness in bench.harnesses)
+    assert all(any(call == "encode" for call, _ in harness.computation.calls) for harness in bench.harnesses)
 
 
 async def test_each_sequence_goes_to_the_engine_that_has_least_to_do(bench: Bench) -> None:
@@ -167,7 +167,7 @@ async def test_a_wide_search_weighs_as_much_as_its_rows(bench: Bench) -> None:
 
 async def test_a_part_that_fails_fails_the_request_and_the_others_are_dropped(bench: Bench) -> None:
     failing, other = bench.harnesses
-    failing.computation.failing = lambda call, _: call == "prefill"
+    failing.computation.failing = lambda call, _: call == "encode"
     other.computation.hold()
     task = bench.run(1000, 1000)
     with pytest.raises(InferenceFailed):
@@ -290,7 +290,7 @@ async def test_a_request_in_parts_is_counted_once(bench: Bench, reason: str) -> 
     elif reason == "deadline":
         bench.harnesses[0].clock.now += 61
     else:
-        bench.harnesses[0].computation.failing = lambda call, _: call == "prefill"
+        bench.harnesses[0].computation.failing = lambda call, _: call == "encode"
     bench.release()
     with pytest.raises((asyncio.CancelledError, DeadlinePassed, InferenceFailed)):
         await request

@@ -77,12 +77,12 @@ class FragileSource(ArtifactSource):
         loaded = super().load(model, alone)
         weakref.finalize(loaded[f"{model}/greedy"], note, self.journal, f"-{model}")
         computation = cast(Any, loaded[f"{model}/greedy"]).computation
-        prefill = computation.prefill
+        encode = computation.encode
         outputs = {"an answer that nobody can read": Unreadable(), "an answer that cannot be sent": threading.Lock()}
 
-        def read(first_place: int, sequences: list[Sequence[Search]]) -> None:
+        def read(sequences: list[Sequence[Search]]) -> None:
             if not any(FATAL in sequence.source_ids for sequence in sequences):
-                prefill(first_place, sequences)
+                encode(sequences)
             elif (self.dies_of or "").startswith("an answer"):
                 for sequence in sequences:
                     sequence.output, sequence.finished = cast(Search, outputs[cast(str, self.dies_of)]), True
@@ -94,7 +94,7 @@ class FragileSource(ArtifactSource):
                 raise SystemExit  # no Exception, and so the end of the loop
             os._exit(1)
 
-        computation.prefill = read
+        computation.encode = read
         if self.dies_of == "its warm-up" and not alone:
             parent, warm_up = os.getpid(), computation.warm_up
             computation.warm_up = lambda: warm_up() if os.getpid() == parent else die()
