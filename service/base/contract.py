@@ -129,12 +129,12 @@ class EncodedSource(NamedTuple):
     Attributes:
         token_ids: the source.
         block: (C, B, S, E), those of all B sources of the pass, padded.
-        index: the index of this source in the block.
+        row: the number of this source among these B.
     """
 
     token_ids: Ints
     block: NDArray[np.float32]
-    index: int
+    row: int
 
 
 class DecoderRows(Protocol):

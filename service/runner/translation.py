@@ -89,7 +89,7 @@ class TranslationRunner:
             binding.bind_output(f"present.{name}", self._provider.name, 0, np.float32, shape, address)
             address += block.strides[0]
         self._encoder.run_with_iobinding(binding)
-        return [EncodedSource(source, block, index) for index, source in enumerate(sources)]
+        return [EncodedSource(source, block, row) for row, source in enumerate(sources)]
 
     def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
         places = range(first_place, first_place + len(sources))
@@ -101,7 +101,7 @@ class TranslationRunner:
         if first_place == 0:
             self._self_attention.fit(1, rows=0)
         for place, source, length in zip(places, sources, lengths, strict=True):
-            self._cross_attention.caches.write(place, source.block[:, source.index, :length])
+            self._cross_attention.caches.write(place, source.block[:, source.row, :length])
         if self._shortlists is not None:
             self._shortlists.allow(places, [source.token_ids for source in sources], are_first=first_place == 0)
 
@@ -215,7 +215,8 @@ class Step:
         self._outputs = provider.arrays(token_ids=(np.int64, (R, k)), log_probs=(np.float32, (R, k)))
         self.input_ids, self.positions = self._inputs["input_ids"], self._inputs["positions"]
         self.rows_of_sources, self.places_of_rows = self._inputs["rows_of_sources"], self._inputs["places_of_rows"]
-        self.rows_of_sources[:], self.places_of_rows[:] = np.arange(R)[:N, None] % R, np.arange(R)
+        # Until it is told otherwise, each source has the row with the number of its place.
+        self.rows_of_sources[:], self.places_of_rows[:] = np.arange(N)[:, None], np.arange(R) * W
         self.source_lengths, self.sources_version = self._inputs["source_lengths"], -1
         self.token_ids, self.log_probs = self._outputs["token_ids"], self._outputs["log_probs"]
         for input_memory in self._inputs.bindings():

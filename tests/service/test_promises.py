@@ -75,7 +75,6 @@ class GatedRows:
         rows_of_sources: list[Ints] | None = None,
         places_of_rows: Ints | None = None,
     ) -> Candidates:
-        assert places_of_rows is not None
         self.stepping.release()
         assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
         if self.error is not None:
@@ -83,7 +82,7 @@ class GatedRows:
         self.rows_of_steps.append(len(token_ids))
         chosen = [
             [5 + position if self._sources[place] == self._endless else EOS] * k
-            for place, position in zip(places_of_rows, positions, strict=True)
+            for place, position in zip(places_of_rows or range(len(token_ids)), positions, strict=True)
         ]
         return np.array(chosen), np.zeros((len(token_ids), k), np.float32)
 

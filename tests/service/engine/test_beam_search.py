@@ -36,7 +36,7 @@ def next_log_probs(source: tuple[int, ...], target: tuple[int, ...]) -> Array:
 def encoded(sources: list[Ints]) -> list[EncodedSource]:
     """Return sources for a decoder that reads no keys."""
     nothing = np.zeros((0, len(sources), 0, 0), np.float32)
-    return [EncodedSource(source, nothing, index) for index, source in enumerate(sources)]
+    return [EncodedSource(source, nothing, row) for row, source in enumerate(sources)]
 
 
 class Rows:

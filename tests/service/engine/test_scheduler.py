@@ -113,32 +113,20 @@ def test_narrow_searches_never_keep_a_wide_one_waiting() -> None:
     assert s.admit() == wide
 
 
-def test_few_free_rows_wait_until_it_is_worth_a_pass() -> None:
-    s = scheduler(max_rows=16)
-    running = of_lengths(*[3] * 13)
-    s.running.extend(running)
-    s.add(of_lengths(3, 3, 3, 3))
+def test_one_free_row_is_enough_to_encode_as_many_as_all_rows_hold() -> None:
+    s = scheduler(max_rows=8)
+    s.running.extend(of_lengths(*[3] * 8))
+    s.add(of_lengths(*[3] * 20))
     assert s.admit() == []
-    s.evict(running[:1], nowhere)
-    assert lengths_of(s.admit()) == [3, 3, 3, 3]
+    s.running.pop()
+    assert lengths_of(s.admit()) == [3] * 8
+    assert len(s.waiting) == 12
 
 
-def test_several_that_wait_wait_for_room_for_several() -> None:
+def test_wide_searches_are_encoded_as_many_as_the_rows_hold() -> None:
     s = scheduler(max_rows=8)
-    running = of_lengths(*[3] * 6)
-    s.running.extend(running)
-    s.add(of_lengths(3, 3, 3))
-    assert s.admit() == [], "two could enter, and three wait"
-    s.evict(running[:1], nowhere)
-    assert lengths_of(s.admit()) == [3, 3, 3]
-
-
-@pytest.mark.parametrize(("waiting", "free"), [(2, 2), (5, 5), (6, 6), (100, 6)])
-def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free: int) -> None:
-    s = scheduler(max_rows=8)
-    s.running.extend(of_lengths(*[3] * (8 - free)))
-    s.add(of_lengths(*[3] * waiting))
-    assert len(s.admit()) == free
+    s.add(of_lengths(*[3] * 20, n_rows=3))
+    assert len(s.admit()) == 2
 
 
 def test_a_full_queue_refuses_with_its_numbers_and_takes_nothing() -> None:
@@ -189,16 +177,19 @@ def test_nobody_starves_and_no_admission_is_too_large(
     everybody = [Sequence([1] * length, None, n_rows=width) for length, width in work]
     s.add(everybody)
     served: list[Sequence[None]] = []
-    while s.waiting or s.running:
+    encoded: list[Sequence[None]] = []
+    while s.waiting or s.running or encoded:
         first = s.waiting[0] if s.waiting else None
-        admitted = s.admit()
+        admitted = [] if encoded else s.admit()
         if admitted:
             assert first in admitted
             assert lengths_of(admitted) == sorted(lengths_of(admitted)), "the shortest come first"
             assert len(admitted) == 1 or max(lengths_of(admitted)) * len(admitted) <= budget
         else:
-            assert s.running, "with nobody running somebody is admitted"
-        s.running.extend(admitted)
+            assert s.running or encoded, "with nobody running somebody is admitted"
+        encoded += admitted
+        while encoded and encoded[0].n_rows <= s.n_free_rows:
+            s.running.append(encoded.pop(0))
         served += admitted
         assert sum(sequence.n_rows for sequence in s.running) <= max_rows
         s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))), nowhere)

@@ -96,7 +96,7 @@ def test_a_pass_of_the_encoder_reads_what_it_can_in_time(
     monkeypatch: pytest.MonkeyPatch, seconds: float, tokens: int
 ) -> None:
     now = [0.0]
-    rows = Mock(encode=lambda place, sources: now.append(now[-1] + seconds))
+    rows = Mock(encode=lambda sources: now.append(now[-1] + seconds))
     monkeypatch.setattr("time.perf_counter", lambda: now[-1])
     assert loading._max_padded_tokens(512, rows, token=3) == pytest.approx(tokens, abs=1)
 

@@ -44,8 +44,8 @@ def content(caches: Caches, length: int, dtype: DTypeLike = np.float32) -> np.nd
 def write(caches: HostCaches, first_row: int, rows: int, length: int) -> np.ndarray:
     """Write random numbers (C, rows, H, length, D) into the rows of every cache, and return them."""
     values = np.random.default_rng(0).standard_normal((C, rows, H, length, D)).astype(np.float32)
-    for cache, block in enumerate(values):
-        caches.write(cache, first_row, block)
+    for row in range(rows):
+        caches.write(first_row + row, values[:, row])
     return values
 
 
@@ -106,7 +106,8 @@ def test_heads_may_lie_side_by_side() -> None:
     caches = host_caches(heads=(), width=H * D)
     caches.resize(4, rows=0)
     values = np.random.default_rng(0).standard_normal((2, 4, H * D)).astype(np.float32)
-    caches.write(1, 1, values)
+    for row, block in enumerate(values, start=1):
+        caches.write(row, np.stack([block] * C))
     caches.copy([1], [4], 4)
     caches.resize(8, rows=N_ROWS)
     assert caches.shape(N_ROWS) == (N_ROWS, 8, H * D)
