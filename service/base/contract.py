@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -34,8 +35,7 @@ Project = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 Phase = Literal["probe", "encode", "decode"]
 
 
-@dataclass(frozen=True)
-class Answer(Generic[Output]):
+class Answer(NamedTuple, Generic[Output]):
     """The outputs of a request, in the order of its sequences, and how long each phase took."""
 
     outputs: list[Output]
@@ -93,6 +93,7 @@ def in_background(engine: str) -> str:
     return f"{model_of(engine)}/{BACKGROUND}{kind_of(engine)}"
 
 
+@cache
 def is_in_background(engine: str) -> bool:
     return engine == in_background(engine)
 

@@ -21,7 +21,7 @@ from service.base.counts import EngineCounts
 from service.base.errors import Broken, Draining, RequestError, Silent, Starting, WorkerEnded
 from service.engine.scheduler import Sequence
 from service.workers.loader_process import HUNG_S
-from service.workers.wire import Receiver, packed
+from service.workers.wire import Receiver, fields_of, packed
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class RemoteWorker:
         self._requests[number] = request
         self._add_load(name, work)
         # This never waits, since the process may hang: the event loop sends.
-        self._outgoing.write(packed("submit", number, name, sequences, deadline))
+        self._outgoing.write(packed("submit", number, name, [*map(fields_of, sequences)], deadline))
         request.future.add_done_callback(partial(self._forget, number))
         return request.future
 
@@ -165,16 +165,17 @@ class RemoteWorker:
         for engine, of_engine in counts.items():
             self._add_counts(engine, of_engine)
 
-    def _take_answer(self, number: int, answer: Answer[Any] | RequestError) -> None:
+    def _take_answer(self, number: int, answer: tuple[Any, ...] | RequestError) -> None:
         request = self._requests.get(number)
         if request is None or request.future.done():  # the client has left
             return
         if isinstance(answer, RequestError):
             request.future.set_exception(answer)
             return
-        for sequence, output in zip(request.sequences, answer.outputs, strict=True):
+        received: Answer[Any] = Answer(*answer)
+        for sequence, output in zip(request.sequences, received.outputs, strict=True):
             sequence.output = output
-        request.future.set_result(answer)
+        request.future.set_result(received)
 
     def _forget(self, number: int, future: "asyncio.Future[Answer[Any]]") -> None:
         """Forget a request that is answered or cancelled, and cancel it in the worker."""

@@ -1,8 +1,9 @@
 """Messages between the processes of one service, over Unix sockets: a length, and a pickle.
 
 A server sends a worker `("submit", number, engine, sequences, deadline)` and `("cancel", number)`. A worker sends a
-server `("answer", number, Answer or error)` and `("report", states, counts)`, with the states of the engines that have
-changed, and with what the engines did since the last report.
+server `("answer", number, answer or error)` and `("report", states, counts)`, with the states of the engines that have
+changed, and with what the engines did since the last report. Sequences and answers are sent as tuples, which take half
+as long as objects.
 """
 
 import asyncio
@@ -11,12 +12,16 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 READ_BYTES = 1 << 18
 """Most bytes that one read of a socket returns."""
 
 _LENGTH = struct.Struct("!Q")
+
+fields_of = attrgetter("source_ids", "output", "n_rows", "n_target", "background", "accepted")
+"""Returns the fields of a `Sequence` that a worker needs to make the same one."""
 
 
 def packed(*content: Any) -> bytes:

@@ -233,10 +233,10 @@ class _SocketServer:
             future.cancel()
 
     def _submit(
-        self, connection: _Connection, number: int, engine: str, sequences: list[Sequence[Any]], deadline: float
+        self, connection: _Connection, number: int, engine: str, sequences: list[tuple[Any, ...]], deadline: float
     ) -> None:
         try:
-            future = self.loop.submit(engine, sequences, deadline)
+            future = self.loop.submit(engine, [Sequence(*fields) for fields in sequences], deadline)
             if self.on_demand is not None:
                 self.on_demand.note_use(engine)
         except Unavailable as refusal:
@@ -250,7 +250,7 @@ class _SocketServer:
         if not future.cancelled():
             error = future.exception()
             try:
-                connection.unsent += packed("answer", number, error or future.result())
+                connection.unsent += packed("answer", number, error or tuple(future.result()))
             except Exception:  # if it were raised, the future would drop it, and the client would wait for ever
                 logger.critical("an answer cannot be sent", exc_info=True)
                 os._exit(1)
