@@ -4,14 +4,13 @@ import gc
 from pathlib import Path
 from unittest.mock import patch
 
-import numpy as np
 from tokenizers import Tokenizer
 
 from benchmarks.engines import Work
 from benchmarks.engines.attend import sequences_of, targets_of
 from benchmarks.gpu.driving import Constants, Driven, drive
 from benchmarks.gpu.inputs import say
-from benchmarks.gpu.simulation import Clock, Lengths, SimulatedGraphs, SimulatedProvider, SimulatedRunner
+from benchmarks.gpu.simulation import Lengths, SimulatedGraphs, SimulatedProvider, SimulatedRunner
 from benchmarks.models import SHIPPED
 from benchmarks.texts import load_sentences, works_of
 from benchmarks.workspace import ROOT
@@ -64,7 +63,14 @@ def measure(data: Path | None, constants: Constants, n_works: int | None, repeti
             engine = _Engine(lengths, constants, beam_size, 256)
             _, driven = (engine.run(works, together=False, per_s=per_s) for _ in range(2))
             p50, p95 = driven.latency_ms(0.5), driven.latency_ms(0.95)
-            say(part="simulate", beam_size=beam_size, arrivals_per_s=per_s, **constants.changes(), p50_ms=p50, p95_ms=p95)
+            say(
+                part="simulate",
+                beam_size=beam_size,
+                arrivals_per_s=per_s,
+                **constants.changes(),
+                p50_ms=p50,
+                p95_ms=p95,
+            )
 
 
 class _Engine:

@@ -180,7 +180,7 @@ class Targets:
     ) -> None:
         """Write the k best tokens of rows and their log-probabilities, each (R, k). The best one has a probability
         of SURE at least; each further one has as large a part of what is left."""
-        R, k = best.shape
+        k = best.shape[1]
         seeds = self._seeds[places] * np.uint64(31) + (positions * 1009 + tokens).astype(np.uint64)
         drawn = (seeds[:, None] * np.uint64(64) + np.arange(k, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         drawn ^= drawn >> np.uint64(29)
@@ -221,7 +221,7 @@ class SimulatedGraphs(TranslationGraphs):
         self.lengths = lengths
         self.encoder, self.decoder_step = _Session(provider, "encoder"), _Session(provider, "step")
 
-    def new_shortlists(self, n_places: int) -> None:
+    def new_shortlists(self, _: int) -> None:
         return None
 
     def capture(self) -> None:

@@ -15,6 +15,9 @@ from service.runner.device_caches import DeviceCaches
 from service.runner.device_encoder import DeviceEncoder, padded_count
 from service.runner.translation import Step, Steps, TranslationGraphs
 
+MIN_COPIES = 16
+"""Fewest rows that one run copies; fewer are padded, so that few shapes occur."""
+
 
 class DeviceTranslationRunner:
     """Implements `FixedRows` with the graphs.
@@ -82,7 +85,7 @@ class DeviceTranslationRunner:
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         self._wait()
-        n = padded_count(len(source_rows))
+        n = max(MIN_COPIES, padded_count(len(source_rows)))
         sources, targets = np.full(n, self._rows), np.full(n, self._rows)
         sources[: len(source_rows)], targets[: len(target_rows)] = source_rows, target_rows
         self._self_caches.copy(sources, targets)
