@@ -38,6 +38,8 @@ class DeviceTranslationRunner:
         self._cross_attention = CacheGroup(of_sources, self._cross_caches, COARSE_LENGTHS)
         self._source_lengths = np.zeros(places, np.int64)
         """The length of the source in each place; 0 if the place is empty."""
+        self._longest = self._n_places = 0
+        """The longest source, and the number of places up to the last one in use."""
         self._shortlists = graphs.new_shortlists(places)
         self._steps = Steps(graphs, self._self_attention, self._cross_attention, self._shortlists)
         self._launched: Step | None = None
@@ -49,16 +51,17 @@ class DeviceTranslationRunner:
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         self._wait()
         block, (B, S) = self._encoder.encode(sources)
-        n_places = self._n_places()
-        if n_places == 0:
+        are_first = self._n_places == 0
+        if are_first:
             self._self_attention.fit(1, rows=0)
-        self._cross_attention.fit(max(S, int(self._source_lengths.max())), n_places)
+        self._cross_attention.fit(max(S, self._longest), self._n_places)
         targets = np.full(B, self._places)
         targets[: len(sources)] = places
         self._cross_caches.write(targets, block, S)
         self._source_lengths[places] = [len(source) for source in sources]
+        self._measure()
         if self._shortlists is not None:
-            self._shortlists.allow(places.tolist(), sources, are_first=n_places == 0)
+            self._shortlists.allow(places.tolist(), sources, are_first=are_first)
 
     def launch(
         self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
@@ -67,7 +70,7 @@ class DeviceTranslationRunner:
         R, (N, W) = len(token_ids), rows_of_sources.shape
         length = int(positions.max()) + 1
         self._self_attention.fit(length, R)
-        self._cross_attention.fit(max(1, int(self._source_lengths.max())), self._n_places())
+        self._cross_attention.fit(max(1, self._longest), self._n_places)
         step = self._steps.get((R, N, W, k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
@@ -92,6 +95,7 @@ class DeviceTranslationRunner:
 
     def leave(self, places: IntArray) -> None:
         self._source_lengths[places] = 0
+        self._measure()
 
     def _wait(self) -> None:
         """Wait for the launched step: until then nothing may change its inputs and caches."""
@@ -99,7 +103,7 @@ class DeviceTranslationRunner:
             self._is_done = True
             self._launched.wait()
 
-    def _n_places(self) -> int:
-        """Return the number of places up to the last one in use."""
+    def _measure(self) -> None:
         in_use = np.flatnonzero(self._source_lengths)
-        return int(in_use[-1]) + 1 if len(in_use) else 0
+        self._n_places = int(in_use[-1]) + 1 if len(in_use) else 0
+        self._longest = int(self._source_lengths.max())
