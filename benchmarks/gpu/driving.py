@@ -72,12 +72,14 @@ def drive(
     per_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
     wait_until: Callable[[float], None] = lambda _: None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> Driven:
     """Run requests through an engine after its probe: each when the one before is answered, or as they arrive.
 
     Args:
         per_s: if given, requests arrive at random times, so many a second on average.
         wait_until: is called with the time of the next arrival when nothing is to do before.
+        on_start: is called after the probe.
     """
     loop = Loop({NAME: engine}, lambda *_: None, probe_interval_s=1e9, clock=clock)
     draw = random.Random(1)
@@ -96,6 +98,7 @@ def drive(
     def listen(_: float) -> None:
         nonlocal began, due
         if began is None:
+            on_start()
             began = due = clock()
         is_idle = len(latencies) + len(coming) == len(requests)
         if per_s is None:

@@ -46,7 +46,7 @@ def measure(data: Path | None, constants: Constants, n_works: int | None, repeti
     for beam_size, speeds in CTRANSLATE2.items():
         for batch, others in speeds.items():
             some = works[: WORKS_OF_SLOW_BATCHES.get(batch)]
-            engine = _Engine(lengths, constants, beam_size, batch * beam_size)
+            engine = SimulatedEngine(lengths, constants, beam_size, batch * beam_size)
             runs = [engine.run(some, together=batch > 1) for _ in range(1 + repetitions)][1:]
             driven = min(runs, key=lambda run: run.seconds)
             tokens_per_s = round(engine.n_tokens / driven.seconds)
@@ -60,7 +60,7 @@ def measure(data: Path | None, constants: Constants, n_works: int | None, repeti
                 **engine.costs(driven),
             )
         for per_s in ARRIVALS_PER_S:
-            engine = _Engine(lengths, constants, beam_size, 256)
+            engine = SimulatedEngine(lengths, constants, beam_size, 256)
             _, driven = (engine.run(works, together=False, per_s=per_s) for _ in range(2))
             p50, p95 = driven.latency_ms(0.5), driven.latency_ms(0.95)
             say(
@@ -73,33 +73,34 @@ def measure(data: Path | None, constants: Constants, n_works: int | None, repeti
             )
 
 
-class _Engine:
+class SimulatedEngine:
     """The engine of one kind of search, over stand-ins for the graphs of the shipped model."""
 
     def __init__(self, lengths: Lengths, constants: Constants, beam_size: int, slots: int) -> None:
         self._constants, self._beam_size = constants, beam_size
-        self._manifest = read_artifact(ROOT / "artifacts" / SHIPPED).manifest
+        manifest = read_artifact(ROOT / "artifacts" / SHIPPED).manifest
         self._provider = SimulatedProvider("cpu", threads=1, captures=True)
-        graphs = SimulatedGraphs(self._manifest, self._provider, lengths)
+        self.clock = self._provider.clock
+        self.graphs = SimulatedGraphs(manifest, self._provider, lengths)
         with constants.changed(), patch.object(loading, "DeviceTranslationRunner", SimulatedRunner):
             settings = Settings(slots=max(MAX_BEAM_SIZE, slots), max_waiting=10**6)
-            self._engine = loading.fixed_engines(graphs, settings)["greedy" if beam_size == 1 else "beam"]
+            self.engine = loading.fixed_engines(self.graphs, settings)["greedy" if beam_size == 1 else "beam"]
         self.n_tokens = 0
 
     def run(self, works: list[Work], together: bool, per_s: float | None = None) -> Driven:
         """Translate works, as one request or one after the other."""
-        clock = self._provider.clock
-        sequences = sequences_of(works, self._manifest, self._beam_size)
+        sequences = sequences_of(works, self.graphs.manifest, self._beam_size)
         requests = [sequences] if together else [[sequence] for sequence in sequences]
         with self._constants.changed():
-            clock.device_s = 0.0
-            self._provider.runs.clear()
-            driven = drive(self._engine, requests, per_s, clock.now, clock.wait_until)
-        self.n_tokens = sum(map(len, targets_of(sequences, self._manifest)))
+            driven = drive(self.engine, requests, per_s, self.clock.now, self.clock.wait_until, self._provider.forget)
+        self.n_tokens = sum(map(len, targets_of(sequences, self.graphs.manifest)))
         return driven
 
     def costs(self, driven: Driven) -> dict[str, float]:
         """Return the number of runs, and milliseconds: in all, of the device, and in which the device had to wait."""
-        device_s = self._provider.clock.device_s
-        figures = {"ms": driven.seconds, "device_ms": device_s, "idle_ms": driven.seconds - device_s}
+        figures = {
+            "ms": driven.seconds,
+            "device_ms": self.clock.device_s,
+            "idle_ms": driven.seconds - self.clock.device_s,
+        }
         return {**self._provider.runs, **{name: round(1000 * seconds, 1) for name, seconds in figures.items()}}

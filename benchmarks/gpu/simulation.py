@@ -202,6 +202,11 @@ class SimulatedProvider(Provider):
     clock: Clock = field(default_factory=Clock)
     runs: Counter[str] = field(default_factory=Counter)
 
+    def forget(self) -> None:
+        """Reset the counts."""
+        self.clock.device_s = 0.0
+        self.runs.clear()
+
     @property
     def dtype(self) -> DTypeLike:
         return np.float16

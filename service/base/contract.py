@@ -150,9 +150,9 @@ class DecoderRows(Protocol):
 class FixedRows(Protocol):
     """Sources in places and hypotheses in rows. Each keeps its place or row until it leaves, so there may be gaps."""
 
-    def warm_up(self) -> None:
+    def warm_up(self) -> list[int]:
         """Encode sources of every usual shape, since the first run of a shape takes long. Only called while no place is
-        in use."""
+        in use. Return the lengths of sources after which steps have all their usual shapes."""
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         """Encode sources, one into each of these places."""

@@ -12,6 +12,7 @@ hypotheses, T tokens.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -126,16 +127,15 @@ class FixedBeamSearch:
         return int(self._beam_sizes[self.places.in_use].sum())
 
     def warm_up(self) -> None:
+        lengths = [1] if self._is_warm else self._decoder.warm_up()
+        shapes = [(self._sizes[0], WIDTHS[0], WIDTHS[0] + 1)]
         if not self._is_warm:
-            self._decoder.warm_up()
-        place = np.zeros(1, np.int64)
-        for R in self._sizes[:1] if self._is_warm else self._sizes:
-            for W in WIDTHS[:1] if self._is_warm else WIDTHS:
-                for k in (W + 1,) if self._is_warm else (W + 1, WATCHED_CANDIDATES):
-                    self._decoder.encode(place, [[self._eos]])
-                    self._launch_sizes(R, W, k)
-                    self._decoder.fetch()
-                    self._decoder.leave(place)
+            shapes = [(R, W, k) for R in self._sizes for W in WIDTHS for k in (W + 1, WATCHED_CANDIDATES)]
+        for length, (R, W, k) in product(lengths, shapes):
+            self._decoder.encode(self._own[:1], [[self._eos] * length])
+            self._launch_sizes(R, W, k)
+            self._decoder.fetch()
+            self._decoder.leave(self._own[:1])
         self._is_warm = True
 
     def prefill(self, sequences: list[Sequence[Search]]) -> None:

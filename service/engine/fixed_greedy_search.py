@@ -4,6 +4,7 @@ Legend: R places that a step runs over, N places in use, T tokens.
 """
 
 from collections.abc import Collection
+from itertools import product
 
 import numpy as np
 
@@ -53,14 +54,14 @@ class FixedGreedySearch:
         return len(self.places.running)
 
     def warm_up(self) -> None:
+        shapes = [(1, self._sizes[0], K)]
         if not self._is_warm:
-            self._decoder.warm_up()
-        for R in self._sizes[:1] if self._is_warm else self._sizes:
-            for k in (K,) if self._is_warm else (K, WATCHED_CANDIDATES):
-                self._decoder.encode(self._own[:1], [[self._eos]])
-                self._launch_size(R, self._tokens, self._positions, k)
-                self._decoder.fetch()
-                self._decoder.leave(self._own[:1])
+            shapes = list(product(self._decoder.warm_up(), self._sizes, (K, WATCHED_CANDIDATES)))
+        for length, R, k in shapes:
+            self._decoder.encode(self._own[:1], [[self._eos] * length])
+            self._launch_size(R, self._tokens, self._positions, k)
+            self._decoder.fetch()
+            self._decoder.leave(self._own[:1])
         self._is_warm = True
 
     def prefill(self, sequences: list[Sequence[Search]]) -> None:

@@ -15,6 +15,9 @@ from service.runner.device_caches import DeviceCaches
 from service.runner.device_encoder import DeviceEncoder, padded_count
 from service.runner.translation import Step, Steps, TranslationGraphs
 
+USUAL_LENGTHS = (33, 1)
+"""Numbers of tokens for which the caches have the two usual lengths."""
+
 MIN_COPIES = 16
 """Fewest rows that one run copies; fewer are padded, so that few shapes occur."""
 
@@ -31,6 +34,7 @@ class DeviceTranslationRunner:
         provider, of_rows, of_sources = graphs.provider, row_caches(graphs.manifest), source_caches(graphs.manifest)
         self._provider, self._encoder = provider, encoder
         self._rows, self._places = rows, places
+        self._max_source_tokens = graphs.manifest.limits.max_source_tokens
         # One more row and one more place are the target of padding.
         self._self_caches = DeviceCaches(of_rows, rows + 1, provider)
         self._cross_caches = DeviceCaches(of_sources, places + 1, provider)
@@ -40,21 +44,24 @@ class DeviceTranslationRunner:
         """The length of the source in each place; 0 if the place is empty."""
         self._longest = self._n_places = 0
         """The longest source, and the number of places up to the last one in use."""
+        self._n_tokens = 1
+        """Number of tokens of the longest row."""
         self._shortlists = graphs.new_shortlists(places)
         self._steps = Steps(graphs, self._self_attention, self._cross_attention, self._shortlists)
         self._launched: Step | None = None
         self._is_done = True
 
-    def warm_up(self) -> None:
+    def warm_up(self) -> list[int]:
         self._encoder.warm_up()
+        return [n for n in USUAL_LENGTHS if n <= self._max_source_tokens]
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         self._wait()
         block, (B, S) = self._encoder.encode(sources)
         are_first = self._n_places == 0
         if are_first:
-            self._self_attention.fit(1, rows=0)
-        self._cross_attention.fit(max(S, self._longest), self._n_places)
+            self._n_tokens = 1
+        self._fit(S, self._rows if self._n_places else 0)
         targets = np.full(B, self._places)
         targets[: len(sources)] = places
         self._cross_caches.write(targets, block, S)
@@ -68,9 +75,8 @@ class DeviceTranslationRunner:
     ) -> None:
         self._wait()
         R, (N, W) = len(token_ids), rows_of_sources.shape
-        length = int(positions.max()) + 1
-        self._self_attention.fit(length, R)
-        self._cross_attention.fit(max(1, self._longest), self._n_places)
+        self._n_tokens = length = int(positions.max()) + 1
+        self._fit(1, R)
         step = self._steps.get((R, N, W, k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
@@ -102,6 +108,13 @@ class DeviceTranslationRunner:
         if self._launched is not None and not self._is_done:
             self._is_done = True
             self._launched.wait()
+
+    def _fit(self, needed: int, rows: int) -> None:
+        """Make room in the caches for all sources, rows and `needed` columns. All have one length: with two, many more
+        shapes would occur."""
+        length = max(needed, self._longest, self._n_tokens)
+        self._self_attention.fit(length, rows)
+        self._cross_attention.fit(length, self._n_places)
 
     def _measure(self) -> None:
         in_use = np.flatnonzero(self._source_lengths)

@@ -38,12 +38,13 @@ def test_a_device_is_asked_for_less_and_answers_the_same(kind: str, beam_size: i
         engine = engines(TranslationGraphs(artifact, provider), Settings(slots=8 * beam_size))[kind]
         with counted_copies(provider.runs):
             answers[name], _ = translated(engine, works, beam_size, artifact.manifest)
-        runs[name], shapes[name] = provider.runs, len(provider.shapes)
+        passes = [shape for shape in provider.shapes if shape[0] != "copy"]  # a copy is not captured
+        runs[name], shapes[name] = provider.runs, len(passes)
     assert answers["fixed"] == answers["compact"]
     assert len(set(map(tuple, answers["fixed"]))) > 1
     for counted in ("encoder", "copy"):
         assert 0 < runs["fixed"][counted] < runs["compact"][counted]
-    assert shapes["fixed"] < shapes["compact"] / 2
+    assert shapes["fixed"] < shapes["compact"] / 3
 
 
 def test_pruning_blanks_what_other_gpus_run_and_nothing_else(tmp_path: Path) -> None:

@@ -29,8 +29,9 @@ class Rows:
         self.n_launched = self.n_fetched = 0
         self.shapes: set[tuple[int, ...]] = set()
 
-    def warm_up(self) -> None:
+    def warm_up(self) -> list[int]:
         self._enter("warm_up")
+        return [1, 3]
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         assert all(self._sources[place] is None for place in places), "newcomers are put into empty places"
