@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.gpu import counts, everything, http, inputs, pack, proof, report, simulate, soak, speed
+from benchmarks.gpu import constants, counts, everything, http, inputs, pack, proof, report, simulate, soak, speed
 from benchmarks.gpu.driving import Constants
 from benchmarks.gpu.inputs import ProviderName
 from benchmarks.models import RANDOM, SHIPPED
@@ -128,6 +128,19 @@ def simulate_command(
 ) -> None:
     """Measure what the host costs beside a simulated GPU, beside CTranslate2's figures on a GPU."""
     simulate.measure(data, Constants(newcomers_share, steps_waited, size_factor), works)
+
+
+@app.command("constants")
+def constants_command(
+    model: Model = SHIPPED,
+    provider: OnProvider = "cuda",
+    works: Works = None,
+    newcomers_share: NewcomersShare = None,
+    steps_waited: StepsWaited = None,
+    size_factor: SizeFactor = None,
+) -> None:
+    """Measure target tokens per second with these constants of the engine, or with several one after the other."""
+    constants.measure(model, provider, Constants(newcomers_share, steps_waited, size_factor), works)
 
 
 @app.command("http")

@@ -141,6 +141,7 @@ def test_the_report_has_the_ratio_of_the_engines_and_what_went_wrong(tmp_path: P
         {"part": "proof", "graph": "m/encoder.onnx", "nodes": 9, "elsewhere": ["Where"]},
         {"part": "proof", "engine": "attend", "beam_size": 1, "as_float32_on_cpu": "7 of 8", "as_alone": "8 of 8"},
         *({**speed, "engine": engine, "tokens_per_s": speed_of} for engine, speed_of in SPEEDS.items()),
+        {"part": "constants", "size_factor": 2, "beam_size": 1, "batch": 256, "tokens_per_s": 9000},
         {"part": "http", "path": "/embed", "status": 500, "ms": 1.0, "answer": "oh"},
         {"part": "ended", "name": "soak", "seconds": 85.0, "how": "ended after 85 s"},
     ]
@@ -152,6 +153,7 @@ def test_the_report_has_the_ratio_of_the_engines_and_what_went_wrong(tmp_path: P
         "| m/encoder.onnx | 9 | Where |",
         "| attend | 1 | 7 of 8 | 8 of 8 |",
         "| m | 4 | 64 | 4,000 | – | 1,600 | **2.50** |",  # noqa: RUF001
+        "| – | – | 2 | 1 | 256 | 9,000 |",  # noqa: RUF001
         "`/embed` was answered with 500: `oh`",
         "| soak | 85.0 | ended after 85 s |",
     ):
