@@ -8,7 +8,7 @@ ends at its limit.
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, decoders, models
 
 from model.checkpoint import build_model, save_checkpoint
 from model.config import Config, TransformerConfig
@@ -65,4 +65,6 @@ def _config() -> Config:
 
 def _tokenizer() -> Tokenizer:
     tokens = [*SPECIAL_TOKENS, *(f"t{i}" for i in range(len(SPECIAL_TOKENS), VOCAB_SIZE))]
-    return Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=SPECIAL_TOKENS[1]))
+    tokenizer = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=SPECIAL_TOKENS[1]))
+    tokenizer.decoder = decoders.Metaspace()  # the service reads tokens that are written in a known way
+    return tokenizer

@@ -57,15 +57,15 @@ class _Continuations:
     totals: Floats
     tokens: IntArray
     parents: IntArray
-    """Which of the beam's hypotheses, best first, each continues."""
+    """The index in the beam of the hypothesis that each continues."""
     kept: Booleans
     """Whether each is within the beam."""
     token_scores: dict[int, list[ScoreHistory]]
     """The scores of each continuation, by place, for sequences that have `once_tokens`."""
 
-    def sorted(self, every: IntArray, W: int) -> "_Continuations":  # noqa: N803
-        """Return the W best of each beam, those that are kept first."""
-        if self.kept.shape[1] == W and not (self.kept[:, 1:] & ~self.kept[:, :-1]).any():
+    def narrowed(self, every: IntArray, W: int) -> "_Continuations":  # noqa: N803
+        """Return W continuations of each beam, among them all that are kept."""
+        if self.kept.shape[1] == W:
             return self
         order = np.argsort(~self.kept, axis=1, kind="stable")[:, :W]
         found = (array[every, order] for array in (self.totals, self.tokens, self.parents, self.kept))
@@ -107,8 +107,8 @@ class FixedBeamSearch:
         self._first_child = np.zeros(n_rows, np.int64)
         self._targets = np.zeros((n_rows, 0), np.int64)
         """(n_rows, T): the tokens written so far; at first a beam's first row has the prefix."""
-        # By place: the rows of its live hypotheses, best first, padded with the first one; the sums of their
-        # log-probabilities, padded with -inf.
+        # By place and index in the beam: the row of each live hypothesis, and the sum of its log-probabilities; 0 and
+        # -inf where there is none.
         self._rows = np.zeros((n_places, MAX_BEAM_SIZE), np.int64)
         self._totals: Floats = np.full((n_places, MAX_BEAM_SIZE), -np.inf)
         self._beam_sizes, self._widths, self._n_best, self._lengths, self._limits, self._n_prefix, self._n_source = (
@@ -179,8 +179,8 @@ class FixedBeamSearch:
         search, n_prefix = sequence.output, len(sequence.output.prefix)
         self._is_taken[row], self._place_of[row], self._index_of[row] = True, place, 0
         self._tokens[row], self._positions[row] = self._bos, 0
-        self._rows[place], self._totals[place] = row, -np.inf
-        self._totals[place, 0] = 0.0
+        self._rows[place], self._totals[place] = 0, -np.inf
+        self._rows[place, 0], self._totals[place, 0] = row, 0.0
         self._targets = with_length(self._targets, max(search.max_target_tokens, n_prefix + 1))
         self._targets[row, :n_prefix] = search.prefix
         self._beam_sizes[place] = self._widths[place] = search.beam_size
@@ -293,9 +293,9 @@ class FixedBeamSearch:
 
     def _go_on(self, P: int, W: int, candidates: _Continuations) -> list[Sequence[Search]]:  # noqa: N803
         """Give live continuations their rows. Return the sequences that have none."""
-        candidates = candidates.sorted(self._every[:P], W)
-        lengths, totals = self._lengths[:P], candidates.totals
-        goes_on = candidates.kept[:, 0] & (totals[:, 0] / lengths ** self._penalties[:P] > self._ranks_to_beat[:P])
+        candidates, lengths = candidates.narrowed(self._every[:P], W), self._lengths[:P]
+        totals = np.where(candidates.kept, candidates.totals, -np.inf)
+        goes_on = totals.max(axis=1) / lengths ** self._penalties[:P] > self._ranks_to_beat[:P]
         live = candidates.kept & goes_on[:, None]
         places, ranks = np.nonzero(live)  # (L)
         tokens, at = candidates.tokens[live], lengths[places]
@@ -308,7 +308,6 @@ class FixedBeamSearch:
             self._targets[targets, :longest] = self._targets[sources, :longest]
         self._targets[rows, at - 1] = tokens
         for array, unused, used in (
-            (self._is_taken, False, True),
             (self._place_of, 0, places),
             (self._index_of, 0, ranks),
             (self._tokens, self._pad, tokens),
@@ -316,8 +315,8 @@ class FixedBeamSearch:
         ):
             array.fill(unused)
             array[rows] = used
-        self._rows[:P], self._totals[:P] = 0, -np.inf
-        self._rows[places, ranks], self._totals[places, ranks] = rows, totals[live]
+        self._rows[:P], self._totals[:P, :W] = 0, np.where(live, totals, -np.inf)
+        self._rows[places, ranks] = rows
         for place, scores in candidates.token_scores.items():
             self._watched[place] = (scores * MAX_BEAM_SIZE)[:MAX_BEAM_SIZE]
         return [self.places.sequence(place) for place in np.flatnonzero(self.places.in_use[:P] & ~goes_on).tolist()]
@@ -332,4 +331,5 @@ class FixedBeamSearch:
         self._is_taken[parents[stays]] = True
         rows = parents.copy()
         rows[~stays] = np.flatnonzero(~self._is_taken)[: len(parents) - int(stays.sum())]
+        self._is_taken[rows] = True
         return rows
