@@ -11,7 +11,7 @@ from hypothesis.strategies import DataObject, booleans, data, integers, lists
 from service.base.contract import IntArray
 from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import WATCHED_CANDIDATES, BeamSearch, Search, is_runaway
-from service.engine.engine import Failed, Finished, Outcome
+from service.engine.engine import Failed, Finished, Outcome, Ran
 from service.engine.fixed_beam_search import WIDTHS
 from service.engine.fixed_engine import MAX_STEPS_WAITED, FixedEngine
 from service.engine.greedy_search import GreedySearch
@@ -235,3 +235,44 @@ def test_a_step_is_launched_before_the_last_one_is_looked_at() -> None:
         engine.step(lambda outcome: None)
         ahead.append(rows.n_launched - rows.n_fetched)
     assert ahead == [0, 0, 1, 1, 1, 1]
+
+
+def test_a_step_of_beams_is_launched_before_the_last_one_is_told_of_and_again_for_newcomers() -> None:
+    rows = Rows(N_ROWS, N_ROWS)
+    engine = engine_of("beam ahead", rows)
+    first, second = (Sequence([5, 6, EOS], Search(30, 2), n_rows=2) for _ in range(2))
+    engine.scheduler.add([first])
+    ahead = []
+    while engine.scheduler.waiting or engine.n_running:
+        engine.step(lambda outcome: None)
+        ahead.append(rows.n_launched - rows.n_fetched)
+        if len(ahead) == 2:
+            engine.scheduler.add([second])
+    assert ahead[:3] == [1, 1, 2], "what was launched without the newcomer is not used"
+    assert ahead[-1] == 1, "no step is launched for nobody"
+    assert [sequence.output.best() for sequence in (first, second)] == [expected(first)] * 2
+
+
+def test_a_step_of_beams_has_few_rows_when_few_hypotheses_are_left() -> None:
+    sizes = []
+    rows = EndlessRows(N_ROWS, N_ROWS)
+    engine = engine_of("beam", rows)
+    beams = [(3, math.inf), (9, 1.0), (9, 1.0)]  # all hypotheses but one are much less probable
+    engine.scheduler.add([Sequence([6, EOS], Search(n, 8, beam_threshold=nats), n_rows=8) for n, nats in beams])
+
+    def tell(outcome: Outcome[Search]) -> None:
+        if isinstance(outcome, Ran) and outcome.forward_pass.phase == "decode":
+            sizes.append(outcome.forward_pass.rows)
+
+    while engine.scheduler.waiting or engine.n_running:
+        engine.step(tell)
+    assert sizes == [8, 24, 24, 8, 8, 8, 8, 8, 8]
+
+
+def test_the_longest_newcomers_take_the_first_places() -> None:
+    """They run longest, so a step soon goes over few places."""
+    engine = engine_of("greedy", EndlessRows(N_ROWS, N_ROWS))
+    engine.scheduler.add([Sequence([6] * n + [EOS], Search(9)) for n in (2, 5, 3)])
+    engine.step(lambda outcome: None)
+    places = engine.computation.places
+    assert [len(places.sequence(place).source_ids) for place in range(3)] == [6, 4, 3]
