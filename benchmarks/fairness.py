@@ -96,7 +96,7 @@ def measure() -> dict[str, float]:
 
 async def _measure(name: str, loader: RemoteLoader, sources: list[list[int]]) -> dict[str, float]:
     metrics = Metrics()
-    loops = [RemoteWorker(path, metrics.count) for path in loader.paths]
+    loops = [RemoteWorker(path, metrics.add) for path in loader.paths]
     for loop in loops:
         loop.start()
     small: Pool[Search] = Pool(f"{name}/greedy", loops, metrics.of_task("translation"))

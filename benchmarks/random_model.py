@@ -8,7 +8,7 @@ ends at its limit.
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, decoders, models
 
 from model.checkpoint import build_model, save_checkpoint
 from model.config import Config, TransformerConfig
@@ -30,7 +30,7 @@ def save_random_checkpoint(directory: Path) -> None:
     model = build_model(config)
     assert isinstance(model, Transformer)
     _never_repeat_never_end(model)
-    save_checkpoint(directory, config, model.state_dict(), _tokenizer())
+    save_checkpoint(directory, config, model.state_dict(), random_tokenizer())
 
 
 @torch.no_grad()
@@ -63,6 +63,8 @@ def _config() -> Config:
     return Config(name="random-6-6", description="Random weights, to measure speed.", max_tokens=512, model=model)
 
 
-def _tokenizer() -> Tokenizer:
+def random_tokenizer() -> Tokenizer:
     tokens = [*SPECIAL_TOKENS, *(f"t{i}" for i in range(len(SPECIAL_TOKENS), VOCAB_SIZE))]
-    return Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=SPECIAL_TOKENS[1]))
+    tokenizer = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=SPECIAL_TOKENS[1]))
+    tokenizer.decoder = decoders.Metaspace()  # the service reads tokens that are written in a known way
+    return tokenizer

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.gpu import counts, everything, http, inputs, pack, proof, report, soak, speed
+from benchmarks.gpu import constants, counts, everything, http, inputs, pack, proof, report, simulate, soak, speed
+from benchmarks.gpu.driving import Constants
 from benchmarks.gpu.inputs import ProviderName
 from benchmarks.models import RANDOM, SHIPPED
 from benchmarks.workspace import ROOT, workspace
@@ -19,6 +20,9 @@ Data = Annotated[
 ]
 Model = Annotated[str, typer.Option(help=f"{SHIPPED} or {RANDOM}.")]
 Works = Annotated[int | None, typer.Option(help="Number of works; by default all.")]
+NewcomersShare = Annotated[float | None, typer.Option(help="MIN_NEWCOMERS_SHARE of the engine.")]
+StepsWaited = Annotated[int | None, typer.Option(help="MAX_STEPS_WAITED of the engine.")]
+SizeFactor = Annotated[int | None, typer.Option(help="STEP_SIZE_FACTOR of the engine.")]
 OnProvider = Annotated[ProviderName, typer.Option(envvar="PROVIDER", help="cpu tries a part without a GPU.")]
 
 
@@ -112,6 +116,31 @@ def counts_command(
 ) -> None:
     """Count session runs, copies and shapes of each engine, and target tokens per second."""
     counts.measure(model, provider, works)
+
+
+@app.command("simulate")
+def simulate_command(
+    data: Data = None,
+    works: Works = None,
+    newcomers_share: NewcomersShare = None,
+    steps_waited: StepsWaited = None,
+    size_factor: SizeFactor = None,
+) -> None:
+    """Measure what the host costs beside a simulated GPU, beside CTranslate2's figures on a GPU."""
+    simulate.measure(data, Constants(newcomers_share, steps_waited, size_factor), works)
+
+
+@app.command("constants")
+def constants_command(
+    model: Model = SHIPPED,
+    provider: OnProvider = "cuda",
+    works: Works = None,
+    newcomers_share: NewcomersShare = None,
+    steps_waited: StepsWaited = None,
+    size_factor: SizeFactor = None,
+) -> None:
+    """Measure target tokens per second with these constants of the engine, or with several one after the other."""
+    constants.measure(model, provider, Constants(newcomers_share, steps_waited, size_factor), works)
 
 
 @app.command("http")

@@ -59,13 +59,13 @@ def parts(budget_s: float, works: int | None) -> list[Part]:
     return [
         Part("models", [*program, "models"], 90 * scale),
         Part("proof", [*program, "proof", *some], 50 * scale),
-        *(
-            speed(engine, model, timeout_s)
-            for model in (SHIPPED, RANDOM)
-            for engine, timeout_s in (("attend", 40), ("ctranslate2", 20))
-        ),
+        speed("attend", SHIPPED, 60),
+        speed("ctranslate2", SHIPPED, 20),
+        Part("constants", [*program, "constants", *some], 60 * scale),
         Part("http, 1 server", [*program, "http", "--servers", "1", *briefly], 30 * scale),
         Part("http, default servers", [*program, "http", *briefly], 30 * scale),
+        speed("attend", RANDOM, 40),
+        speed("ctranslate2", RANDOM, 20),
         Part("soak", [*program, "soak", "--seconds", f"{SOAK_S * scale:.1f}"], (SOAK_S + 25) * scale),
         Part("steps", [*program, "steps"], 20 * scale),
         speed("uncaptured", SHIPPED, 40),

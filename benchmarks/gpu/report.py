@@ -28,6 +28,7 @@ def report(lines: list[Line]) -> str:
         ("Nodes of each graph, and those that do not run on the device", _graphs, of("proof")),
         ("Answers that are the same as those of float32 on the CPU, and as alone", _answers, of("proof")),
         ("Target tokens a second, without HTTP", _speed, of("speed")),
+        ("The same with other constants of the engine, without a worker process", _constants, of("constants")),
         ("Over HTTP, clients on the same machine", _loads, of("http")),
         ("Mixed requests of every route; each answer is compared with the first to its request", _soak, of("soak")),
         ("Milliseconds of one decoder step, and of one encoder pass", _steps, of("steps")),
@@ -78,6 +79,13 @@ def _speed(lines: list[Line]) -> list[list[str]]:
         told = [f"{speeds[engine]:,}" if engine in speeds else NONE for engine in ENGINES]
         rows.append([model, str(beam_size), str(batch), *told, ratio])
     return rows
+
+
+def _constants(lines: list[Line]) -> list[list[str]]:
+    names = ("newcomers_share", "steps_waited", "size_factor", "beam_size", "batch", "tokens_per_s")
+    return [["newcomers' share", "steps waited", "size factor", "beam", "batch", "tokens/s"]] + [
+        _told(line, names) for line in lines
+    ]
 
 
 def _shipped_first(item: tuple[tuple[str, int, int], object]) -> tuple[bool, str, int, int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -34,8 +35,7 @@ Project = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 Phase = Literal["probe", "encode", "decode"]
 
 
-@dataclass(frozen=True)
-class Answer(Generic[Output]):
+class Answer(NamedTuple, Generic[Output]):
     """The outputs of a request, in the order of its sequences, and how long each phase took."""
 
     outputs: list[Output]
@@ -93,6 +93,7 @@ def in_background(engine: str) -> str:
     return f"{model_of(engine)}/{BACKGROUND}{kind_of(engine)}"
 
 
+@cache
 def is_in_background(engine: str) -> bool:
     return engine == in_background(engine)
 
@@ -181,9 +182,9 @@ class DecoderRows(Protocol):
 class FixedRows(Protocol):
     """Sources in places and hypotheses in rows. Each keeps its place or row until it leaves, so there may be gaps."""
 
-    def warm_up(self) -> None:
+    def warm_up(self) -> list[int]:
         """Encode sources of every usual shape, since the first run of a shape takes long. Only called while no place is
-        in use."""
+        in use. Return the lengths of sources after which steps have all their usual shapes."""
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         """Encode sources, one into each of these places."""

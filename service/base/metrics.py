@@ -3,6 +3,7 @@
 import os
 import sys
 from collections import Counter as Tally
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -22,14 +23,13 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 
 from service import __version__
-from service.base.contract import Event, Phase, QueueWait, kind_of
+from service.base.contract import Event, kind_of
+from service.base.counts import PHASES, ROWS, SECONDS, EngineCounts, Observations, add_up
 from service.base.errors import Broken, Draining, QueueFull, Starting
 
 # Without this, every series has a second one with the time of its creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-PHASES: tuple[Phase, ...] = ("probe", "encode", "decode")
 TASKS = {"greedy": "translation", "beam": "translation"}
 """The tasks of engines that are not named after their task."""
 REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken))
@@ -37,7 +37,8 @@ CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
 """The kinds of files in which each of several servers counts, and their size: enough for every route and status."""
-ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+MAX_UNCOUNTED = 4096
+"""Most events that are kept until somebody reads the metrics."""
 
 
 class Metrics:
@@ -56,7 +57,9 @@ class Metrics:
         self._collectors: list[Collector] = []
         self._of_task: dict[str, TaskMetrics] = {}
         self._of_engine: dict[str, TaskMetrics] = {}
+        self._uncounted: deque[tuple[str, Event]] = deque()
         self.registry = registry = CollectorRegistry()
+        self.registry.register(_BeforeOthers(self._count))
         self.requests = Counter(
             "attend_requests", "Requests answered.", ["dialect", "route", "status"], registry=registry
         )
@@ -66,10 +69,10 @@ class Metrics:
         # Looking up labels takes longer than counting, so they are looked up once.
         self._requests = cache(self.requests.labels)
         self._request_seconds = cache(self.request_seconds.labels)
-        self.queue_seconds = Histogram(
+        self.queue_seconds = _Histogram(
             "attend_queue_seconds", "Requests from submitted to admitted.", ["task"], registry=registry, buckets=SECONDS
         )
-        self.inference_seconds = Histogram(
+        self.inference_seconds = _Histogram(
             "attend_inference_seconds", "Forward passes.", ["task", "phase"], registry=registry, buckets=SECONDS
         )
         self.characters = Counter("attend_characters", "Characters of texts that were translated.", registry=registry)
@@ -78,7 +81,7 @@ class Metrics:
             "attend_padding_tokens", "Padding read beside source tokens.", ["task"], registry=registry
         )
         self.decode_steps = Counter("attend_decode_steps", "Decoder steps.", registry=registry)
-        self.batch_rows = Histogram(
+        self.batch_rows = _Histogram(
             "attend_batch_rows", "Rows of one forward pass.", ["task"], registry=registry, buckets=ROWS
         )
         self.cancelled = Counter(
@@ -123,11 +126,17 @@ class Metrics:
         return self._of_task[task]
 
     def count(self, engine: str, event: Event) -> None:
-        """Count an event of the engine MODEL/KIND."""
+        """Count an event of the engine MODEL/KIND, from any thread. It is added up with others when it is read."""
+        self._uncounted.append((engine, event))
+        if len(self._uncounted) >= MAX_UNCOUNTED:
+            self._count()
+
+    def add(self, engine: str, counts: EngineCounts) -> None:
+        """Count what the engine MODEL/KIND did."""
         if engine not in self._of_engine:
             kind = kind_of(engine)
             self._of_engine[engine] = self.of_task(TASKS.get(kind, kind))
-        self._of_engine[engine].count(event)
+        self._of_engine[engine].add(counts)
 
     def watch(self, states: Callable[[], Iterable["ModelState"]], is_ready: Callable[[], bool]) -> None:
         """Add the gauges, which call these functions at every scrape."""
@@ -145,8 +154,14 @@ class Metrics:
                 registry.register(collector)
         return generate_latest(registry)
 
+    def _count(self) -> None:
+        """Add up the events of this process."""
+        for engine, counts in add_up(self._uncounted).items():
+            self.add(engine, counts)
+
     def _whole(self) -> CollectorRegistry:
         """Return a registry with the sums over all servers."""
+        self._count()
         if not self._shared:
             return self.registry
         registry = CollectorRegistry()
@@ -195,21 +210,16 @@ class TaskMetrics:
         self._rejected = {reason: metrics.rejected.labels(task, reason) for reason in REJECTED}
         self._cancelled = {reason: metrics.cancelled.labels(task, reason) for reason in CANCELLED}
 
-    def count(self, event: Event) -> None:
-        """Count an event of an engine."""
-        if isinstance(event, QueueWait):
-            self._queue_seconds.observe(event.seconds)
-            return
-        self._inference_seconds[event.phase].observe(event.seconds)
-        if event.phase == "encode":
-            tokens = sum(event.source_tokens)
-            self._batch_rows.observe(len(event.source_tokens))
-            self._source_tokens.inc(tokens)
-            self._padding_tokens.inc(max(event.source_tokens) * len(event.source_tokens) - tokens)
-        elif event.phase == "decode":
-            self._decode_steps.inc()
-            self._batch_rows.observe(event.rows)
-            self._target_tokens.inc(event.sequences)
+    def add(self, counts: EngineCounts) -> None:
+        """Count what an engine did."""
+        self._queue_seconds.add(counts.queue_seconds)
+        for phase, seconds in counts.inference_seconds.items():
+            self._inference_seconds[phase].add(seconds)
+        self._batch_rows.add(counts.rows)
+        self._decode_steps.inc(counts.decode_steps)
+        self._source_tokens.inc(counts.source_tokens)
+        self._target_tokens.inc(counts.target_tokens)
+        self._padding_tokens.inc(counts.padding_tokens)
 
     def rejected(self, reason: str) -> None:
         """Count a request that was refused before it was queued."""
@@ -218,6 +228,17 @@ class TaskMetrics:
     def cancelled(self, reason: str) -> None:
         """Count a request that was accepted and given up: once, however many engines worked on it."""
         self._cancelled[reason].inc()
+
+
+class _Histogram(Histogram):
+    """A histogram that also counts values which were counted elsewhere in the same buckets."""
+
+    def add(self, observations: Observations) -> None:
+        if any(observations.counts):
+            self._sum.inc(observations.total)
+            for bucket, n in zip(self._buckets, observations.counts, strict=True):
+                if n:  # beside other servers, every sum is in a file
+                    bucket.inc(n)
 
 
 @dataclass(frozen=True)
@@ -240,6 +261,17 @@ class _BuildInfo(Collector):
         info = GaugeMetricFamily("attend_build_info", "Always 1.", labels=["version"])
         info.add_metric([__version__], 1)
         yield info
+
+
+class _BeforeOthers(Collector):
+    """Has no metrics: it is the first collector of a registry, and calls a function before the others are read."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def collect(self) -> Iterator[Metric]:
+        self._call()
+        return iter(())
 
 
 class _Gauges(Collector):

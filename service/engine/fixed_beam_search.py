@@ -1,14 +1,19 @@
 """Beam search in fixed places: the results of `BeamSearch`, by arrays over all beams.
 
-A sequence has a place, and as many rows as its beam is wide. A hypothesis keeps the row of its parent. If a parent has
-several children, the others get free rows of the beam, and one run copies all of them.
+A sequence has a place, and a row for each live hypothesis. A hypothesis keeps the row of its parent, unless fewer rows
+are enough now. If a parent has several children, the others get free rows. One run copies all that change their row.
 
-Legend: P running beams, W width of the widest, up to a power of two, k candidates of a row, R rows and N places that a
-step runs over, T tokens.
+Arrays cover all places up to the last one in use: slices cost less than picking the places in use.
+
+Legend: P places up to the last one in use, W width of the widest beam, up to a power of two, n continuations of a beam
+(W, or 2W if a beam keeps its width), k candidates of a row, R rows and N places that a step runs over, L live
+hypotheses, T tokens.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +29,16 @@ from service.engine.beam_search import (
     reason_of,
     score_token,
 )
-from service.engine.places import Booleans, Places, are_runaway, check_due, smallest_size, step_sizes, with_length
+from service.engine.places import (
+    MIN_STEP_SIZE,
+    Booleans,
+    Places,
+    are_runaway,
+    check_due,
+    smallest_size,
+    step_sizes,
+    with_length,
+)
 from service.engine.scheduler import Sequence
 
 WIDTHS = (2, 4, MAX_BEAM_SIZE)
@@ -38,16 +52,35 @@ ScoreHistory = list[TokenScores]
 
 @dataclass
 class _Continuations:
-    """The best continuations of each beam, best first. All arrays are (P, W), or (P, 2W) if a beam keeps its width."""
+    """The best continuations of each beam, best first. All arrays are (P, n)."""
 
     totals: Floats
     tokens: IntArray
     parents: IntArray
-    """Which of the beam's rows, counted from 0, each continues."""
+    """The index in the beam of the hypothesis that each continues."""
     kept: Booleans
     """Whether each is within the beam."""
     token_scores: dict[int, list[ScoreHistory]]
     """The scores of each continuation, by place, for sequences that have `once_tokens`."""
+
+    def narrowed(self, every: IntArray, W: int) -> "_Continuations":  # noqa: N803
+        """Return W continuations of each beam, among them all that are kept."""
+        if self.kept.shape[1] == W:
+            return self
+        order = np.argsort(~self.kept, axis=1, kind="stable")[:, :W]
+        found = (array[every, order] for array in (self.totals, self.tokens, self.parents, self.kept))
+        scores = {
+            place: [of[j] for j in order[place].tolist() if j < len(of)] for place, of in self.token_scores.items()
+        }
+        return _Continuations(*found, scores)
+
+
+class _Launched(NamedTuple):
+    """The sizes of a launched step: P, W and R."""
+
+    n_places: int
+    width: int
+    n_rows: int
 
 
 class FixedBeamSearch:
@@ -55,23 +88,28 @@ class FixedBeamSearch:
 
     Args:
         n_rows: most hypotheses that run at once; there are half as many places.
+        ahead: whether a step is launched before the ended hypotheses of the last one are recorded, so that the device
+            computes meanwhile. It is launched again if newcomers enter.
     """
 
-    def __init__(self, rows: FixedRows, n_rows: int, bos: int, eos: int, pad: int) -> None:
+    def __init__(self, rows: FixedRows, n_rows: int, bos: int, eos: int, pad: int, ahead: bool = False) -> None:
         self._decoder = rows
+        self._ahead = ahead
         self._bos, self._eos, self._pad = bos, eos, pad
-        self._row_sizes, self._place_sizes = step_sizes(n_rows), step_sizes(n_rows // 2)
-        n_rows, n_places = self._row_sizes[-1], self._place_sizes[-1]
+        self._sizes = step_sizes(n_rows)
+        n_rows, n_places = self._sizes[-1], max(MIN_STEP_SIZE, n_rows // 2)
         self.places = Places[Search](n_places)
+        self._every, self._own = np.arange(n_places)[:, None], np.arange(n_rows)
         # By row: its place, its index in the beam, its next token and position.
         self._is_taken = np.zeros(n_rows, np.bool_)
         self._place_of, self._index_of = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
         self._tokens, self._positions = np.full(n_rows, pad), np.zeros(n_rows, np.int64)
+        self._first_child = np.zeros(n_rows, np.int64)
         self._targets = np.zeros((n_rows, 0), np.int64)
         """(n_rows, T): the tokens written so far; at first a beam's first row has the prefix."""
-        # By place: its rows, padded with the first one; and for each hypothesis, best first, the index of its row.
+        # By place and index in the beam: the row of each live hypothesis, and the sum of its log-probabilities; 0 and
+        # -inf where there is none.
         self._rows = np.zeros((n_places, MAX_BEAM_SIZE), np.int64)
-        self._indices = np.zeros((n_places, MAX_BEAM_SIZE), np.int64)
         self._totals: Floats = np.full((n_places, MAX_BEAM_SIZE), -np.inf)
         self._beam_sizes, self._widths, self._n_best, self._lengths, self._limits, self._n_prefix, self._n_source = (
             np.zeros(n_places, np.int64) for _ in range(7)
@@ -79,44 +117,47 @@ class FixedBeamSearch:
         self._penalties, self._thresholds, self._ranks_to_beat = (np.zeros(n_places) for _ in range(3))
         self._has_fixed_width = np.zeros(n_places, np.bool_)
         self._watched: dict[int, list[ScoreHistory]] = {}
-        """The scores of each of the beam's rows, by place, for sequences that have `once_tokens`."""
-        self._layout: tuple[IntArray, int, int, int] | None = None
-        """The places in use, and R, N and W; None when sequences have entered or left."""
+        """The scores of each of the live hypotheses, by place, for sequences that have `once_tokens`."""
+        self._launched: _Launched | None = None
+        """The step that was launched and whose results have not been used."""
         self._is_warm = False
 
     @property
     def n_rows(self) -> int:
-        return int(self._is_taken.sum())
+        return int(self._beam_sizes[self.places.in_use].sum())
 
     def warm_up(self) -> None:
+        lengths = [1] if self._is_warm else self._decoder.warm_up()
+        shapes = [(self._sizes[0], WIDTHS[0], WIDTHS[0] + 1)]
         if not self._is_warm:
-            self._decoder.warm_up()
-        place = np.zeros(1, np.int64)
-        for R in self._row_sizes[:1] if self._is_warm else self._row_sizes:
-            for W in WIDTHS[:1] if self._is_warm else WIDTHS:
-                self._decoder.encode(place, [[self._eos]])
-                self._pass(R, smallest_size(min(R // W, self._place_sizes[-1]), self._place_sizes), W)
-                self._decoder.leave(place)
+            shapes = [(R, W, k) for R in self._sizes for W in WIDTHS for k in (W + 1, WATCHED_CANDIDATES)]
+        for length, (R, W, k) in product(lengths, shapes):
+            self._decoder.encode(self._own[:1], [[self._eos] * length])
+            self._launch_sizes(R, W, k)
+            self._decoder.fetch()
+            self._decoder.leave(self._own[:1])
         self._is_warm = True
 
     def prefill(self, sequences: list[Sequence[Search]]) -> None:
+        self._launched = None
         places = self.places.first_empty(len(sequences))
         self._decoder.encode(places, [sequence.source_ids for sequence in sequences])
-        for place, sequence in zip(places.tolist(), sequences, strict=True):
-            self._begin(place, sequence)
+        rows = np.flatnonzero(~self._is_taken)[: len(sequences)]
+        for place, row, sequence in zip(places.tolist(), rows.tolist(), sequences, strict=True):
+            self._begin(place, row, sequence)
 
     def step(self) -> tuple[int, list[Sequence[Search]]]:
-        if self._layout is None:
-            places = np.flatnonzero(self.places.in_use)
-            W = smallest_size(int(self._beam_sizes[places].max()), WIDTHS)
-            R = smallest_size(int(np.flatnonzero(self._is_taken)[-1]) + 1, self._row_sizes)
-            self._layout = places, R, smallest_size(int(places[-1]) + 1, self._place_sizes), W
-        places, R, N, W = self._layout
-        best, log_probs = self._pass(R, N, W)
-        candidates = self._select(places, W, best, log_probs)
-        self._lengths[places] += 1
-        self._end(places, candidates)
-        finished = self._go_on(places, candidates)
+        P, W, R = self._launched or self._launch()
+        self._launched = None
+        best, log_probs = self._decoder.fetch()
+        candidates = self._select(P, W, best, log_probs)
+        self._lengths[:P] += 1
+        self._end(P, candidates)
+        finished = self._go_on(P, W, candidates)
+        if self._ahead and len(finished) < len(self.places.running):
+            self._launched = self._launch()
+        for sequence in finished:
+            sequence.finished = True
         self.evict(finished)
         return R, finished
 
@@ -124,170 +165,171 @@ class FixedBeamSearch:
         places = self.places.leave(sequences)
         if len(places) == 0:
             return
-        self._layout = None
         for place in places.tolist() if self._watched else ():
             self._watched.pop(place, None)
-        rows = self._rows[places].ravel()
+        rows = self._rows[places][self._totals[places] > -np.inf]  # the rows of other hypotheses have a new owner
         self._is_taken[rows] = False
         self._place_of[rows], self._index_of[rows] = 0, 0
         self._tokens[rows], self._positions[rows] = self._pad, 0
-        self._rows[places], self._totals[places] = 0, -np.inf
+        self._rows[places], self._totals[places], self._beam_sizes[places] = 0, -np.inf, 0
         self._decoder.leave(places)
 
-    def _begin(self, place: int, sequence: Sequence[Search]) -> None:
+    def _begin(self, place: int, row: int, sequence: Sequence[Search]) -> None:
         """Put a sequence into a place, with one empty hypothesis."""
         search, n_prefix = sequence.output, len(sequence.output.prefix)
-        rows = np.flatnonzero(~self._is_taken)[: search.beam_size]
-        self._is_taken[rows], self._place_of[rows], self._index_of[rows] = True, place, np.arange(len(rows))
-        self._rows[place] = rows[0]
-        self._rows[place, : len(rows)] = rows
-        self._indices[place], self._totals[place] = 0, -np.inf
-        self._totals[place, 0] = 0.0
+        self._is_taken[row], self._place_of[row], self._index_of[row] = True, place, 0
+        self._tokens[row], self._positions[row] = self._bos, 0
+        self._rows[place], self._totals[place] = 0, -np.inf
+        self._rows[place, 0], self._totals[place, 0] = row, 0.0
         self._targets = with_length(self._targets, max(search.max_target_tokens, n_prefix + 1))
-        self._targets[rows[0], :n_prefix] = search.prefix
-        self._tokens[rows], self._positions[rows] = self._pad, 0
-        self._tokens[rows[0]] = self._bos
+        self._targets[row, :n_prefix] = search.prefix
         self._beam_sizes[place] = self._widths[place] = search.beam_size
         self._lengths[place], self._n_prefix[place], self._n_source[place] = 0, n_prefix, len(sequence.source_ids)
         self._n_best[place], self._limits[place] = search.n_best, search.max_target_tokens
         self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
         self._ranks_to_beat[place], self._has_fixed_width[place] = -np.inf, search.has_fixed_width
         if search.once_tokens:
-            self._watched[place] = [[prefix_scores(search.once_tokens)] * n_prefix for _ in range(MAX_BEAM_SIZE)]
-        self._layout = None
+            self._watched[place] = [[prefix_scores(search.once_tokens)] * n_prefix] * MAX_BEAM_SIZE
         self.places.enter(sequence, place)
 
-    def _pass(self, R: int, N: int, W: int) -> tuple[IntArray, NDArray[np.float32]]:  # noqa: N803
-        """Run a decoder step. There is one candidate more than a beam is wide, since no target begins with end of
-        sequence."""
+    def _launch(self) -> _Launched:
+        P = int(np.flatnonzero(self.places.in_use)[-1]) + 1
+        W = smallest_size(int(self._beam_sizes[:P].max()), WIDTHS)
+        R = smallest_size(max(P, int(np.flatnonzero(self._is_taken)[-1]) + 1), self._sizes)
+        self._launch_sizes(R, W, WATCHED_CANDIDATES if self._watched else W + 1)
+        return _Launched(P, W, R)
+
+    def _launch_sizes(self, R: int, W: int, k: int) -> None:  # noqa: N803
+        """Launch a decoder step of R rows and as many places, which are few shapes. There is one candidate more than a
+        beam is wide, since no target begins with end of sequence."""
         places_of_rows = self._place_of[:R] * W + self._index_of[:R]
-        k = WATCHED_CANDIDATES if self._watched else W + 1
-        self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:N, :W], places_of_rows, k)
-        return self._decoder.fetch()
+        self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:R, :W], places_of_rows, k)
 
-    def _select(self, places: IntArray, W: int, best: IntArray, log_probs: NDArray[np.float32]) -> _Continuations:  # noqa: N803
+    def _select(self, P: int, W: int, best: IntArray, log_probs: NDArray[np.float32]) -> _Continuations:  # noqa: N803
         """Return the most probable continuations of each beam, or the next token of its prefix."""
-        P, every = len(places), np.arange(len(places))[:, None]
-        indices, lengths = self._indices[places, :W], self._lengths[places]
-        rows = self._rows[places[:, None], indices]  # (P, W)
-        totals = self._totals[places, :W, None] + log_probs[rows]  # (P, W, k)
-        if np.isnan(totals[:, :, 0]).any():
+        every, rows, lengths = self._every[:P], self._rows[:P, :W], self._lengths[:P]
+        widths, n_prefix = self._widths[:P, None], self._n_prefix[:P]
+        k = best.shape[1]
+        if np.isnan(log_probs[self._is_taken[: len(best)], 0]).any():
             raise FloatingPointError("the decoder's log-probabilities are not numbers")
-        n_prefix = self._n_prefix[places]
-        begins = bool((lengths <= n_prefix).any())
-        if begins:  # a translation is never empty
+        totals = self._totals[:P, :W, None] + log_probs[rows]  # (P, W, k)
+        begins = lengths <= n_prefix
+        has_new = bool(begins.any())
+        if has_new:  # a translation is never empty
             totals[(lengths == n_prefix)[:, None, None] & (best[rows] == self._eos)] = -np.inf
-        watched = [(i, place) for i, place in enumerate(places.tolist()) if place in self._watched]
-        for i, place in watched:
-            for j, row in enumerate(rows[i].tolist()):
-                totals[i, j, np.isin(best[row], self._written_once(place, row, int(lengths[i])))] = -np.inf
+        for place in self._watched:
+            for j, row in enumerate(rows[place].tolist()):
+                totals[place, j, np.isin(best[row], self._written_once(place, row))] = -np.inf
         totals = totals.reshape(P, -1)
-        n = 2 * W if self._has_fixed_width[places].any() else W  # half of them may end
+        has_fixed_width = bool(self._has_fixed_width[:P].any())
+        n = 2 * W if has_fixed_width else W  # half of them may end
         order = np.argsort(-totals, axis=1, kind="stable")[:, :n]
-        totals, parents = totals[every, order], order // best.shape[1]
-        tokens = best[rows[every, parents], order % best.shape[1]]
-        n_best = np.minimum(self._n_best[places], self._widths[places])
-        least = totals[every[:, 0], n_best - 1] - self._thresholds[places]
-        kept = np.arange(n) < self._widths[places, None]
-        if n > W:
+        totals, parents = totals[every, order], order // k
+        tokens = best[rows[every, parents], order - parents * k]
+        n_best = np.minimum(self._n_best[:P], self._widths[:P])
+        least = totals[every[:, 0], n_best - 1] - self._thresholds[:P]
+        kept = self._own[:n] < widths
+        if has_fixed_width:
             goes_on = tokens != self._eos
-            in_full_beam = np.where(goes_on, goes_on.cumsum(axis=1) <= self._widths[places, None], kept)
-            kept = np.where(self._has_fixed_width[places, None], in_full_beam & (totals > -np.inf), kept)
-        kept &= totals >= least[:, None]
-        if begins and len(in_prefix := np.flatnonzero(lengths < n_prefix)):
-            first_rows = self._rows[places[in_prefix], 0]
-            tokens[in_prefix, 0], parents[in_prefix, 0] = self._targets[first_rows, lengths[in_prefix]], 0
-            totals[in_prefix, 0], kept[in_prefix] = 0.0, np.arange(n) == 0
-        token_scores = {}
-        for i, place in watched:
-            length, histories = int(lengths[i]), self._watched[place]
-            if length < n_prefix[i]:
-                token_scores[place] = histories[:W]
-                continue
-            once = self.places.sequence(place).output.once_tokens
-            token_scores[place] = []
-            for parent, at in zip(parents[i].tolist(), (order[i] % best.shape[1]).tolist(), strict=True):
-                row = int(rows[i, parent])
-                written = self._written_once(place, row, length)
-                chosen = float(log_probs[row, at])
-                missed = score_token(once, best[row].tolist(), log_probs[row].tolist(), chosen, written.__contains__)
-                token_scores[place].append([*histories[int(indices[i, parent])], missed])
-        return _Continuations(totals, tokens, indices[every, parents], kept, token_scores)
+            in_full_beam = np.where(goes_on, goes_on.cumsum(axis=1) <= widths, kept)
+            kept = np.where(self._has_fixed_width[:P, None], in_full_beam, kept)
+        kept = kept & (totals >= least[:, None]) & (totals > -np.inf)
+        for place in np.flatnonzero((lengths < n_prefix) & self.places.in_use[:P]).tolist() if has_new else ():
+            tokens[place, 0] = self._targets[rows[place, 0], lengths[place]]
+            parents[place, 0], totals[place, 0], kept[place] = 0, 0.0, self._own[:n] == 0
+        scores = {place: self._scores(place, order[place], best, log_probs) for place in self._watched}
+        return _Continuations(totals, tokens, parents, kept, scores)
 
-    def _written_once(self, place: int, row: int, length: int) -> list[int]:
+    def _scores(
+        self,
+        place: int,
+        order: IntArray,
+        best: IntArray,
+        log_probs: NDArray[np.float32],
+    ) -> list[ScoreHistory]:
+        """Return the scores of each continuation of a beam, whose candidates (W * k) are in this order."""
+        histories, k = self._watched[place], best.shape[1]
+        if self._lengths[place] < self._n_prefix[place]:
+            return histories
+        once = self.places.sequence(place).output.once_tokens
+        scores = []
+        for at in order.tolist():
+            row = int(self._rows[place, at // k])
+            written, chosen = self._written_once(place, row), float(log_probs[row, at % k])
+            missed = score_token(once, best[row].tolist(), log_probs[row].tolist(), chosen, written.__contains__)
+            scores.append([*histories[at // k], missed])
+        return scores
+
+    def _written_once(self, place: int, row: int) -> list[int]:
         """Return the `once_tokens` that a hypothesis has written."""
-        written = self._targets[row, :length].tolist()
+        written = self._targets[row, : self._lengths[place]].tolist()
         return [token for token in self.places.sequence(place).output.once_tokens if token in written]
 
-    def _end(self, places: IntArray, candidates: _Continuations) -> None:
+    def _end(self, P: int, candidates: _Continuations) -> None:  # noqa: N803
         """Record the hypotheses that have ended, and remove them from the kept continuations."""
-        lengths, n = self._lengths[places], candidates.tokens.shape[1]
-        ended = (candidates.tokens == self._eos) | (lengths >= self._limits[places])[:, None]
-        due = np.flatnonzero(check_due(lengths))
+        lengths, (_, n) = self._lengths[:P], candidates.tokens.shape
+        ended = (candidates.tokens == self._eos) | (lengths >= self._limits[:P])[:, None]
+        due = np.flatnonzero(check_due(lengths) & self.places.in_use[:P])
         if len(due):
-            targets = self._targets[self._rows[places[due, None], candidates.parents[due]]].reshape(len(due) * n, -1)
+            targets = self._targets[self._rows[due[:, None], candidates.parents[due]]].reshape(len(due) * n, -1)
             last = lengths[due].repeat(n)
             np.put_along_axis(targets, last[:, None] - 1, candidates.tokens[due].reshape(-1, 1), axis=1)
-            ended[due] |= are_runaway(targets, last, self._n_source[places[due]].repeat(n)).reshape(-1, n)
-        ended &= candidates.kept & (lengths > self._n_prefix[places])[:, None]
-        for i, j in zip(*np.nonzero(ended), strict=True):
-            place, length = int(places[i]), int(lengths[i])
+            ended[due] |= are_runaway(targets, last, self._n_source[due].repeat(n)).reshape(-1, n)
+        ended &= candidates.kept & (lengths > self._n_prefix[:P])[:, None]
+        places, ranks = np.nonzero(ended)
+        if len(places) == 0:
+            return
+        rows = self._rows[places, candidates.parents[ended]]
+        found = (places, ranks, rows, lengths[places], candidates.tokens[ended], candidates.totals[ended])
+        for place, rank, row, length, token, total in zip(*(array.tolist() for array in found), strict=True):
             search = self.places.sequence(place).output
-            written = self._targets[self._rows[place, candidates.parents[i, j]], : length - 1].tolist()
-            token_ids = [*written, int(candidates.tokens[i, j])]
+            token_ids = [*self._targets[row, : length - 1].tolist(), token]
             reason = reason_of(token_ids, self._eos, search.max_target_tokens)
-            token_scores = candidates.token_scores[place][j] if place in candidates.token_scores else ()
-            search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason, token_scores))
+            token_scores = candidates.token_scores[place][rank] if place in candidates.token_scores else ()
+            search.finished.append(Hypothesis(token_ids, total, reason, token_scores))
             self._ranks_to_beat[place] = search.rank_to_beat()
-            self._widths[place] -= not search.has_fixed_width
+        self._widths[:P] -= ended.sum(axis=1) * ~self._has_fixed_width[:P]
         candidates.kept &= ~ended
 
-    def _go_on(self, places: IntArray, candidates: _Continuations) -> list[Sequence[Search]]:
+    def _go_on(self, P: int, W: int, candidates: _Continuations) -> list[Sequence[Search]]:  # noqa: N803
         """Give live continuations their rows. Return the sequences that have none."""
-        P, W = len(places), smallest_size(int(self._beam_sizes[places].max()), WIDTHS)
-        every, lengths = np.arange(P)[:, None], self._lengths[places]
-        order = np.argsort(~candidates.kept, axis=1, kind="stable")[:, :W]
-        live = candidates.kept[every, order]
-        totals, parents = candidates.totals[every, order], candidates.parents[every, order]
-        tokens = candidates.tokens[every, order]
-        ranks = totals[:, 0] / lengths ** self._penalties[places]
-        live &= (live[:, 0] & (ranks > self._ranks_to_beat[places]))[:, None]
-
-        indices = self._indices_of_children(parents, live, self._beam_sizes[places])
-        rows = self._rows[places[:, None], indices]
-        moved = live & (indices != parents)
+        candidates, lengths = candidates.narrowed(self._every[:P], W), self._lengths[:P]
+        totals = np.where(candidates.kept, candidates.totals, -np.inf)
+        goes_on = totals.max(axis=1) / lengths ** self._penalties[:P] > self._ranks_to_beat[:P]
+        live = candidates.kept & goes_on[:, None]
+        places, ranks = np.nonzero(live)  # (L)
+        tokens, at = candidates.tokens[live], lengths[places]
+        parents = self._rows[places, candidates.parents[live]]
+        rows = self._rows_of_children(P, parents)
+        moved = rows != parents
         if moved.any():
-            sources, targets = self._rows[places[:, None], parents][moved], rows[moved]
+            sources, targets, longest = parents[moved], rows[moved], int(at.max())
             self._decoder.copy(sources, targets)
-            self._targets[targets] = self._targets[sources]
-        for i, place in enumerate(places.tolist() if candidates.token_scores else ()):
-            for j in np.flatnonzero(live[i]).tolist() if place in candidates.token_scores else ():
-                self._watched[place][indices[i, j]] = candidates.token_scores[place][order[i, j]]
-        at = np.broadcast_to(lengths[:, None], (P, W))[live]
-        self._tokens.fill(self._pad)
-        self._positions.fill(0)
-        self._tokens[rows[live]], self._positions[rows[live]] = tokens[live], at
-        self._targets[rows[live], at - 1] = tokens[live]
-        self._indices[places, :W], self._totals[places, :W] = indices, np.where(live, totals, -np.inf)
-        finished = [self.places.sequence(place) for place in places[~live[:, 0]].tolist()]
-        for sequence in finished:
-            sequence.finished = True
-        return finished
+            self._targets[targets, :longest] = self._targets[sources, :longest]
+        self._targets[rows, at - 1] = tokens
+        for array, unused, used in (
+            (self._place_of, 0, places),
+            (self._index_of, 0, ranks),
+            (self._tokens, self._pad, tokens),
+            (self._positions, 0, at),
+        ):
+            array.fill(unused)
+            array[rows] = used
+        self._rows[:P], self._totals[:P, :W] = 0, np.where(live, totals, -np.inf)
+        self._rows[places, ranks] = rows
+        for place, scores in candidates.token_scores.items():
+            self._watched[place] = (scores * MAX_BEAM_SIZE)[:MAX_BEAM_SIZE]
+        return [self.places.sequence(place) for place in np.flatnonzero(self.places.in_use[:P] & ~goes_on).tolist()]
 
-    @staticmethod
-    def _indices_of_children(parents: IntArray, live: Booleans, beam_sizes: IntArray) -> IntArray:
-        """Return which of its beam's rows each child gets (P, W): the first child of a parent gets the parent's row,
-        the others get free rows."""
-        P, W = parents.shape
-        every = np.arange(P)
-        taken = np.arange(W) >= beam_sizes[:, None]
-        stays = np.zeros((P, W), np.bool_)
-        for j in range(W):
-            stays[:, j] = live[:, j] & ~taken[every, parents[:, j]]
-            taken[every[stays[:, j]], parents[stays[:, j], j]] = True
-        moves = live & ~stays
-        left = np.argsort(taken, axis=1, kind="stable")
-        indices = np.where(stays, parents, 0)
-        place, child = np.nonzero(moves)
-        indices[place, child] = left[place, (moves.cumsum(axis=1) - 1)[place, child]]
-        return indices
+    def _rows_of_children(self, P: int, parents: IntArray) -> IntArray:  # noqa: N803
+        """Return the row of each child (L): its parent's, but free rows for other children of the same parent, and
+        where a step would run over more rows than are needed."""
+        children = self._own[: len(parents)]
+        self._first_child[parents[::-1]] = children[::-1]
+        stays = (self._first_child[parents] == children) & (parents < smallest_size(max(P, len(parents)), self._sizes))
+        self._is_taken.fill(False)
+        self._is_taken[parents[stays]] = True
+        rows = parents.copy()
+        rows[~stays] = np.flatnonzero(~self._is_taken)[: len(parents) - int(stays.sum())]
+        self._is_taken[rows] = True
+        return rows

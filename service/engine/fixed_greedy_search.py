@@ -4,6 +4,7 @@ Legend: R places that a step runs over, N places in use, T tokens.
 """
 
 from collections.abc import Collection
+from itertools import product
 
 import numpy as np
 
@@ -53,13 +54,13 @@ class FixedGreedySearch:
         return len(self.places.running)
 
     def warm_up(self) -> None:
+        shapes = [(1, self._sizes[0], K)]
         if not self._is_warm:
-            self._decoder.warm_up()
-        for R in self._sizes[:1] if self._is_warm else self._sizes:
-            self._decoder.encode(self._own[:1], [[self._eos]])
-            self._launch(self._own[R - 1 : R], self._tokens, self._positions)
+            shapes = list(product(self._decoder.warm_up(), self._sizes, (K, WATCHED_CANDIDATES)))
+        for length, R, k in shapes:
+            self._decoder.encode(self._own[:1], [[self._eos] * length])
+            self._launch_size(R, self._tokens, self._positions, k)
             self._decoder.fetch()
-            self._fed = None
             self._decoder.leave(self._own[:1])
         self._is_warm = True
 
@@ -120,10 +121,14 @@ class FixedGreedySearch:
 
     def _launch(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
         """Launch a step of these places, which are in use. Tokens and positions are by place."""
-        own = self._own[: smallest_size(int(places[-1]) + 1, self._sizes)]
-        self._decoder.launch(tokens[own], positions[own], own[:, None], own, WATCHED_CANDIDATES if self._watched else K)
+        R = smallest_size(int(places[-1]) + 1, self._sizes)
+        self._launch_size(R, tokens, positions, WATCHED_CANDIDATES if self._watched else K)
         self._fed = places
         self._has_changed.fill(False)
+
+    def _launch_size(self, R: int, tokens: IntArray, positions: IntArray, k: int) -> None:  # noqa: N803
+        own = self._own[:R]
+        self._decoder.launch(tokens[:R], positions[:R], own[:, None], own, k)
 
     def _launch_ahead(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
         """Launch the next step before it is known which sequences have ended; the results of those are dropped. Those

@@ -9,7 +9,6 @@ import logging
 import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -28,6 +27,8 @@ BACKGROUND_COST = 8
 """How many times its time a step in the background counts: beside other work, it gets a ninth of the loop's time."""
 RETRY_S = 1.0
 """How long after a failed probe an engine is probed again."""
+
+_IN_TURN = attrgetter("virtual_s", "is_background")
 
 RecordEvent = Callable[[str, Event], None]
 """Takes the name of an engine and an event that is counted in the metrics."""
@@ -151,8 +152,13 @@ class Loop:
             while not self._draining or self._requests:  # in this order: while it drains, no request is added
                 has_work = len(self._requests) > len(self._awaiting_load)
                 listen(0.0 if has_work else max(0.0, self._probe_at - self.clock()))
-                self._hand_over()
-                self._drop_abandoned()
+                if self._submitted:
+                    self._hand_over()
+                now = self.clock()
+                if self._has_cancelled or now >= self._next_deadline:
+                    self._drop_abandoned(now)
+                if now >= self._probe_at:
+                    self._probe_one()
                 self._step()
         except BaseException as error:
             logger.critical("the loop's thread dies", exc_info=True)
@@ -281,8 +287,6 @@ class Loop:
 
     def _hand_over(self) -> None:
         """Hand submitted requests to their engines."""
-        if not self._submitted:
-            return
         with self._wake:
             submitted, self._submitted = self._submitted, []
         for request in submitted:
@@ -306,13 +310,10 @@ class Loop:
             self._request_of.update(dict.fromkeys(request.sequences, request))
 
     def _step(self) -> None:
-        """Run a probe that is due, and then a step of the busy engine that has had least time."""
-        if self._probe_at <= self.clock():
-            self._probe_one()
+        """Run a step of the busy engine that has had least time."""
         if not self._busy:
             return
-        in_turn = attrgetter("virtual_s", "is_background")
-        served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=in_turn)
+        served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=_IN_TURN)
         assert served.engine is not None
         began = self.clock()
         self._on_compute(served.model)
@@ -378,8 +379,11 @@ class Loop:
             self._record_event(served.name, outcome.forward_pass)
             if outcome.forward_pass.phase == "decode":
                 return
-        # The requests of these sequences that are not answered yet, with the number of their sequences.
-        counts = Counter([self._request_of[sequence] for sequence in outcome.sequences if sequence in self._request_of])
+        counts: dict[_AcceptedRequest, int] = {}
+        """The requests of these sequences that are not answered yet, with the number of their sequences."""
+        for sequence in outcome.sequences:
+            if (unanswered := self._request_of.get(sequence)) is not None:
+                counts[unanswered] = counts.get(unanswered, 0) + 1
         for request, n_sequences in counts.items():
             match outcome:
                 case Admitted() if request.admitted_at is None:
@@ -401,11 +405,8 @@ class Loop:
         if future.cancelled():
             self._has_cancelled = True
 
-    def _drop_abandoned(self) -> None:
+    def _drop_abandoned(self, now: float) -> None:
         """Release requests that were cancelled or whose deadline has passed."""
-        now = self.clock()
-        if not self._has_cancelled and now < self._next_deadline:
-            return
         with self._wake:
             self._has_cancelled = False
             requests = list(self._requests)

@@ -16,7 +16,7 @@ from service.engine.scheduler import Sequence
 Output = TypeVar("Output")
 Booleans = NDArray[np.bool_]
 
-STEP_SIZE_FACTOR, MIN_STEP_SIZE = 8, 8
+STEP_SIZE_FACTOR, MIN_STEP_SIZE = 4, 8
 """A step runs over 8 rows or places, or 8 times as many, and so on: on a GPU a step of 64 rows took a tenth to a third
 longer than a step of 8, while each size has to be captured."""
 

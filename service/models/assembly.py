@@ -85,7 +85,7 @@ def catalog_of(
     Raises:
         ArtifactRefused: a tokenizer is of a kind that the service cannot read.
     """
-    workers = [RemoteWorker(path, metrics.count) for path in loaded.paths]
+    workers = [RemoteWorker(path, metrics.add) for path in loaded.paths]
     tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
     return _catalog(loaded, workers, settings, metrics, loader, tokenizers)
 

@@ -261,9 +261,10 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
     max_rows, padded_tokens = settings.slots or 256, settings.prefill_padded_tokens or 8192
     encoder = DeviceEncoder(graphs, max_rows, padded_tokens)
     rows = DeviceTranslationRunner(graphs, encoder, max_rows, max_rows)
-    greedy = FixedGreedySearch(rows, max_rows, *special, ahead=graphs.provider.captures)
+    ahead = graphs.provider.captures
+    greedy = FixedGreedySearch(rows, max_rows, *special, ahead)
     places = max(MIN_STEP_SIZE, max_rows // 2)
-    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, max_rows, places), max_rows, *special)
+    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, max_rows, places), max_rows, *special, ahead)
     return {
         kind: FixedEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens))
         for kind, search in (("greedy", greedy), ("beam", beam))

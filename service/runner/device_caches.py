@@ -41,6 +41,12 @@ class DeviceCaches:
         """The memory of the caches, by length."""
         self._arrays: dict[tuple[int, int], GraphArrays] = {}
         """The graph's small inputs, by the number of blocks and of units in each block."""
+        self._bindings: dict[tuple[int, ...], Any] = {}
+        """The graph's bindings, by what is copied where, as binding takes long."""
+        self._first_heads = (np.arange(self._n_caches) * n_rows * self._n_heads)[:, None, None] + np.arange(
+            self._n_heads
+        )
+        """(C, 1, H): the numbers of the heads of the first row of each cache."""
 
     def address(self, cache: int) -> int:
         row_bytes = self._n_heads * self._units(self._length) * 8 * self._words
@@ -86,6 +92,12 @@ class DeviceCaches:
         arrays = self._arrays_for(len(targets), n_units)
         arrays["source_places"][:, 0], arrays["target_places"][:, 0] = sources, targets
         arrays.upload()
+        bound = source, n_source, len(targets), n_units, self._length
+        if bound not in self._bindings:
+            self._bindings[bound] = self._binding(source, n_source, arrays)
+        self._copier.run_with_iobinding(self._bindings[bound])
+
+    def _binding(self, source: int, n_source: int, arrays: GraphArrays) -> Any:
         device = self._provider.name
         memory = (device, 0, np.int64, [self._n_units(self._length), self._words], self._start(self._length))
         binding: Any = self._copier.io_binding()
@@ -94,7 +106,7 @@ class DeviceCaches:
         binding.bind_input("source", device, 0, np.int64, [n_source, self._words], source)
         binding.bind_input("cache", *memory)
         binding.bind_output("copied", *memory)
-        self._copier.run_with_iobinding(binding)
+        return binding
 
     def _arrays_for(self, n: int, n_units: int) -> GraphArrays:
         if (n, n_units) not in self._arrays:
@@ -106,8 +118,7 @@ class DeviceCaches:
 
     def _starts(self, rows: IntArray, length: int) -> IntArray:
         """Return where rows begin, in units: for each cache, each row and each head."""
-        of_caches = np.arange(self._n_caches)[:, None] * self._n_rows + rows
-        of_heads: IntArray = of_caches.reshape(-1, 1) * self._n_heads + np.arange(self._n_heads)
+        of_heads: IntArray = self._first_heads + rows[:, None] * self._n_heads
         return of_heads.ravel() * self._units(length)
 
     def _units(self, n_columns: int) -> int:

@@ -15,6 +15,12 @@ from service.runner.device_caches import DeviceCaches
 from service.runner.device_encoder import DeviceEncoder, padded_count
 from service.runner.translation import Step, Steps, TranslationGraphs
 
+USUAL_LENGTHS = (33, 1)
+"""Numbers of tokens for which the caches have the two usual lengths."""
+
+MIN_COPIES = 16
+"""Fewest rows that one run copies; fewer are padded, so that few shapes occur."""
+
 
 class DeviceTranslationRunner:
     """Implements `FixedRows` with the graphs.
@@ -28,6 +34,7 @@ class DeviceTranslationRunner:
         provider, of_rows, of_sources = graphs.provider, row_caches(graphs.manifest), source_caches(graphs.manifest)
         self._provider, self._encoder = provider, encoder
         self._rows, self._places = rows, places
+        self._max_source_tokens = graphs.manifest.limits.max_source_tokens
         # One more row and one more place are the target of padding.
         self._self_caches = DeviceCaches(of_rows, rows + 1, provider)
         self._cross_caches = DeviceCaches(of_sources, places + 1, provider)
@@ -35,36 +42,41 @@ class DeviceTranslationRunner:
         self._cross_attention = CacheGroup(of_sources, self._cross_caches, COARSE_LENGTHS)
         self._source_lengths = np.zeros(places, np.int64)
         """The length of the source in each place; 0 if the place is empty."""
+        self._longest = self._n_places = 0
+        """The longest source, and the number of places up to the last one in use."""
+        self._n_tokens = 1
+        """Number of tokens of the longest row."""
         self._shortlists = graphs.new_shortlists(places)
         self._steps = Steps(graphs, self._self_attention, self._cross_attention, self._shortlists)
         self._launched: Step | None = None
         self._is_done = True
 
-    def warm_up(self) -> None:
+    def warm_up(self) -> list[int]:
         self._encoder.warm_up()
+        return [n for n in USUAL_LENGTHS if n <= self._max_source_tokens]
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         self._wait()
         block, (B, S) = self._encoder.encode(sources)
-        n_places = self._n_places()
-        if n_places == 0:
-            self._self_attention.fit(1, rows=0)
-        self._cross_attention.fit(max(S, int(self._source_lengths.max())), n_places)
+        are_first = self._n_places == 0
+        if are_first:
+            self._n_tokens = 1
+        self._fit(S, self._rows if self._n_places else 0)
         targets = np.full(B, self._places)
         targets[: len(sources)] = places
         self._cross_caches.write(targets, block, S)
         self._source_lengths[places] = [len(source) for source in sources]
+        self._measure()
         if self._shortlists is not None:
-            self._shortlists.allow(places.tolist(), sources, are_first=n_places == 0)
+            self._shortlists.allow(places.tolist(), sources, are_first=are_first)
 
     def launch(
         self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
     ) -> None:
         self._wait()
         R, (N, W) = len(token_ids), rows_of_sources.shape
-        length = int(positions.max()) + 1
-        self._self_attention.fit(length, R)
-        self._cross_attention.fit(max(1, int(self._source_lengths.max())), self._n_places())
+        self._n_tokens = length = int(positions.max()) + 1
+        self._fit(1, R)
         step = self._steps.get((R, N, W, k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
@@ -82,13 +94,14 @@ class DeviceTranslationRunner:
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         self._wait()
-        n = padded_count(len(source_rows))
+        n = max(MIN_COPIES, padded_count(len(source_rows)))
         sources, targets = np.full(n, self._rows), np.full(n, self._rows)
         sources[: len(source_rows)], targets[: len(target_rows)] = source_rows, target_rows
         self._self_caches.copy(sources, targets)
 
     def leave(self, places: IntArray) -> None:
         self._source_lengths[places] = 0
+        self._measure()
 
     def _wait(self) -> None:
         """Wait for the launched step: until then nothing may change its inputs and caches."""
@@ -96,7 +109,14 @@ class DeviceTranslationRunner:
             self._is_done = True
             self._launched.wait()
 
-    def _n_places(self) -> int:
-        """Return the number of places up to the last one in use."""
+    def _fit(self, needed: int, rows: int) -> None:
+        """Make room in the caches for all sources, rows and `needed` columns. All have one length: with two, many more
+        shapes would occur."""
+        length = max(needed, self._longest, self._n_tokens)
+        self._self_attention.fit(length, rows)
+        self._cross_attention.fit(length, self._n_places)
+
+    def _measure(self) -> None:
         in_use = np.flatnonzero(self._source_lengths)
-        return int(in_use[-1]) + 1 if len(in_use) else 0
+        self._n_places = int(in_use[-1]) + 1 if len(in_use) else 0
+        self._longest = int(self._source_lengths.max())

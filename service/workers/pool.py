@@ -159,7 +159,9 @@ class Pool(Generic[Output]):
             admission.accepted = True
             # A worker checks the deadline itself, unless it hangs.
             async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
-                answers: list[Answer[Output]] = await asyncio.gather(*map(asyncio.wrap_future, futures))
+                waited = [asyncio.wrap_future(future) for future in futures]
+                # Most requests are one sentence, for which gather() would take as long as the message.
+                answers: list[Answer[Output]] = [await waited[0]] if len(waited) == 1 else await asyncio.gather(*waited)
         except TimeoutError:
             raise DeadlinePassed(f"The deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
         finally:

@@ -9,19 +9,19 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from service.base.contract import Answer, EngineState, Event, is_in_background
+from service.base.contract import Answer, EngineState, is_in_background
+from service.base.counts import EngineCounts
 from service.base.errors import Broken, Draining, RequestError, Silent, Starting, WorkerEnded
-from service.engine.loop import RecordEvent
 from service.engine.scheduler import Sequence
 from service.workers.loader_process import HUNG_S
-from service.workers.wire import packed, read_messages
+from service.workers.wire import Receiver, fields_of, packed
 
 logger = logging.getLogger(__name__)
 
@@ -49,20 +49,20 @@ class RemoteWorker:
 
     Args:
         path: the Unix socket where the worker listens.
-        record_event: takes the events that are counted in the metrics.
+        add_counts: takes the name of an engine, and what it did, for the metrics.
     """
 
-    def __init__(self, path: Path, record_event: RecordEvent) -> None:
+    def __init__(self, path: Path, add_counts: Callable[[str, EngineCounts], None]) -> None:
         self.load = self.background_load = 0
         self.awaited_at = -math.inf
         self._path = path
-        self._record_event = record_event
+        self._add_counts = add_counts
         self._states: dict[str, EngineState] = {}
         """The engines' states that the worker reported last; empty while no process listens."""
         self._reported_at = 0.0
         self._requests: dict[int, _SentRequest] = {}
         self._next_number = 0
-        self._outgoing: asyncio.StreamWriter | None = None
+        self._outgoing: asyncio.WriteTransport | None = None
         self._supervision: asyncio.Task[None] | None = None
         self._event_loop: asyncio.AbstractEventLoop | None = None
 
@@ -90,7 +90,7 @@ class RemoteWorker:
         self._requests[number] = request
         self._add_load(name, work)
         # This never waits, since the process may hang: the event loop sends.
-        self._outgoing.write(packed("submit", number, name, sequences, deadline))
+        self._outgoing.write(packed("submit", number, name, [*map(fields_of, sequences)], deadline))
         request.future.add_done_callback(partial(self._forget, number))
         return request.future
 
@@ -117,14 +117,10 @@ class RemoteWorker:
         self._fail_all(Draining, "stopped before this request was answered")
 
     async def _supervise(self) -> None:
-        """Read the messages of the process, and of each one that replaces it."""
+        """Take the messages of the process, and of each one that replaces it."""
         while True:
             try:
-                async for kind, *content in self._messages():
-                    if kind == "report":
-                        self._take_report(*content)
-                    else:
-                        self._take_answer(*content)
+                await self._receive()
             except OSError:
                 pass
             except Exception:  # the requests whose answers were to come must still be answered
@@ -135,16 +131,16 @@ class RemoteWorker:
             self._fail_all(WorkerEnded, "its worker has ended")
             await asyncio.sleep(RECONNECT_S)
 
-    async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:
-        """Connect, and yield the messages of the process until it ends."""
-        incoming, self._outgoing = await asyncio.open_unix_connection(self._path)
-        watch = asyncio.create_task(self._abort_when_silent(self._outgoing.transport))
+    async def _receive(self) -> None:
+        """Connect, and take the messages of the process until it ends."""
+        event_loop = asyncio.get_running_loop()
+        self._outgoing, receiver = await event_loop.create_unix_connection(lambda: Receiver(self._take), self._path)
+        watch = event_loop.create_task(self._abort_when_silent(self._outgoing))
         try:
-            async for message in read_messages(incoming):
-                yield message
+            await receiver.ended
         finally:
             watch.cancel()
-            self._outgoing.transport.abort()  # unsent messages are lost: no process reads them
+            self._outgoing.abort()  # unsent messages are lost: no process reads them
             self._outgoing = None
 
     async def _abort_when_silent(self, connection: asyncio.WriteTransport) -> None:
@@ -157,22 +153,29 @@ class RemoteWorker:
             silent_s = silent_s + SILENCE_S if self._reported_at == reported_at else 0.0
         connection.abort()
 
-    def _take_report(self, states: dict[str, EngineState], events: list[tuple[str, Event]]) -> None:
+    def _take(self, kind: str, *content: Any) -> None:
+        if kind == "answer":
+            self._take_answer(*content)
+        else:
+            self._take_report(*content)
+
+    def _take_report(self, states: dict[str, EngineState], counts: dict[str, EngineCounts]) -> None:
         self._states.update(states)
         self._reported_at = time.monotonic()
-        for engine, event in events:
-            self._record_event(engine, event)
+        for engine, of_engine in counts.items():
+            self._add_counts(engine, of_engine)
 
-    def _take_answer(self, number: int, answer: Answer[Any] | RequestError) -> None:
+    def _take_answer(self, number: int, answer: tuple[Any, ...] | RequestError) -> None:
         request = self._requests.get(number)
         if request is None or request.future.done():  # the client has left
             return
         if isinstance(answer, RequestError):
             request.future.set_exception(answer)
             return
-        for sequence, output in zip(request.sequences, answer.outputs, strict=True):
+        received: Answer[Any] = Answer(*answer)
+        for sequence, output in zip(request.sequences, received.outputs, strict=True):
             sequence.output = output
-        request.future.set_result(answer)
+        request.future.set_result(received)
 
     def _forget(self, number: int, future: "asyncio.Future[Answer[Any]]") -> None:
         """Forget a request that is answered or cancelled, and cancel it in the worker."""

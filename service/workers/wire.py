@@ -1,22 +1,27 @@
 """Messages between the processes of one service, over Unix sockets: a length, and a pickle.
 
 A server sends a worker `("submit", number, engine, sequences, deadline)` and `("cancel", number)`. A worker sends a
-server `("answer", number, Answer or error)` and `("report", states, events)`, with the states of the engines that have
-changed.
+server `("answer", number, answer or error)` and `("report", states, counts)`, with the states of the engines that have
+changed, and with what the engines did since the last report. Sequences and answers are sent as tuples, which take half
+as long as objects.
 """
 
 import asyncio
 import pickle
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 READ_BYTES = 1 << 18
 """Most bytes that one read of a socket returns."""
 
 _LENGTH = struct.Struct("!Q")
+
+fields_of = attrgetter("source_ids", "output", "n_rows", "n_target", "background", "accepted")
+"""Returns the fields of a `Sequence` that a worker needs to make the same one."""
 
 
 def packed(*content: Any) -> bytes:
@@ -62,3 +67,31 @@ async def read_messages(incoming: asyncio.StreamReader) -> AsyncIterator[tuple[A
         while received := await incoming.read(READ_BYTES):
             for message in unpacker.feed(received):
                 yield message
+
+
+class Receiver(asyncio.Protocol):
+    """Takes each message in the event loop as soon as it has arrived; a task that reads messages would be woken first.
+
+    Args:
+        take: takes the contents of a message.
+
+    Attributes:
+        ended: is done when the other end has closed or the connection is broken; raises what reading a message raised.
+    """
+
+    def __init__(self, take: Callable[..., None]) -> None:
+        self._take = take
+        self._unpacker = Unpacker()
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for content in self._unpacker.feed(data):
+                self._take(*content)
+        except Exception as error:
+            if not self.ended.done():
+                self.ended.set_exception(error)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)

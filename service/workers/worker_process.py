@@ -6,12 +6,14 @@ import os
 import select
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 from service.base.contract import Answer, EngineState, Event
+from service.base.counts import add_up
 from service.base.errors import Unavailable
 from service.engine.engine import Engine
 from service.engine.loop import Loop
@@ -119,6 +121,8 @@ class _Connection:
         self.unpacker = Unpacker()
         self.futures: dict[int, Future[Answer[Any]]] = {}
         self.unsent = bytearray()
+        self.is_full = False
+        """Whether the socket took less than all, and is polled for when it takes more."""
         self.reported: dict[str, EngineState] = {}
         """The state of each engine that was reported last."""
 
@@ -138,7 +142,7 @@ class _SocketServer:
         self._poll = select.poll()
         for source in (listener.fileno(), lifeline):
             self._poll.register(source, select.POLLIN)
-        self._events: list[tuple[str, Event]] = []
+        self._events: deque[tuple[str, Event]] = deque()
         self._reported_at = 0.0
 
     def load_on_demand(self, on_demand: OnDemand) -> None:
@@ -199,10 +203,11 @@ class _SocketServer:
             is_alive = len(connection.unsent) < MAX_UNSENT_BYTES
         except OSError:
             is_alive = False
-        if is_alive:
-            self._poll.modify(file, select.POLLIN | (select.POLLOUT if connection.unsent else 0))
-        else:
+        if not is_alive:
             self._close(file)
+        elif connection.is_full != bool(connection.unsent):
+            connection.is_full = bool(connection.unsent)
+            self._poll.modify(file, select.POLLIN | (select.POLLOUT if connection.is_full else 0))
 
     def _receive(self, file: int, connection: _Connection) -> None:
         try:
@@ -228,10 +233,10 @@ class _SocketServer:
             future.cancel()
 
     def _submit(
-        self, connection: _Connection, number: int, engine: str, sequences: list[Sequence[Any]], deadline: float
+        self, connection: _Connection, number: int, engine: str, sequences: list[tuple[Any, ...]], deadline: float
     ) -> None:
         try:
-            future = self.loop.submit(engine, sequences, deadline)
+            future = self.loop.submit(engine, [Sequence(*fields) for fields in sequences], deadline)
             if self.on_demand is not None:
                 self.on_demand.note_use(engine)
         except Unavailable as refusal:
@@ -245,7 +250,7 @@ class _SocketServer:
         if not future.cancelled():
             error = future.exception()
             try:
-                connection.unsent += packed("answer", number, error or future.result())
+                connection.unsent += packed("answer", number, error or tuple(future.result()))
             except Exception:  # if it were raised, the future would drop it, and the client would wait for ever
                 logger.critical("an answer cannot be sent", exc_info=True)
                 os._exit(1)
@@ -253,12 +258,9 @@ class _SocketServer:
                 self._status.record_answer(self._number)
 
     def _report(self) -> None:
-        """Send each server the states that have changed, and one of them the events."""
+        """Send each server the states that have changed, and one of them what the engines did."""
         states = self.loop.states()
-        for number, connection in enumerate(self._connections.values()):
+        for connection in self._connections.values():
             changed = {name: state for name, state in states.items() if connection.reported.get(name) != state}
-            events = self._events if number == 0 else []  # each event is counted once
-            connection.unsent += packed("report", changed, events)
+            connection.unsent += packed("report", changed, add_up(self._events))  # the first one takes all events
             connection.reported.update(changed)
-        if self._connections:
-            self._events = []

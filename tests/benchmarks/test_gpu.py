@@ -38,12 +38,13 @@ def test_a_device_is_asked_for_less_and_answers_the_same(kind: str, beam_size: i
         engine = engines(TranslationGraphs(artifact, provider), Settings(slots=8 * beam_size))[kind]
         with counted_copies(provider.runs):
             answers[name], _ = translated(engine, works, beam_size, artifact.manifest)
-        runs[name], shapes[name] = provider.runs, len(provider.shapes)
+        passes = [shape for shape in provider.shapes if shape[0] != "copy"]  # a copy is not captured
+        runs[name], shapes[name] = provider.runs, len(passes)
     assert answers["fixed"] == answers["compact"]
     assert len(set(map(tuple, answers["fixed"]))) > 1
     for counted in ("encoder", "copy"):
         assert 0 < runs["fixed"][counted] < runs["compact"][counted]
-    assert shapes["fixed"] < shapes["compact"] / 2
+    assert shapes["fixed"] < shapes["compact"] / 3
 
 
 def test_pruning_blanks_what_other_gpus_run_and_nothing_else(tmp_path: Path) -> None:
@@ -140,6 +141,7 @@ def test_the_report_has_the_ratio_of_the_engines_and_what_went_wrong(tmp_path: P
         {"part": "proof", "graph": "m/encoder.onnx", "nodes": 9, "elsewhere": ["Where"]},
         {"part": "proof", "engine": "attend", "beam_size": 1, "as_float32_on_cpu": "7 of 8", "as_alone": "8 of 8"},
         *({**speed, "engine": engine, "tokens_per_s": speed_of} for engine, speed_of in SPEEDS.items()),
+        {"part": "constants", "size_factor": 2, "beam_size": 1, "batch": 256, "tokens_per_s": 9000},
         {"part": "http", "path": "/embed", "status": 500, "ms": 1.0, "answer": "oh"},
         {"part": "ended", "name": "soak", "seconds": 85.0, "how": "ended after 85 s"},
     ]
@@ -151,6 +153,7 @@ def test_the_report_has_the_ratio_of_the_engines_and_what_went_wrong(tmp_path: P
         "| m/encoder.onnx | 9 | Where |",
         "| attend | 1 | 7 of 8 | 8 of 8 |",
         "| m | 4 | 64 | 4,000 | – | 1,600 | **2.50** |",  # noqa: RUF001
+        "| – | – | 2 | 1 | 256 | 9,000 |",  # noqa: RUF001
         "`/embed` was answered with 500: `oh`",
         "| soak | 85.0 | ended after 85 s |",
     ):

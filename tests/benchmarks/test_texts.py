@@ -1,6 +1,8 @@
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from benchmarks.random_model import random_tokenizer
 from benchmarks.texts import GROUP, Sentence, load_sentences, works_of_random_ids
+from service.text.tokens import piece_reader
 
 
 def words_as_tokens() -> Tokenizer:
@@ -29,3 +31,7 @@ def test_without_data_there_are_sentences_of_mixed_lengths() -> None:
     assert len({sentence.text for sentence in sentences}) == 64
     assert min(lengths) <= 3
     assert max(lengths) >= 20
+
+
+def test_the_service_reads_the_tokens_of_the_random_model() -> None:
+    assert piece_reader(random_tokenizer().decoder.decode)("t7") == b"t7"

@@ -15,6 +15,7 @@ from service.engine.scheduler import Scheduler, Sequence
 from tests.service.engine.test_beam_search import BOS, RUBBISH, next_log_probs
 
 Array = NDArray[Any]
+KINDS = ["greedy", "greedy ahead", "beam", "beam ahead"]
 
 
 class Rows:
@@ -28,8 +29,9 @@ class Rows:
         self.n_launched = self.n_fetched = 0
         self.shapes: set[tuple[int, ...]] = set()
 
-    def warm_up(self) -> None:
+    def warm_up(self) -> list[int]:
         self._enter("warm_up")
+        return [1, 3]
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         assert all(self._sources[place] is None for place in places), "newcomers are put into empty places"
@@ -89,18 +91,15 @@ class Rows:
 def fixed_engine(
     kind: str, rows: FixedRows, n_rows: int, special: tuple[int, int, int], prefill_padded_tokens: int
 ) -> FixedEngine[Search]:
-    """An engine of beam search, of greedy search, or of greedy search that launches steps "ahead"."""
-    search: FixedComputation[Search]
-    if kind == "beam":
-        search = FixedBeamSearch(rows, n_rows, *special)
-    else:
-        search = FixedGreedySearch(rows, n_rows, *special, ahead=kind == "ahead")
+    """An engine of a kind of search; "ahead" is one that launches the next step early."""
+    make = FixedBeamSearch if kind.startswith("beam") else FixedGreedySearch
+    search: FixedComputation[Search] = make(rows, n_rows, *special, ahead=kind.endswith("ahead"))
     return FixedEngine(search, Scheduler(n_rows, max_waiting=1000, prefill_padded_tokens=prefill_padded_tokens))
 
 
 def searched_by(kind: str, everybody: list[Sequence[Search]]) -> list[Sequence[Search]]:
     """The sequences as this kind of search takes them: greedy search has a single hypothesis."""
-    if kind == "beam":
+    if kind.startswith("beam"):
         return everybody
     return [
         Sequence(s.source_ids, Search(s.output.max_target_tokens, once_tokens=s.output.once_tokens)) for s in everybody

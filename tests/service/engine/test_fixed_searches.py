@@ -10,13 +10,14 @@ from hypothesis.strategies import DataObject, booleans, data, integers, lists
 
 from service.base.contract import IntArray
 from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import BeamSearch, Search, is_runaway
-from service.engine.engine import Failed, Finished, Outcome
+from service.engine.beam_search import WATCHED_CANDIDATES, BeamSearch, Search, is_runaway
+from service.engine.engine import Failed, Finished, Outcome, Ran
+from service.engine.fixed_beam_search import WIDTHS
 from service.engine.fixed_engine import MAX_STEPS_WAITED, FixedEngine
 from service.engine.greedy_search import GreedySearch
-from service.engine.places import are_runaway
+from service.engine.places import are_runaway, step_sizes
 from service.engine.scheduler import Sequence
-from tests.service.engine.fixed_rows import Array, Rows, fixed_engine, search_all, searched_by
+from tests.service.engine.fixed_rows import KINDS, Array, Rows, fixed_engine, search_all, searched_by
 from tests.service.engine.test_beam_search import BOS, V, expected, random_sequence
 from tests.service.engine.test_beam_search import Rows as CompactRows
 from tests.service.fakes import prefill
@@ -34,7 +35,7 @@ def some_sequences(kind: str, rng: np.random.Generator, n: int = 20) -> list[Seq
     return searched_by(kind, [random_sequence(rng) for _ in range(n)])
 
 
-@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("leaving", [0.0, 0.03, 0.3])
 def test_every_sequence_gets_the_answer_of_the_slow_search_whoever_comes_and_goes(
@@ -50,7 +51,7 @@ def test_every_sequence_gets_the_answer_of_the_slow_search_whoever_comes_and_goe
             assert sequence.output.best() == expected(sequence)
 
 
-@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
 def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -60,7 +61,7 @@ def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, see
     search_all(engine_of(kind, Rows(N_ROWS, N_ROWS)), everybody, rng)
     for sequence in everybody:
         alone = Sequence(sequence.source_ids, replace(sequence.output, finished=[]), sequence.n_rows)
-        compact = (BeamSearch if kind == "beam" else GreedySearch)(CompactRows(MAX_BEAM_SIZE), BOS, EOS)
+        compact = (BeamSearch if kind.startswith("beam") else GreedySearch)(CompactRows(MAX_BEAM_SIZE), BOS, EOS)
         prefill(compact, 0, [alone])
         while not alone.finished:
             compact.step([alone])
@@ -68,10 +69,10 @@ def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, see
         assert all(tuple(h.token_ids[: len(alone.output.prefix)]) == alone.output.prefix for h in alone.output.best())
 
 
-@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("call", ["encode", "launch", "fetch", "copy"])
 def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str, call: str) -> None:
-    if kind != "beam" and call == "copy":
+    if kind.startswith("greedy") and call == "copy":
         pytest.skip("greedy search copies nothing")
     rng = np.random.default_rng(2)
     rows = Rows(N_ROWS, N_ROWS)
@@ -105,7 +106,7 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
         assert sequence.output.best() == expected(sequence)
 
 
-@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_sequence_that_cannot_be_read_fails_alone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows(N_ROWS, N_ROWS)
     engine = engine_of(kind, rows)
@@ -122,7 +123,7 @@ def test_a_sequence_that_cannot_be_read_fails_alone(kind: str, monkeypatch: pyte
     assert all(sequence.output.best() == expected(sequence) for sequence in (everybody[0], everybody[2]))
 
 
-@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_log_probabilities_that_are_no_numbers_are_an_error_of_those_that_run(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,21 +145,25 @@ def test_log_probabilities_that_are_no_numbers_are_an_error_of_those_that_run(
     assert lucky.output.best() == expected(lucky)
 
 
-@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
-def test_few_shapes_are_seen(kind: str) -> None:
-    rng = np.random.default_rng(0)
-    rows = Rows(72, 72)
-    everybody = some_sequences(kind, rng, 200)
-    search_all(engine_of(kind, rows, 72), everybody, rng, leaving=0.1)
-    assert len(rows.shapes) <= 2 * (9 if kind == "beam" else 2), "twice as many as without watching for tokens"
-
-
-@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
-def test_a_probe_runs_every_usual_shape_once(kind: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_shape_is_new_after_the_first_probe(kind: str) -> None:
+    """With and without tokens to watch for: a step that reads their probabilities has more candidates."""
     rows = Rows(72, 72)
     engine = engine_of(kind, rows, 72)
     engine.probe()
-    assert len(rows.shapes) == (9 if kind == "beam" else 3)
+    probed = set(rows.shapes)
+    assert len(probed) == 2 * len(step_sizes(72)) * (len(WIDTHS) if kind.startswith("beam") else 1)
+    everybody = some_sequences(kind, np.random.default_rng(0), 200)
+    search_all(engine, everybody, np.random.default_rng(0), leaving=0.1)
+    assert any(k == WATCHED_CANDIDATES for *_, k in rows.shapes)
+    assert rows.shapes == probed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_later_probe_runs_one_shape(kind: str) -> None:
+    rows = Rows(72, 72)
+    engine = engine_of(kind, rows, 72)
+    engine.probe()
     rows.shapes.clear()
     rows.failing = "warm_up"
     engine.probe()
@@ -224,10 +229,51 @@ def test_newcomers_do_not_wait_for_ever() -> None:
 def test_a_step_is_launched_before_the_last_one_is_looked_at() -> None:
     """No step is launched ahead while a sequence has a prefix, or may write end of sequence as its first token."""
     rows = EndlessRows(N_ROWS, N_ROWS)
-    engine = engine_of("ahead", rows)
+    engine = engine_of("greedy ahead", rows)
     engine.scheduler.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])
     ahead = []
     while engine.scheduler.waiting or engine.n_running:
         engine.step(lambda outcome: None)
         ahead.append(rows.n_launched - rows.n_fetched)
     assert ahead == [0, 0, 1, 1, 1, 1]
+
+
+def test_a_step_of_beams_is_launched_before_the_last_one_is_told_of_and_again_for_newcomers() -> None:
+    rows = Rows(N_ROWS, N_ROWS)
+    engine = engine_of("beam ahead", rows)
+    first, second = (Sequence([5, 6, EOS], Search(30, 2), n_rows=2) for _ in range(2))
+    engine.scheduler.add([first])
+    ahead = []
+    while engine.scheduler.waiting or engine.n_running:
+        engine.step(lambda outcome: None)
+        ahead.append(rows.n_launched - rows.n_fetched)
+        if len(ahead) == 2:
+            engine.scheduler.add([second])
+    assert ahead[:3] == [1, 1, 2], "what was launched without the newcomer is not used"
+    assert ahead[-1] == 1, "no step is launched for nobody"
+    assert [sequence.output.best() for sequence in (first, second)] == [expected(first)] * 2
+
+
+def test_a_step_of_beams_has_few_rows_when_few_hypotheses_are_left() -> None:
+    sizes = []
+    rows = EndlessRows(N_ROWS, N_ROWS)
+    engine = engine_of("beam", rows)
+    beams = [(3, math.inf), (9, 1.0), (9, 1.0)]  # all hypotheses but one are much less probable
+    engine.scheduler.add([Sequence([6, EOS], Search(n, 8, beam_threshold=nats), n_rows=8) for n, nats in beams])
+
+    def tell(outcome: Outcome[Search]) -> None:
+        if isinstance(outcome, Ran) and outcome.forward_pass.phase == "decode":
+            sizes.append(outcome.forward_pass.rows)
+
+    while engine.scheduler.waiting or engine.n_running:
+        engine.step(tell)
+    assert sizes == [8, 24, 24, 8, 8, 8, 8, 8, 8]
+
+
+def test_the_longest_newcomers_take_the_first_places() -> None:
+    """They run longest, so a step soon goes over few places."""
+    engine = engine_of("greedy", EndlessRows(N_ROWS, N_ROWS))
+    engine.scheduler.add([Sequence([6] * n + [EOS], Search(9)) for n in (2, 5, 3)])
+    engine.step(lambda outcome: None)
+    places = engine.computation.places
+    assert [len(places.sequence(place).source_ids) for place in range(3)] == [6, 4, 3]

@@ -1,8 +1,11 @@
 """Messages between processes are found in whatever pieces a socket receives them."""
 
+from dataclasses import fields
+
 import pytest
 
-from service.workers.wire import Unpacker, packed
+from service.engine.scheduler import Sequence
+from service.workers.wire import Unpacker, fields_of, packed
 
 CONTENTS: list[tuple[object, ...]] = [("submit", 1, [5, 6], 2.5), (None,), ("x" * 1000, {"a": b"\0" * 300})]
 
@@ -23,3 +26,11 @@ def test_what_nobody_took_is_there_the_next_time() -> None:
         assert message == CONTENTS[0]
         break
     assert list(unpacker.feed(b"")) == CONTENTS[1:]
+
+
+def test_a_worker_makes_the_sequence_that_a_server_has() -> None:
+    sent = Sequence([5, 6], "output", n_rows=4, n_target=3, background=True, accepted=True)
+    made: Sequence[str] = Sequence(*fields_of(sent))
+    assert vars(made) == vars(sent)
+    differing = {field.name for field in fields(Sequence) if getattr(sent, field.name) != field.default}
+    assert differing == {field.name for field in fields(Sequence)} - {"finished", "turn", "state"}

@@ -126,7 +126,7 @@ class Service:
 
     def connections(self) -> list[RemoteWorker]:
         """Return the workers as another server sees them."""
-        return [RemoteWorker(path, self.metrics.count) for path in self.loader.paths]
+        return [RemoteWorker(path, self.metrics.add) for path in self.loader.paths]
 
     @property
     def worker(self) -> RemoteWorker:
