@@ -81,7 +81,7 @@ class Loop:
         engines: the engines; None for those of models that are loaded later, when there are requests for them.
         record_event: takes the events that are counted in the metrics.
         probe_interval_s: an engine that has been idle this long is probed by a forward pass.
-        on_compute: is called with the name of a model before its engines compute, and with None when none does any more.
+        on_compute: is called with the name of a model before its engines compute, and with None before the loop waits.
         clock: returns monotonic seconds; deadlines are on this clock.
     """
 
