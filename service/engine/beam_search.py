@@ -86,6 +86,11 @@ class Search:
     """Tokens that a hypothesis writes at most once each, and whose probabilities are recorded."""
     finished: list[Hypothesis] = field(default_factory=list)
 
+    def __reduce__(self) -> tuple[type["Search"], tuple[object, ...]]:
+        """Send another process the best hypotheses only, and values without the names of their fields."""
+        settings = self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best, self.beam_threshold
+        return Search, (*settings, self.stop, self.prefix, self.once_tokens, self.best())
+
     def best(self) -> list[Hypothesis]:
         """Return the n_best hypotheses, best first."""
         rank = methodcaller("rank", self.length_penalty)

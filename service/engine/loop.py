@@ -18,7 +18,7 @@ from typing import Any
 
 from service.base.contract import Answer, EngineState, Event, QueueWait, is_in_background, model_of
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
-from service.engine.engine import Admitted, Engine, Failed, Finished, OnOutcome, Outcome, Ran
+from service.engine.engine import Engine, Failed, Finished, OnOutcome, Outcome, Ran
 from service.engine.scheduler import Sequence
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Loop:
         engines: the engines; None for those of models that are loaded later, when there are requests for them.
         record_event: takes the events that are counted in the metrics.
         probe_interval_s: an engine that has been idle this long is probed by a forward pass.
-        on_compute: is called with the name of a model before its engine computes, and with None afterwards.
+        on_compute: is called with the name of a model before its engines compute, and with None before the loop waits.
         clock: returns monotonic seconds; deadlines are on this clock.
     """
 
@@ -112,6 +112,7 @@ class Loop:
         self._record_event = record_event
         self._probe_interval_s = probe_interval_s
         self._on_compute = on_compute
+        self._computing: str | None = None
         self._thread = threading.Thread(target=self.run, args=(self._wait,), name="loop", daemon=True)
         # The lock guards what other threads use too: the requests, the submitted ones, and load.
         self._wake = threading.Condition()
@@ -150,8 +151,11 @@ class Loop:
                 self._probe(served)
             self.warm.set()
             while not self._draining or self._requests:  # in this order: while it drains, no request is added
-                has_work = len(self._requests) > len(self._awaiting_load)
-                listen(0.0 if has_work else max(0.0, self._probe_at - self.clock()))
+                if len(self._requests) > len(self._awaiting_load):
+                    listen(0.0)
+                else:
+                    self._compute_for(None)
+                    listen(max(0.0, self._probe_at - self.clock()))
                 if self._submitted:
                     self._hand_over()
                 now = self.clock()
@@ -315,8 +319,8 @@ class Loop:
             return
         served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=_IN_TURN)
         assert served.engine is not None
+        self._compute_for(served.model)
         began = self.clock()
-        self._on_compute(served.model)
         try:
             has_work = served.engine.step(served.on_outcome)
             if self._failing and not has_work:  # was the input to blame, or the model?
@@ -325,7 +329,6 @@ class Loop:
             for future, error in self._failing:
                 future.set_exception(error)
             self._failing.clear()
-        self._on_compute(None)
         served.virtual_s += (self.clock() - began) * (BACKGROUND_COST if served.is_background else 1)
         if not has_work:
             self._busy.remove(served)
@@ -354,7 +357,7 @@ class Loop:
 
     def _probe(self, served: _ServedEngine) -> None:
         assert served.engine is not None
-        self._on_compute(served.model)
+        self._compute_for(served.model)
         try:
             forward_pass = served.engine.probe()
         except Exception as error:
@@ -365,41 +368,47 @@ class Loop:
         else:
             self._note_success(served)
             self._record_event(served.name, forward_pass)
-        finally:
-            self._on_compute(None)
+
+    def _compute_for(self, model: str | None) -> None:
+        if model != self._computing:
+            self._computing = model
+            self._on_compute(model)
 
     def _note_success(self, served: _ServedEngine) -> None:
         served.succeeded_at, served.failure = self.clock(), None
         served.probe_at = served.succeeded_at + self._probe_interval_s
 
     def _handle_outcome(self, served: _ServedEngine, outcome: Outcome[Any]) -> None:
-        assert served.engine is not None
         if isinstance(outcome, Ran):
+            forward_pass, sequences = outcome
             self._note_success(served)
-            self._record_event(served.name, outcome.forward_pass)
-            if outcome.forward_pass.phase == "decode":
-                return
-        counts: dict[_AcceptedRequest, int] = {}
-        """The requests of these sequences that are not answered yet, with the number of their sequences."""
-        for sequence in outcome.sequences:
-            if (unanswered := self._request_of.get(sequence)) is not None:
-                counts[unanswered] = counts.get(unanswered, 0) + 1
-        for request, n_sequences in counts.items():
-            match outcome:
-                case Admitted() if request.admitted_at is None:
-                    request.admitted_at = self.clock()
-                    self._record_event(served.name, QueueWait(request.admitted_at - request.submitted_at))
-                case Ran(forward_pass):
+            self._record_event(served.name, forward_pass)
+            if forward_pass.phase == "encode":
+                for request in {self._request_of[s] for s in sequences if s in self._request_of}:
                     request.encode_s += forward_pass.seconds
-                case Finished():
-                    request.n_unfinished -= n_sequences
-                    if request.n_unfinished == 0:
-                        self._answer(request)
-                case Failed(error=error):
-                    if self._take(request):
-                        reason = f"a forward pass of {served.name} failed ({type(error).__name__})"
-                        self._failing.append((request.future, InferenceFailed(f"{reason}; the log has the reason")))
-                    served.engine.cancel(request.sequences)
+            return
+        for sequence in outcome.sequences:
+            unanswered = self._request_of.get(sequence)
+            if unanswered is None:
+                continue
+            if isinstance(outcome, Finished):
+                unanswered.n_unfinished -= 1
+                if unanswered.n_unfinished == 0:
+                    self._answer(unanswered)
+            elif isinstance(outcome, Failed):
+                self._fail(unanswered, outcome.error)
+            elif unanswered.admitted_at is None:
+                unanswered.admitted_at = self.clock()
+                self._record_event(served.name, QueueWait(unanswered.admitted_at - unanswered.submitted_at))
+
+    def _fail(self, request: _AcceptedRequest, error: Exception) -> None:
+        """Let a request whose forward pass failed leave its engine; it is answered after the step."""
+        served = request.served
+        assert served.engine is not None
+        if self._take(request):
+            reason = f"a forward pass of {served.name} failed ({type(error).__name__})"
+            self._failing.append((request.future, InferenceFailed(f"{reason}; the log has the reason")))
+        served.engine.cancel(request.sequences)
 
     def _notice_cancellation(self, future: Future[Answer[Any]]) -> None:
         if future.cancelled():

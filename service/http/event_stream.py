@@ -19,8 +19,11 @@ LINE_ENDS = str.maketrans({character: f"\\u{ord(character):04x}" for character i
 
 def accepted_stream(request: Request) -> str | None:
     """Return the media type of the stream that a client accepts; None if it accepts none, or prefers JSON."""
+    header = ",".join(request.headers.getlist("accept")).lower()
+    if EVENTS not in header and LINES not in header:
+        return None
     accepted: dict[str, float] = {}
-    for one in ",".join(request.headers.getlist("accept")).lower().split(","):
+    for one in header.split(","):
         media_type, _, parameters = one.partition(";")
         quality = QUALITY.search(parameters)
         accepted[media_type.strip()] = float(quality[1]) if quality else 1

@@ -16,6 +16,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.base.metrics import Metrics
+from service.server.joined_write import JoinedWrite
 from service.server.send_buffer import send_queue_bytes
 
 if sys.platform != "win32":
@@ -201,6 +202,8 @@ class Connection(HttpToolsProtocol):
         """When the connection was first seen waiting for its next head; None while it waits for none."""
         self._head: object = None
         self._started: RequestResponseCycle | None = None
+        self._answer: JoinedWrite | None = None
+        """The answer of the request that was started last."""
         self._measured: object = None
         self._request_bytes = 0
         self._progress_at = 0.0
@@ -223,7 +226,14 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._started = cycle
+        self._answer = JoinedWrite(cycle, self.transport)
+        cycle.transport = self._answer  # type: ignore[assignment]  # it has the methods that a cycle calls
         super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        assert self._answer is not None, "the answer has begun"
+        self._answer.flush()  # the answer to HEAD has no body
+        super().on_response_complete()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()

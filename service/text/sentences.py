@@ -20,6 +20,8 @@ WORD_END = re.compile(r"\s+")
 
 CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))|(?<=[^\W\d_]\s)(?=>\s[^\W\d_a-zß-öø-ÿа-яё])")
 """The start of a column: after a tab, before a line between spaces, and before the arrow in Settings > Network."""
+CELL_SIGNS = "\t|>"
+"""Signs of which a line with such a column has at least one."""
 GAP = re.compile(r"(?<=\S)\s{2,}(?=\S)")
 """White space that may separate two columns, follow a sentence, or be a mistake."""
 WIDE_GAP = 3
@@ -135,7 +137,8 @@ def cells(text: str) -> Iterator[Cell]:
     gaps = _gaps(lines) if GAP.search(text) else None
     for i, line in enumerate(lines):
         position = 0
-        ends = [match.end() for match in CELLS.finditer(line)]
+        has_cells = any(sign in line for sign in CELL_SIGNS)
+        ends = [match.end() for match in CELLS.finditer(line)] if has_cells else []
         for end in [*(sorted(gaps[i].union(ends)) if gaps else ends), len(line)]:
             if end <= position:  # the end is inside the white space before a mark
                 continue
@@ -185,13 +188,17 @@ def _are_in_order(mark: str, following: str) -> bool:
 
 def _lengths(line: str, language: str) -> Iterator[int]:
     """Yield the lengths of the sentences of a line, with the white space around them."""
-    line, start = WIDE_SPACE.sub(" ", line).translate(QUOTATION_MARKS), 0
+    is_ascii, start = line.isascii(), 0
+    if not is_ascii:
+        line = WIDE_SPACE.sub(" ", line).translate(QUOTATION_MARKS)
     while start < len(line):
         window = line[start : start + WINDOW]
-        parts = [part for parts in sentencex.segment(language, window) for part in WIDE_END.split(parts)]
+        parts = sentencex.segment(language, window)
+        if not is_ascii:
+            parts = [part for parts in parts for part in WIDE_END.split(parts)]
         if endings := ENDINGS.get(language):
             parts = [part for parts in parts for part in _parted(parts, endings)]
-        if not window.isascii():
+        if not is_ascii:
             parts = [part for parts in parts for part in _parted_by_emoji(parts, language)]
         parts = _with_note_marks(parts)
         lengths = join_parts(parts, language) if len(parts) > 1 else [*map(len, parts)]

@@ -118,6 +118,7 @@ class _Connection:
     def __init__(self, its: socket.socket) -> None:
         its.setblocking(False)
         self.socket = its
+        self.file = its.fileno()
         self.unpacker = Unpacker()
         self.futures: dict[int, Future[Answer[Any]]] = {}
         self.unsent = bytearray()
@@ -139,6 +140,8 @@ class _SocketServer:
         self._listener = listener
         self._lifeline = lifeline
         self._connections: dict[int, _Connection] = {}
+        self._sending: set[_Connection] = set()
+        """Connections with unsent messages."""
         self._poll = select.poll()
         for source in (listener.fileno(), lifeline):
             self._poll.register(source, select.POLLIN)
@@ -169,12 +172,11 @@ class _SocketServer:
                 wait_s = 0.0
             elif self.loop.awaited_model is not None:
                 wait_s = min(wait_s, LOADING_POLL_S)
-        for file, connection in list(self._connections.items()):
-            if connection.unsent:
-                self._send(file, connection)
+        for connection in list(self._sending):
+            self._send(connection)
         for file, _ in self._poll.poll(1000 * wait_s):
             if file in self._connections:
-                self._receive(file, self._connections[file])
+                self._receive(self._connections[file])
             elif file == self._listener.fileno():
                 self._accept()
             elif file == self._lifeline:
@@ -189,27 +191,33 @@ class _SocketServer:
 
     def _accept(self) -> None:
         connection = _Connection(self._listener.accept()[0])
-        self._connections[connection.socket.fileno()] = connection
+        self._connections[connection.file] = connection
         self._poll.register(connection.socket, select.POLLIN)
         self._reported_at = 0.0  # report immediately: a new server knows no states
 
-    def _send(self, file: int, connection: _Connection) -> None:
+    def _queue(self, connection: _Connection, *content: Any) -> None:
+        """Let a message be sent after this step, together with others."""
+        connection.unsent += packed(*content)
+        self._sending.add(connection)
+
+    def _send(self, connection: _Connection) -> None:
         """Send as much as the socket takes, and poll for when it takes more."""
         is_alive = True
         try:
             while connection.unsent:
                 del connection.unsent[: connection.socket.send(connection.unsent)]
+            self._sending.remove(connection)
         except BlockingIOError:
             is_alive = len(connection.unsent) < MAX_UNSENT_BYTES
         except OSError:
             is_alive = False
         if not is_alive:
-            self._close(file)
+            self._close(connection)
         elif connection.is_full != bool(connection.unsent):
             connection.is_full = bool(connection.unsent)
-            self._poll.modify(file, select.POLLIN | (select.POLLOUT if connection.is_full else 0))
+            self._poll.modify(connection.file, select.POLLIN | (select.POLLOUT if connection.is_full else 0))
 
-    def _receive(self, file: int, connection: _Connection) -> None:
+    def _receive(self, connection: _Connection) -> None:
         try:
             received = connection.socket.recv(READ_BYTES)
         except BlockingIOError:
@@ -222,12 +230,13 @@ class _SocketServer:
             elif (future := connection.futures.get(*content)) is not None:
                 future.cancel()
         if not received:  # the server has ended
-            self._close(file)
+            self._close(connection)
 
-    def _close(self, file: int) -> None:
+    def _close(self, connection: _Connection) -> None:
         """Forget a connection, and cancel its requests."""
-        connection = self._connections.pop(file)
-        self._poll.unregister(file)
+        del self._connections[connection.file]
+        self._sending.discard(connection)
+        self._poll.unregister(connection.file)
         connection.socket.close()
         for future in list(connection.futures.values()):
             future.cancel()
@@ -240,7 +249,7 @@ class _SocketServer:
             if self.on_demand is not None:
                 self.on_demand.note_use(engine)
         except Unavailable as refusal:
-            connection.unsent += packed("answer", number, refusal)
+            self._queue(connection, "answer", number, refusal)
             return
         connection.futures[number] = future
         future.add_done_callback(partial(self._answer, connection, number))
@@ -250,7 +259,7 @@ class _SocketServer:
         if not future.cancelled():
             error = future.exception()
             try:
-                connection.unsent += packed("answer", number, error or tuple(future.result()))
+                self._queue(connection, "answer", number, error or tuple(future.result()))
             except Exception:  # if it were raised, the future would drop it, and the client would wait for ever
                 logger.critical("an answer cannot be sent", exc_info=True)
                 os._exit(1)
@@ -262,5 +271,5 @@ class _SocketServer:
         states = self.loop.states()
         for connection in self._connections.values():
             changed = {name: state for name, state in states.items() if connection.reported.get(name) != state}
-            connection.unsent += packed("report", changed, add_up(self._events))  # the first one takes all events
+            self._queue(connection, "report", changed, add_up(self._events))  # the first one takes all events
             connection.reported.update(changed)

@@ -12,6 +12,7 @@ from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFaile
 from service.engine.loop import RETRY_S
 from service.engine.scheduler import Sequence
 from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, TickingClock, sequences
+from tests.waiting import wait_until
 
 Make = Callable[..., Harness]
 
@@ -76,6 +77,13 @@ def test_a_failed_step_answers_every_member_and_the_next_request_succeeds(harnes
             outcome(future)
     assert harness.unready_reason is None, "a probe has shown before that the model is not to blame"
     assert len(outcome(harness.submit(2)).outputs[0].places) == 2
+
+
+def test_a_loop_tells_for_which_model_it_computes_until_it_waits(harness: Harness) -> None:
+    told: list[str | None] = []
+    harness.loop._on_compute = told.append
+    outcome(harness.submit(5))
+    wait_until(lambda: told == ["fake", None])
 
 
 def test_engines_with_requests_are_not_taken_away(harness: Harness) -> None:

@@ -70,6 +70,7 @@ async def connected(protocol: type[Started] = Started) -> Started:
         (HttpToolsProtocol._start_asgi_task, ["self", "cycle", "app"]),
         (HttpToolsProtocol._unset_keepalive_if_required, ["self"]),
         (HttpToolsProtocol._should_upgrade, ["self"]),
+        (HttpToolsProtocol.on_response_complete, ["self"]),
         (HttpToolsProtocol.send_400_response, ["self", "msg"]),
         (uvicorn.Server.handle_exit, ["self", "sig", "frame"]),
         (uvicorn.Server.startup, ["self", "sockets"]),
@@ -124,6 +125,21 @@ async def test_every_request_is_started_by_the_same_method_in_turn() -> None:
     assert first is not last, code
     await asyncio.wait(protocol.tasks)
     assert protocol.started == [first, last], code
+
+
+async def test_an_answer_is_sent_by_these_methods_of_its_transport() -> None:
+    code = look_at("service/server/joined_write.py, class JoinedWrite")
+    protocol = await connected()
+    protocol.data_received(HEAD.replace(b"Host", b"Connection: close\r\nHost"))
+    protocol.cycle.transport = transport = Mock(spec=["write", "close", "is_closing"])
+    begun = []
+    transport.write.side_effect = lambda _: begun.append(protocol.cycle.response_started)
+    await asyncio.wait(protocol.tasks)
+    assert [call[0] for call in transport.method_calls] == ["write", "write", "close"], code
+    assert begun == [True, True], code
+    head, body = (call.args[0] for call in transport.write.call_args_list)
+    assert head.endswith(b"\r\n\r\n"), code
+    assert body == b"", code
 
 
 async def test_the_timer_of_an_idle_connection_tells_since_when_it_is_idle() -> None:
