@@ -239,17 +239,23 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
         alone: whether the model has a worker of its own.
     """
     tokens = graphs.manifest.special_tokens
-    max_rows, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
+    padded_tokens = settings.prefill_padded_tokens or 512
+    measured = TranslationRunner(graphs, ROW_COUNTS[-1], min_queries=1)
+    n_rows = settings.slots or _fast_rows(measured, tokens.eos)
     if not alone and settings.prefill_padded_tokens is None:
-        padded_tokens = _max_padded_tokens(padded_tokens, TranslationRunner(graphs, max_rows), tokens.eos)
-    sizes = {"": (max_rows, padded_tokens)}
-    sizes[BACKGROUND] = min(max_rows, BACKGROUND_ROWS), min(padded_tokens, BACKGROUND_PADDED_TOKENS)
+        padded_tokens = _max_padded_tokens(padded_tokens, measured, tokens.eos)
     engines: dict[str, Engine[Search]] = {}
-    for prefix, (n_rows, n_tokens) in sizes.items():
-        greedy = GreedySearch(TranslationRunner(graphs, n_rows, min_queries=1), tokens.bos, tokens.eos)
-        beam = BeamSearch(TranslationRunner(graphs, n_rows), tokens.bos, tokens.eos)
-        for kind, search in (("greedy", greedy), ("beam", beam)):
-            scheduler = Scheduler[Search](n_rows, settings.max_waiting, n_tokens, MAX_PADDING)
+    for kind in ("greedy", "beam"):
+        max_rows = n_rows if kind == "greedy" else settings.slots or n_rows * ROWS_OF_A_LIVE_HYPOTHESIS
+        sizes = {"": (max_rows, padded_tokens)}
+        sizes[BACKGROUND] = min(max_rows, BACKGROUND_ROWS), min(padded_tokens, BACKGROUND_PADDED_TOKENS)
+        for prefix, (max_rows, n_tokens) in sizes.items():
+            if kind == "greedy":
+                rows = TranslationRunner(graphs, max_rows, min_queries=1)
+                search: GreedySearch | BeamSearch = GreedySearch(rows, tokens.bos, tokens.eos)
+            else:
+                search = BeamSearch(TranslationRunner(graphs, max_rows), tokens.bos, tokens.eos)
+            scheduler = Scheduler[Search](max_rows, settings.max_waiting, n_tokens, MAX_PADDING)
             engines[prefix + kind] = ContinuousEngine(search, scheduler)
     return engines
 
@@ -269,6 +275,37 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
         kind: FixedEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens))
         for kind, search in (("greedy", greedy), ("beam", beam))
     }
+
+
+ROW_COUNTS = (24, 48, 96)
+"""Rows of a decoder step, one of which is the most that run at once in greedy search."""
+
+MIN_GAIN = 0.1
+"""By what share a step of more rows must take less time for each row."""
+
+ROWS_OF_A_LIVE_HYPOTHESIS = 2
+"""About half of the rows that a beam may take are in use: the others' hypotheses have ended or been dropped."""
+
+
+def _fast_rows(rows: DecoderRows, token: int) -> int:
+    """Return the number of rows at which a decoder step takes least time for each row, or nearly so.
+
+    More rows share the reading of weights, but caches grow out of the CPU's own, and all sources are padded to the
+    longest. So this depends on the model and on the machine.
+    """
+    short, long = (rows.encode([[token] * length])[0] for length in (16, 48))
+    best, least_s = 0, math.inf
+    for n in ROW_COUNTS:
+        rows.enter(0, [short] * (n - 1) + [long])
+        seconds = []
+        for _ in range(4):  # the first one binds memory
+            began = time.perf_counter()
+            rows.step([token] * n, [16] * n, length=17, k=2)
+            seconds.append(time.perf_counter() - began)
+        if min(seconds) / n > (1 - MIN_GAIN) * least_s:
+            break
+        best, least_s = n, min(seconds) / n
+    return best
 
 
 MAX_PASS_S = 0.02
