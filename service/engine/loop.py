@@ -286,8 +286,9 @@ class Loop:
             raise Starting(f"Model {served.name} is starting")
 
     def _wait(self, timeout_s: float) -> None:
-        with self._wake:
-            self._wake.wait_for(lambda: self._requests or self._draining, timeout_s)
+        if timeout_s:
+            with self._wake:
+                self._wake.wait_for(lambda: self._requests or self._draining, timeout_s)
 
     def _hand_over(self) -> None:
         """Hand submitted requests to their engines."""

@@ -134,7 +134,9 @@ class RemoteWorker:
     async def _receive(self) -> None:
         """Connect, and take the messages of the process until it ends."""
         event_loop = asyncio.get_running_loop()
-        self._outgoing, receiver = await event_loop.create_unix_connection(lambda: Receiver(self._take), self._path)
+        self._outgoing, receiver = await event_loop.create_unix_connection(
+            lambda: Receiver(self._take), str(self._path)
+        )
         watch = event_loop.create_task(self._abort_when_silent(self._outgoing))
         try:
             await receiver.ended
