@@ -278,10 +278,11 @@ class Reader:
 
     def _sentences(self, protected: Protected, passage: Passage, ends: Collection[int] = ()) -> list[Sentence]:
         text, is_translation = protected.text, self.direction.is_translation
-        whole = [strip_span(text, Span(0, len(text)))]
-        found = (
-            self._spans(protected, passage, ends) if is_translation else [span for span in whole if span is not None]
-        )
+        if is_translation:
+            found = self._spans(protected, passage, ends)
+        else:
+            whole = strip_span(text, Span(0, len(text)))
+            found = [] if whole is None else [whole]
         sentences = []
         for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
             search = self.new_search()

@@ -1,6 +1,7 @@
 """Beam search over a fake decoder."""
 
 import math
+import pickle
 from functools import cache
 from typing import Any
 
@@ -296,3 +297,11 @@ def test_hypotheses_that_ended_by_themselves_come_first_then_by_penalized_log_pr
     ended = [cut, circle, short, long]
     assert Search(9, 4, length_penalty=0.0, n_best=4, finished=ended).best() == [short, long, cut, circle]
     assert Search(9, 4, length_penalty=1.0, n_best=3, finished=ended).best() == [long, short, circle]
+
+
+def test_another_process_gets_the_best_hypotheses_in_the_same_order() -> None:
+    found = [Hypothesis([5, EOS], score, "eos") for score in (-3.0, -1.0, -4.0, -2.0)]
+    search = Search(9, 4, 0.5, 2, 1.5, "full", (7,), (5, 6), found)
+    sent = pickle.loads(pickle.dumps(search))
+    assert sent.best() == sent.finished == search.best() == [found[1], found[3]]
+    assert {**vars(sent), "finished": found} == vars(search)
