@@ -68,11 +68,11 @@ class _Continuations:
         if self.kept.shape[1] == W:
             return self
         order = np.argsort(~self.kept, axis=1, kind="stable")[:, :W]
-        found = (array[every, order] for array in (self.totals, self.tokens, self.parents, self.kept))
         scores = {
             place: [of[j] for j in order[place].tolist() if j < len(of)] for place, of in self.token_scores.items()
         }
-        return _Continuations(*found, scores)
+        chosen = every, order
+        return _Continuations(self.totals[chosen], self.tokens[chosen], self.parents[chosen], self.kept[chosen], scores)
 
 
 class _Launched(NamedTuple):
