@@ -88,8 +88,9 @@ class FixedBeamSearch:
 
     Args:
         n_rows: most hypotheses that run at once; there are half as many places.
-        ahead: whether a step is launched before the ended hypotheses of the last one are recorded, so that the device
-            computes meanwhile. It is launched again if newcomers enter.
+        ahead: whether the next step is launched before the engine reports the last one, so that the device computes
+            meanwhile. It is launched again if newcomers enter, which must change nothing: keys and values are written
+            anew, but the state of an SSRU would advance twice.
     """
 
     def __init__(self, rows: FixedRows, n_rows: int, bos: int, eos: int, pad: int, ahead: bool = False) -> None:
