@@ -101,7 +101,8 @@ class _Session:
     def __init__(self, provider: "SimulatedProvider", graph: str) -> None:
         self._provider, self._graph = provider, graph
         self.shapes: set[tuple[Any, ...]] = set()
-        self.targets: Targets | None = None
+        self.targets: Any = None
+        """The targets of the runner that launched a step last."""
 
     def io_binding(self) -> "_Binding":
         return _Binding(self._provider.clock)
@@ -161,7 +162,8 @@ class _Binding:
     def array(memory: tuple[int, DTypeLike, tuple[int, ...]]) -> NDArray[Any]:
         address, dtype, shape = memory
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        return np.frombuffer((c_uint8 * size).from_address(address), dtype).reshape(shape)
+        numbers: Any = (c_uint8 * size).from_address(address)
+        return np.ndarray(shape, dtype, numbers)
 
 
 class Targets:
@@ -182,7 +184,8 @@ class Targets:
         of SURE at least; each further one has as large a part of what is left."""
         k = best.shape[1]
         seeds = self._seeds[places] * np.uint64(31) + (positions * 1009 + tokens).astype(np.uint64)
-        drawn = (seeds[:, None] * np.uint64(64) + np.arange(k, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        drawn: Any = seeds[:, None] * np.uint64(64) + np.arange(k, dtype=np.uint64)
+        drawn *= np.uint64(0x9E3779B97F4A7C15)
         drawn ^= drawn >> np.uint64(29)
         drawn *= np.uint64(0xBF58476D1CE4E5B9)
         drawn ^= drawn >> np.uint64(32)
@@ -239,6 +242,7 @@ class SimulatedRunner(DeviceTranslationRunner):
     def __init__(self, graphs: TranslationGraphs, encoder: DeviceEncoder, rows: int, places: int) -> None:
         assert isinstance(graphs, SimulatedGraphs)
         super().__init__(graphs, encoder, rows, places)
+        assert isinstance(graphs.provider, SimulatedProvider)
         self._clock, self._step, manifest = graphs.provider.clock, graphs.decoder_step, graphs.manifest
         self._targets = Targets(places, manifest.special_tokens.eos, manifest.dimensions.vocab_size, graphs.lengths)
 

@@ -68,11 +68,11 @@ class _Continuations:
         if self.kept.shape[1] == W:
             return self
         order = np.argsort(~self.kept, axis=1, kind="stable")[:, :W]
-        found = (array[every, order] for array in (self.totals, self.tokens, self.parents, self.kept))
         scores = {
             place: [of[j] for j in order[place].tolist() if j < len(of)] for place, of in self.token_scores.items()
         }
-        return _Continuations(*found, scores)
+        chosen = every, order
+        return _Continuations(self.totals[chosen], self.tokens[chosen], self.parents[chosen], self.kept[chosen], scores)
 
 
 class _Launched(NamedTuple):
@@ -88,8 +88,9 @@ class FixedBeamSearch:
 
     Args:
         n_rows: most hypotheses that run at once; there are half as many places.
-        ahead: whether a step is launched before the ended hypotheses of the last one are recorded, so that the device
-            computes meanwhile. It is launched again if newcomers enter.
+        ahead: whether the next step is launched before the engine reports the last one, so that the device computes
+            meanwhile. It is launched again if newcomers enter, which must change nothing: keys and values are written
+            anew, but the state of an SSRU would advance twice.
     """
 
     def __init__(self, rows: FixedRows, n_rows: int, bos: int, eos: int, pad: int, ahead: bool = False) -> None:

@@ -110,7 +110,8 @@ class FixedEngine(Generic[Output]):
         return ForwardPass("probe", self._clock() - began)
 
     def _admit(self) -> list[Sequence[Output]]:
-        """Remove the sequences that fit from the queue, if they are worth an encoder pass."""
+        """Remove the sequences that fit from the queue, if they are worth an encoder pass. The longest come first: they
+        get the first places and run longest, so that steps soon run over few places."""
         waiting = self.scheduler.waiting
         if not waiting:
             self._steps_waited = 0

@@ -17,8 +17,8 @@ Output = TypeVar("Output")
 Booleans = NDArray[np.bool_]
 
 STEP_SIZE_FACTOR, MIN_STEP_SIZE = 4, 8
-"""A step runs over 8 rows or places, or 8 times as many, and so on: on a GPU a step of 64 rows took a tenth to a third
-longer than a step of 8, while each size has to be captured."""
+"""A step runs over 8 rows or places, or 4 times as many, and so on. On a GPU a step of 64 rows took a tenth to a third
+longer than a step of 8, and a step of 256 twice as long; each size has to be captured (docs/gpu.md)."""
 
 
 def step_sizes(most: int) -> list[int]:

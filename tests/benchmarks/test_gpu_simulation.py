@@ -11,6 +11,8 @@ from benchmarks.gpu import simulate
 from benchmarks.gpu.driving import Constants, drive
 from benchmarks.gpu.simulation import Clock
 from service.engine import fixed_engine
+from service.engine.beam_search import Search
+from service.engine.engine import Outcome, Ran
 
 
 def test_the_device_works_while_the_host_goes_on_and_a_wait_ends_when_it_is_done() -> None:
@@ -64,3 +66,24 @@ def test_no_step_has_a_new_shape_after_the_start(beam_size: int, once_tokens: tu
         sequence.output.once_tokens = once_tokens
     drive(engine.engine, [sequences], clock=engine.clock.now)
     assert steps.shapes == beforehand
+
+
+@pytest.mark.parametrize(("decoder_self", "is_repeated"), [("attention", True), ("ssru", False)])
+def test_a_step_that_newcomers_join_is_run_again_only_if_the_decoder_keeps_no_state(
+    decoder_self: str, is_repeated: bool
+) -> None:
+    works = [Work([4 + i, 5, 3], 60) for i in range(24)]
+    lengths = {tuple(work.source_ids): 3 + i for i, work in enumerate(works)}
+    engine = simulate.SimulatedEngine(lengths, Constants(), 4, slots=16, decoder_self=decoder_self)
+    n_steps = 0
+
+    def count(outcome: Outcome[Search]) -> None:
+        nonlocal n_steps
+        n_steps += isinstance(outcome, Ran) and outcome.forward_pass.phase == "decode"
+
+    engine.engine.probe()
+    engine.runs.clear()
+    engine.engine.scheduler.add(sequences_of(works, engine.graphs.manifest, 4))
+    while engine.engine.step(count):
+        pass
+    assert (engine.runs["step"] > n_steps) == is_repeated
