@@ -244,17 +244,17 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
     n_rows = settings.slots or _fast_rows(measured, tokens.eos)
     if not alone and settings.prefill_padded_tokens is None:
         padded_tokens = _max_padded_tokens(padded_tokens, measured, tokens.eos)
+    n_beam_rows = settings.slots or n_rows * ROWS_OF_A_LIVE_HYPOTHESIS
     engines: dict[str, Engine[Search]] = {}
-    for kind in ("greedy", "beam"):
-        max_rows = n_rows if kind == "greedy" else settings.slots or n_rows * ROWS_OF_A_LIVE_HYPOTHESIS
-        sizes = {"": (max_rows, padded_tokens)}
-        sizes[BACKGROUND] = min(max_rows, BACKGROUND_ROWS), min(padded_tokens, BACKGROUND_PADDED_TOKENS)
-        for prefix, (max_rows, n_tokens) in sizes.items():
-            if kind == "greedy":
-                rows = TranslationRunner(graphs, max_rows, min_queries=1)
-                search: GreedySearch | BeamSearch = GreedySearch(rows, tokens.bos, tokens.eos)
-            else:
-                search = BeamSearch(TranslationRunner(graphs, max_rows), tokens.bos, tokens.eos)
+    for prefix, most_rows, most_tokens in (
+        ("", n_beam_rows, padded_tokens),
+        (BACKGROUND, BACKGROUND_ROWS, BACKGROUND_PADDED_TOKENS),
+    ):
+        greedy_rows, beam_rows = min(most_rows, n_rows), min(most_rows, n_beam_rows)
+        greedy = GreedySearch(TranslationRunner(graphs, greedy_rows, min_queries=1), tokens.bos, tokens.eos)
+        beam = BeamSearch(TranslationRunner(graphs, beam_rows), tokens.bos, tokens.eos)
+        for kind, search, max_rows in (("greedy", greedy, greedy_rows), ("beam", beam, beam_rows)):
+            n_tokens = min(most_tokens, padded_tokens)
             scheduler = Scheduler[Search](max_rows, settings.max_waiting, n_tokens, MAX_PADDING)
             engines[prefix + kind] = ContinuousEngine(search, scheduler)
     return engines
