@@ -94,8 +94,8 @@ class Settings(BaseSettings):
         default=None,
         ge=MAX_BEAM_SIZE,
         description="Most hypotheses (decoder rows) of a model that one worker runs at once, for greedy search and for "
-        "wider beams each; by default on the CPU as many as are fastest for the model (24, 48 or 96; for wider beams "
-        "twice as many), 256 on CUDA. "
+        "wider beams each; by default on the CPU as many as are fastest for the model (24 or 48; for wider beams twice "
+        "as many), 256 on CUDA. "
         "The same limit applies to texts being classified, embedded or aligned; by default 256.",
     )
     max_waiting: int = Field(

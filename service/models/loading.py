@@ -240,8 +240,8 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
     """
     tokens = graphs.manifest.special_tokens
     padded_tokens = settings.prefill_padded_tokens or 512
-    measured = TranslationRunner(graphs, ROW_COUNTS[-1], min_queries=1)
-    n_rows = settings.slots or _fast_rows(measured, tokens.eos)
+    measured = TranslationRunner(graphs, MANY_ROWS, min_queries=1)
+    n_rows = settings.slots or _most_rows(measured, graphs.manifest.dimensions.target_vocab_size, tokens.eos)
     if not alone and settings.prefill_padded_tokens is None:
         padded_tokens = _max_padded_tokens(padded_tokens, measured, tokens.eos)
     n_beam_rows = settings.slots or n_rows * ROWS_OF_A_LIVE_HYPOTHESIS
@@ -278,35 +278,44 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
     }
 
 
-ROW_COUNTS = (24, 48, 96)
-"""Rows of a decoder step, one of which is the most that run at once in greedy search."""
+FEW_ROWS, MANY_ROWS = 24, 48
+"""The most rows of a decoder step in greedy search, of which a model has the one that is faster for it."""
 
 MIN_GAIN = 0.1
-"""By what share a step of more rows must take less time for each row."""
+"""By what share a step of many rows must take less time for each row."""
+
+MAX_MEASURED_LOGITS = 4_000_000
+"""Most logits of a step that is measured. Memory for larger ones would stay in use though nobody translates."""
 
 ROWS_OF_A_LIVE_HYPOTHESIS = 2
 """About half of the rows that a beam may take are in use: the others' hypotheses have ended or been dropped."""
 
 
-def _fast_rows(rows: DecoderRows, token: int) -> int:
-    """Return the number of rows at which a decoder step takes least time for each row, or nearly so.
+def _most_rows(rows: DecoderRows, n_tokens: int, token: int) -> int:
+    """Return how many rows a decoder step may have at most.
 
-    More rows share the reading of weights, but caches grow out of the CPU's own, and all sources are padded to the
-    longest. So this depends on the model and on the machine.
+    More rows share the reading of weights, but their caches do not stay in the CPU's own, and all sources are padded to
+    the longest. So what is faster depends on the model and on the machine.
+
+    Args:
+        n_tokens: number of tokens of the target vocabulary.
+        token: a token that sources and targets may have.
     """
+    if n_tokens * MANY_ROWS > MAX_MEASURED_LOGITS:
+        return MANY_ROWS
     short, long = (rows.encode([[token] * length])[0] for length in (16, 48))
-    best, least_s = 0, math.inf
-    for n in ROW_COUNTS:
+
+    def seconds_of_a_row(n: int) -> float:
         rows.enter(0, [short] * (n - 1) + [long])
         seconds = []
         for _ in range(4):  # the first one binds memory
             began = time.perf_counter()
             rows.step([token] * n, [16] * n, length=17, k=2)
             seconds.append(time.perf_counter() - began)
-        if min(seconds) / n > (1 - MIN_GAIN) * least_s:
-            break
-        best, least_s = n, min(seconds) / n
-    return best
+        return min(seconds) / n
+
+    gains = seconds_of_a_row(MANY_ROWS) < (1 - MIN_GAIN) * seconds_of_a_row(FEW_ROWS)
+    return MANY_ROWS if gains else FEW_ROWS
 
 
 MAX_PASS_S = 0.02
