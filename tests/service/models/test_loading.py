@@ -101,6 +101,23 @@ def test_a_pass_of_the_encoder_reads_what_it_can_in_time(
     assert loading._max_padded_tokens(512, rows, token=3) == pytest.approx(tokens, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("seconds_of_many", "n_tokens", "expected"), [(1.75, 8_000, 48), (1.85, 8_000, 24), (9.0, 250_000, 48)]
+)
+def test_a_step_has_the_rows_at_which_each_takes_least_time(
+    monkeypatch: pytest.MonkeyPatch, seconds_of_many: float, n_tokens: int, expected: int
+) -> None:
+    """A step of 24 rows takes a second. One of many logits is not tried."""
+    now = [0.0]
+
+    def step(tokens: list[int], _positions: list[int], length: int, k: int) -> None:
+        now.append(now[-1] + (1.0 if len(tokens) == 24 else seconds_of_many))
+
+    rows = Mock(encode=lambda sources: sources, step=step)
+    monkeypatch.setattr("time.perf_counter", lambda: now[-1])
+    assert loading._most_rows(rows, n_tokens, token=3) == expected
+
+
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine with one."""

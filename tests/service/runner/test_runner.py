@@ -10,7 +10,7 @@ import pytest
 from service.base.artifact import Artifact, read_artifact
 from service.base.contract import AttentionKinds
 from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import BeamSearch, Search
+from service.engine.beam_search import MIN_RUNAWAY_TOKENS, BeamSearch, Search
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
 from service.runner import provider, translation
@@ -188,15 +188,23 @@ def test_a_step_writes_one_key_in_place(
     assert not np.any(cache[1])
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam_size: int) -> None:
+@pytest.mark.parametrize(("search_of", "beam_size"), [(GreedySearch, 1), (BeamSearch, 1), (BeamSearch, 4)])
+def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, search_of: type, beam_size: int) -> None:
     translator = TinyTranslator(seed=1)
     translator.weights["vocabulary"][:] = np.nan
-    beams = BeamSearch(runner_of(read_artifact(translator.save(tmp_path / "broken"))), BOS, EOS)
-    sequence = Sequence([5, 6, EOS], Search(9, beam_size), n_rows=beam_size)
-    prefill(beams, 0, [sequence])
+    computation = search_of(runner_of(read_artifact(translator.save(tmp_path / "broken"))), BOS, EOS)
     with pytest.raises(FloatingPointError, match="not numbers"):
-        beams.step([sequence])
+        computation.warm_up()
+    sequence = Sequence([5, 6, EOS], Search(99, beam_size), n_rows=beam_size)
+    prefill(computation, 0, [sequence])
+    with pytest.raises(FloatingPointError, match="not numbers"):
+        search_for(computation, sequence, steps=1 if search_of is BeamSearch else MIN_RUNAWAY_TOKENS)
+    assert not sequence.finished
+
+
+def search_for(computation: GreedySearch | BeamSearch, sequence: Sequence[Search], steps: int) -> None:
+    for _ in range(steps):
+        computation.step([sequence])
 
 
 def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
