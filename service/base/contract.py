@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ FinishReason = Literal["eos", "length", "repetition"]
 """Why a target ended; from best to worst."""
 Ints = list[int]
 IntArray = NDArray[np.int64]
+AnyInts = Ints | NDArray[np.integer[Any]]
 Candidates = tuple[IntArray, NDArray[np.float32]]
 """The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
 AttentionKinds = frozenset[AttentionKind]
@@ -138,6 +139,18 @@ class EncodedSource(NamedTuple):
     row: int
 
 
+class BeamLayout(NamedTuple):
+    """Which rows belong to which source.
+
+    Attributes:
+        rows_of_sources: (N, W), the rows of the source in each place, padded with any row.
+        places_of_rows: (R), the index of each row in the flattened rows_of_sources.
+    """
+
+    rows_of_sources: list[Ints]
+    places_of_rows: Ints
+
+
 class DecoderRows(Protocol):
     """Sources in places and hypotheses in rows. Places and rows in use are the first ones, without gaps."""
 
@@ -151,22 +164,14 @@ class DecoderRows(Protocol):
         """Put sources into the places from `first_place` on."""
 
     def step(
-        self,
-        token_ids: Ints | IntArray,
-        positions: Ints | NDArray[np.int32],
-        length: int,
-        k: int,
-        rows_of_sources: list[Ints] | None = None,
-        places_of_rows: Ints | None = None,
+        self, token_ids: AnyInts, positions: AnyInts, length: int, k: int, beams: BeamLayout | None = None
     ) -> Candidates:
         """Run one decoder step: feed token_ids (R) at positions (R).
 
         Args:
             length: the largest position and one more.
             k: number of candidates of each row.
-            rows_of_sources: (N, W), the rows of the source in each place, padded with any row; None: each source has
-                the row with the number of its place.
-            places_of_rows: (R), the index of each row in the flattened rows_of_sources.
+            beams: which rows each source has; None: the row with the number of its place.
 
         Returns:
             Arrays that the next step at these sizes overwrites; the caller may change them.

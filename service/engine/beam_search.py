@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from operator import methodcaller
 from typing import Literal, NamedTuple
 
-from service.base.contract import DecoderRows, FinishReason, Ints
+from service.base.contract import BeamLayout, DecoderRows, FinishReason, Ints
 from service.engine.scheduler import Sequence
 
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
@@ -164,7 +164,7 @@ class BeamSearch:
                 token_ids[row], positions[row], places[row] = target[0], beam.length, column
         k = max([beam.n_candidates for beam in beams])
         length = max([beam.length for beam in beams]) + 1
-        found = self._decoder.step(token_ids, positions, length, k, rows_of_sources, places)
+        found = self._decoder.step(token_ids, positions, length, k, BeamLayout(rows_of_sources, places))
         best, log_probs = found[0].tolist(), found[1].tolist()
         refuse_nan(sum([row[0] for row in log_probs]))
         for sequence, beam in zip(running, beams, strict=True):

@@ -246,15 +246,12 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
         padded_tokens = _max_padded_tokens(padded_tokens, measured, tokens.eos)
     n_beam_rows = settings.slots or n_rows * ROWS_OF_A_LIVE_HYPOTHESIS
     engines: dict[str, Engine[Search]] = {}
-    for prefix, most_rows, most_tokens in (
-        ("", n_beam_rows, padded_tokens),
-        (BACKGROUND, BACKGROUND_ROWS, BACKGROUND_PADDED_TOKENS),
-    ):
-        greedy_rows, beam_rows = min(most_rows, n_rows), min(most_rows, n_beam_rows)
+    few_rows = min(n_rows, BACKGROUND_ROWS), min(n_beam_rows, BACKGROUND_ROWS)
+    for prefix, (greedy_rows, beam_rows) in {"": (n_rows, n_beam_rows), BACKGROUND: few_rows}.items():
+        n_tokens = min(padded_tokens, BACKGROUND_PADDED_TOKENS) if prefix else padded_tokens
         greedy = GreedySearch(TranslationRunner(graphs, greedy_rows, min_queries=1), tokens.bos, tokens.eos)
         beam = BeamSearch(TranslationRunner(graphs, beam_rows), tokens.bos, tokens.eos)
         for kind, search, max_rows in (("greedy", greedy, greedy_rows), ("beam", beam, beam_rows)):
-            n_tokens = min(most_tokens, padded_tokens)
             scheduler = Scheduler[Search](max_rows, settings.max_waiting, n_tokens, MAX_PADDING)
             engines[prefix + kind] = ContinuousEngine(search, scheduler)
     return engines

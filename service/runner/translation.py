@@ -11,11 +11,10 @@ import itertools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnxruntime import RunOptions
 
 from service.base.artifact import Artifact
-from service.base.contract import Candidates, EncodedSource, IntArray, Ints
+from service.base.contract import AnyInts, BeamLayout, Candidates, EncodedSource, Ints
 from service.runner.arrays import padded
 from service.runner.caches import (
     COARSE_LENGTHS,
@@ -106,16 +105,10 @@ class TranslationRunner:
             self._shortlists.allow(places, [source.token_ids for source in sources], are_first=first_place == 0)
 
     def step(
-        self,
-        token_ids: Ints | IntArray,
-        positions: Ints | NDArray[np.int32],
-        length: int,
-        k: int,
-        rows_of_sources: list[Ints] | None = None,
-        places_of_rows: Ints | None = None,
+        self, token_ids: AnyInts, positions: AnyInts, length: int, k: int, beams: BeamLayout | None = None
     ) -> Candidates:
         R = len(token_ids)
-        N, W = (R, 1) if rows_of_sources is None else (len(rows_of_sources), len(rows_of_sources[0]))
+        N, W = (R, 1) if beams is None else (len(beams.rows_of_sources), len(beams.rows_of_sources[0]))
         self._self_attention.fit(length, R)
         if self._n_fitted != N:
             self._cross_attention.fit(int(self._source_lengths[:N].max()), N)
@@ -125,10 +118,11 @@ class TranslationRunner:
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
         step.total_length[0] = length
-        if rows_of_sources is not None:
+        if beams is not None:
+            rows_of_sources, places_of_rows = beams
             step.rows_of_sources[:, :W] = rows_of_sources
             if (padding := step.rows_of_sources.shape[1] - W) > 0:
-                places_of_rows = [place + place // W * padding for place in places_of_rows or ()]
+                places_of_rows = [place + place // W * padding for place in places_of_rows]
             step.places_of_rows[:] = places_of_rows
         if step.sources_version != self._sources_version:
             step.source_lengths[:] = self._source_lengths[:N]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnxruntime import InferenceSession
 
 from service.base.artifact import Artifact
+from service.base.contract import AnyInts
 from service.base.errors import ArtifactRefused
 from service.base.manifest import WEIGHTS
 from service.runner import heap
@@ -82,7 +83,7 @@ def _load(
     return session
 
 
-def read_rows(session: InferenceSession, ids: list[int] | NDArray[np.int64]) -> None:
+def read_rows(session: InferenceSession, ids: AnyInts) -> None:
     """Read the rows of tokens that the next run of a session looks up, where its tables are not in memory as a whole.
 
     Raises:

@@ -14,11 +14,10 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from starlette.types import Message
 
 from service.base.artifact import Artifact
-from service.base.contract import Candidates, EncodedSource, IntArray, Ints
+from service.base.contract import AnyInts, BeamLayout, Candidates, EncodedSource, Ints
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotReady, QueueFull
 from service.base.manifest import Decoding
 from service.base.metrics import Metrics, TaskMetrics
@@ -67,13 +66,7 @@ class GatedRows:
         self._sources.update(enumerate([source.token_ids for source in sources], start=first_place))
 
     def step(
-        self,
-        token_ids: Ints | IntArray,
-        positions: Ints | NDArray[np.int32],
-        length: int,
-        k: int,
-        rows_of_sources: list[Ints] | None = None,
-        places_of_rows: Ints | None = None,
+        self, token_ids: AnyInts, positions: AnyInts, length: int, k: int, beams: BeamLayout | None = None
     ) -> Candidates:
         self.stepping.release()
         assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
@@ -82,7 +75,7 @@ class GatedRows:
         self.rows_of_steps.append(len(token_ids))
         chosen = [
             [5 + position if self._sources[place] == self._endless else EOS] * k
-            for place, position in zip(places_of_rows or range(len(token_ids)), positions, strict=True)
+            for place, position in zip(beams.places_of_rows if beams else range(len(token_ids)), positions, strict=True)
         ]
         return np.array(chosen), np.zeros((len(token_ids), k), np.float32)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.base.contract import Candidates, EncodedSource, IntArray, Ints
+from service.base.contract import AnyInts, BeamLayout, Candidates, EncodedSource, Ints
 from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import BeamSearch, Hypothesis, Search, is_runaway
 from service.engine.scheduler import Sequence
@@ -58,17 +58,10 @@ class Rows:
         self._sources[first_place:] = [*entering, *[None] * (len(self._sources) - n)]
 
     def step(
-        self,
-        token_ids: Ints | IntArray,
-        positions: Ints | NDArray[np.int32],
-        length: int,
-        k: int,
-        rows_of_sources: list[Ints] | None = None,
-        places_of_rows: Ints | None = None,
+        self, token_ids: AnyInts, positions: AnyInts, length: int, k: int, beams: BeamLayout | None = None
     ) -> Candidates:
         R = len(token_ids)
-        if rows_of_sources is None or places_of_rows is None:
-            rows_of_sources, places_of_rows = [[row] for row in range(R)], list(range(R))
+        rows_of_sources, places_of_rows = beams or BeamLayout([[row] for row in range(R)], list(range(R)))
         N, W = np.shape(rows_of_sources)
         assert length == max(positions) + 1
         assert len(positions) == len(places_of_rows) == R
@@ -223,13 +216,7 @@ class ScriptedRows:
         pass
 
     def step(
-        self,
-        token_ids: Ints | IntArray,
-        positions: Ints | NDArray[np.int32],
-        length: int,
-        k: int,
-        rows_of_sources: list[Ints] | None = None,
-        places_of_rows: Ints | None = None,
+        self, token_ids: AnyInts, positions: AnyInts, length: int, k: int, beams: BeamLayout | None = None
     ) -> Candidates:
         self.fed.append(([*map(int, token_ids)], [*map(int, positions)]))
         chosen = [[self._scripts[row][position]] * k for row, position in enumerate(positions)]
