@@ -124,4 +124,4 @@ class FixedEngine(Generic[Output]):
             self._steps_waited += 1
             return []
         self._steps_waited = 0
-        return self.scheduler.take(free, most=n_places)[::-1]
+        return self.scheduler.take(free, window=n_places)[::-1]

@@ -20,7 +20,7 @@ from service.base.errors import QueueFull
 Output = TypeVar("Output")
 
 ADMISSION_WINDOW = 64
-"""How many waiting sequences one admission considers."""
+"""How many waiting sequences one admission considers, or more if all rows hold more."""
 
 BURST, STRIDE = 64, 4
 """The first BURST sequences of a request are queued in order of arrival. The rest, and background ones, let
@@ -117,24 +117,27 @@ class Scheduler(Generic[Output]):
         """
         if not self.waiting or self.n_free_rows < self.waiting[0].n_rows:
             return []
-        return self.take(math.inf, most=max(1, self.max_rows // self.waiting[0].n_rows))
+        most = max(1, self.max_rows // self.waiting[0].n_rows)
+        return self.take(math.inf, max(most, ADMISSION_WINDOW), most)
 
-    def take(self, free: float, most: int) -> list[Sequence[Output]]:
+    def take(self, free: float, window: int, most: float = math.inf) -> list[Sequence[Output]]:
         """Admit the next in line, which must fit, and those after it whose length is nearest to its own, so that little
         of the batch is padding. So no sequence starves.
 
         Args:
             free: number of free rows.
+            window: how many of those that wait are considered.
             most: most sequences that are admitted.
         """
-        first, *others = self.waiting[: max(most, ADMISSION_WINDOW)]
+        first, *others = self.waiting[:window]
         others.sort(key=lambda sequence: abs(sequence.length - first.length))
         admitted: list[Sequence[Output]] = []
         longest = 0
-        for sequence in (first, *others[: most - 1]):
+        for sequence in (first, *others):
             longest = max(longest, sequence.length)
             free -= sequence.n_rows
-            if admitted and (free < 0 or longest * (len(admitted) + 1) > self.prefill_padded_tokens):
+            n = len(admitted) + 1
+            if admitted and (free < 0 or n > most or longest * n > self.prefill_padded_tokens):
                 break
             admitted.append(sequence)
         self.withdraw(admitted)

@@ -220,7 +220,7 @@ def search_all(
         abandoned.update(gone)
         scheduler.evict(gone, computation.move)
         while scheduler.waiting and scheduler.n_free_rows >= scheduler.waiting[0].n_rows:
-            prefill(computation, len(scheduler.running), admitted := scheduler.take(scheduler.n_free_rows, most=4))
+            prefill(computation, len(scheduler.running), admitted := scheduler.take(scheduler.n_free_rows, window=4))
             scheduler.running.extend(admitted)
         if scheduler.running:
             computation.step(scheduler.running)
