@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -30,6 +31,21 @@ class PostgreSQL:
 
     def stop(self) -> None:
         self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    @property
+    def runs(self) -> bool:
+        return (self.directory / "data" / "postmaster.pid").exists()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let all of its processes hang."""
+        first = int((self.directory / "data" / "postmaster.pid").read_text().splitlines()[0])
+        processes = [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        yield
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
 
     def make(self) -> None:
         self._run("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C")

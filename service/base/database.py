@@ -27,10 +27,22 @@ FILE = "attend.sqlite"
 BUSY_TIMEOUT_S = 10.0
 """How long a writer waits for other writers."""
 CONNECT_TIMEOUT_S = 5
+TIMEOUT_S = 20.0
+"""How long a request waits for an answer."""
 RETRY_S = 1.0
 """Seconds for which nothing tries to connect after an attempt failed, so that requests do not wait one by one."""
 LOG_INTERVAL_S = 60.0
 """Time between two log lines about a database that cannot be used, as servers try again and again."""
+OPTIONS = {
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "prepare_threshold": None,
+}
+"""Of connections to PostgreSQL: a network that was cut is noticed within 25 s. Nothing is prepared, as a pooler such as
+pgbouncer gives each transaction another connection."""
 N_THREADS = 4
 """Most connections of a server, and threads that use them."""
 WRITERS_LOCK = 0x617474656E64
@@ -42,9 +54,17 @@ T = TypeVar("T")
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Call what uses a database. Its threads are its own, so that a database that hangs holds up nothing else."""
+    """Call what uses a database. Its threads are its own, so that a database that hangs holds up nothing else.
+
+    Raises:
+        NotStored: the database does not answer. What was asked for may still happen.
+    """
     call = partial(contextvars.copy_context().run, function, *arguments)
-    return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
+    except TimeoutError:
+        raise NotStored("The database does not answer", retry_after_s=5) from None
 
 
 class Database:
@@ -62,7 +82,7 @@ class Database:
         self._lock = threading.Lock()
         self._engine: sa.Engine | None = None
         self._may_connect_at = self._may_log_at = -math.inf
-        self._has_failed = False
+        self._has_failed = self._is_closed = False
 
     @property
     def now(self) -> "sa.ColumnElement[float]":
@@ -109,7 +129,9 @@ class Database:
             self._opened()
 
     def close(self) -> None:
+        """Close it for good."""
         with self._lock:
+            self._is_closed = True
             if self._engine is not None:
                 self._engine.dispose()
                 self._engine = None
@@ -118,11 +140,16 @@ class Database:
     def _transaction(self, options: dict[str, str]) -> Iterator["sa.Connection"]:
         with self._failures():
             try:
-                connection = self._opened().connect()
+                engine = self._opened()
             except StartRefused as error:
                 raise NotStored(f"This cannot be read or stored now: {error}", retry_after_s=60) from error
-            with connection.execution_options(**options), connection.begin():
-                yield connection
+            with engine.connect().execution_options(**options) as connection:
+                try:
+                    with connection.begin():
+                        yield connection
+                finally:
+                    if self._engine is not engine:  # it was closed meanwhile
+                        connection.invalidate()
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -158,6 +185,8 @@ class Database:
 
     def _opened(self) -> "sa.Engine":
         with self._lock:
+            if self._is_closed:
+                raise NotStored("The service ends", retry_after_s=5)
             if self._engine is None:
                 engine = self._sqlite(self._file) if self._file else _postgresql(self._url)
                 try:
@@ -251,8 +280,7 @@ def _postgresql(address: str) -> "sa.Engine":
             max_overflow=0,
             pool_timeout=BUSY_TIMEOUT_S,
             pool_pre_ping=True,
-            # A pooler such as pgbouncer gives each transaction another connection, so nothing may be prepared.
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "tcp_user_timeout": 10_000, "prepare_threshold": None},
+            connect_args=OPTIONS,
         )
     except ModuleNotFoundError:
         raise StartRefused("ATTEND_DATABASE needs psycopg: pip install attend[postgres]") from None

@@ -1,5 +1,6 @@
 """The routes of stored glossaries."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any
@@ -57,14 +58,14 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     @router.post("/glossaries", status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def create_glossary(request: GlossaryRequest, _: Request) -> GlossaryCard:
         """Store a glossary. Requests name it by its id."""
-        dictionaries = await in_thread(_dictionaries, request.dictionaries)
+        dictionaries = await asyncio.to_thread(_dictionaries, request.dictionaries)
         return _card(await in_thread(glossaries.create, request.name, dictionaries))
 
     @router.post(GLOSSARY_FILE_PATH, status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def upload_glossary(form: Annotated[GlossaryForm, Form()], _: Request) -> GlossaryCard:
         """Store the terms of a file, in a new glossary or in one that exists."""
         name = name_of(form.file.filename)
-        entries = await in_thread(read_file, name, form._data, form.source, form.target)
+        entries = await asyncio.to_thread(read_file, name, form._data, form.source, form.target)
         pair = form.source, form.target
         if form.glossary_id is None:
             return _card(await in_thread(glossaries.create, form.name or PurePath(name).stem, {pair: entries}))
@@ -88,7 +89,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     @router.patch("/glossaries/{glossary_id}", responses=of_bodies, response_model_exclude_none=True)
     async def update_glossary(request: GlossaryUpdate, _: Request, glossary_id: str) -> GlossaryCard:
         """Rename a glossary, or add entries."""
-        dictionaries = await in_thread(_dictionaries, request.dictionaries)
+        dictionaries = await asyncio.to_thread(_dictionaries, request.dictionaries)
         return _card(await in_thread(glossaries.update, glossary_id, request.name, dictionaries))
 
     @router.delete("/glossaries/{glossary_id}", status_code=204, responses=document_errors(503))
@@ -100,7 +101,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     @router.put("/glossaries/{glossary_id}/dictionaries", responses=of_bodies, response_model_exclude_none=True)
     async def put_dictionary(request: DictionaryRequest, _: Request, glossary_id: str) -> DictionaryCard:
         """Store a dictionary. It replaces the dictionary of the same language pair, if there is one."""
-        ((pair, entries),) = (await in_thread(_dictionaries, [request])).items()
+        ((pair, entries),) = (await asyncio.to_thread(_dictionaries, [request])).items()
         return _dictionary(await in_thread(glossaries.put, glossary_id, *pair, entries))
 
     @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=document_errors(422, 503))

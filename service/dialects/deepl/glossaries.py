@@ -1,5 +1,6 @@
 """DeepL's glossaries: version 2 of its interface has one language pair in each, version 3 several."""
 
+import asyncio
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
@@ -36,7 +37,7 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     """Add the routes of both versions, for the same glossaries. They wait for the disk in threads."""
 
     async def to_native(dictionaries: Sequence[DeepLDictionary]) -> dict[Pair, Entries]:
-        return await in_thread(_to_native, dictionaries, models.catalog.directions(None))
+        return await asyncio.to_thread(_to_native, dictionaries, models.catalog.directions(None))
 
     async def entries_of(glossary_id: str, source: str, target: str) -> str:
         pair = _pair_of(await in_thread(glossaries.get, glossary_id), source, target)
