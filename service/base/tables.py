@@ -12,8 +12,20 @@ VERSION = 1
 METADATA = sa.MetaData()
 
 
-def _text(name: str) -> "sa.Column[str]":
-    return sa.Column(name, sa.Text, nullable=False)
+class Text(sa.TypeDecorator[str]):
+    """Any text. What a database cannot store, NUL and lone surrogates, becomes a replacement character."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, _: sa.Dialect) -> str | None:
+        if value is None:
+            return None
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+
+
+def _text(name: str) -> sa.Column[str]:
+    return sa.Column(name, Text, nullable=False)
 
 
 SCHEMA = sa.Table("attend_schema", METADATA, sa.Column("version", sa.Integer, nullable=False))
@@ -35,7 +47,7 @@ JOBS = sa.Table(
     sa.Column("deadline", sa.Double, nullable=False),
     sa.Column("begun_at", sa.Double),
     sa.Column("finished_at", sa.Double),
-    sa.Column("error", sa.Text),
+    sa.Column("error", Text),
     sa.Column("key_digest", sa.LargeBinary, nullable=False),
     sa.Column("owner", sa.Text),
     sa.Column("seen_at", sa.Double),

@@ -74,6 +74,12 @@ def test_a_glossary_is_found_by_others_as_it_was_made(glossaries: Glossaries, pl
             call(made.id)
 
 
+def test_names_and_terms_may_have_any_character(glossaries: Glossaries) -> None:
+    made = glossaries.create("a\0b é 💚", {("en", "fr"): {"a\0": "é 💚"}})
+    assert glossaries.get(made.id).name == "a\N{REPLACEMENT CHARACTER}b é 💚"
+    assert glossaries.entries(made.id, "en", "fr") == {"a\0": "é 💚"}
+
+
 def test_an_update_adds_entries_and_a_put_replaces_them(glossaries: Glossaries) -> None:
     made = glossaries.create("Animals", {("en", "fr"): ANIMALS})
     updated = glossaries.update(

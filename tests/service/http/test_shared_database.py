@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 
-from service.base import database
+from service.base import database, tables
+from service.base.database import Database
 from service.base.errors import NotStored
 from service.jobs import worker
+from service.jobs.store import JobStore
 from tests.postgres import PostgreSQL
 from tests.service.conftest import Client, Serve, post, problem
 from tests.service.http.test_documents import TEXT, finished, posted, result, sent, status
+from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -66,6 +70,40 @@ async def test_a_database_that_is_down_takes_only_what_it_keeps(serve: Serve, st
         stopping.start()
         assert (await result(client, card)).status_code == 200
         assert (await finished(client, await sent(client, "a.txt", TEXT)))["status"] == "done"
+
+
+async def test_servers_fail_and_the_database_restarts_and_each_document_is_translated_once(
+    serve: Serve, stopping: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, finished_jobs = JobStore.finish, list[str]()
+
+    def finishing(self: JobStore, job_id: str, owner: str, translation: bytes) -> None:
+        finish(self, job_id, owner, translation)
+        finished_jobs.append(job_id)
+
+    monkeypatch.setattr(JobStore, "finish", finishing)
+    address = stopping.address()
+    dead = JobStore(Database(address), 3600, 100)
+    for number in range(2):
+        dead.add(b"the dog", f"{number}.txt", "txt", ("en", "fr"), "{}", 7, 60)
+        assert dead.claim("dead") is not None
+    async with serve(database=address) as one, serve(database=address) as other:
+        cards = [await sent(client, f"{i}.txt", TEXT) for i in range(6) for client in (one, other)]
+        await until(lambda: len(finished_jobs) >= 4)
+        stopping.stop()
+        stopping.start()
+        for card in cards:
+            assert (await finished(one, card))["status"] == "done"
+        await until(lambda: len(finished_jobs) >= len(cards) + 2)
+        await until(lambda: not n_unfinished(dead))
+    assert len(finished_jobs) == len(set(finished_jobs))
+    dead._database.close()
+
+
+def n_unfinished(store: JobStore) -> int:
+    with store._database.reading() as connection:
+        unfinished = tables.JOBS.c.finished_at.is_(None)
+        return connection.scalar(sa.select(sa.func.count()).where(unfinished)) or 0
 
 
 async def test_a_database_that_hangs_holds_up_only_those_who_ask_it(

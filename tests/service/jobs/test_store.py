@@ -126,6 +126,14 @@ def test_a_job_that_fails_says_why_and_keeps_no_file(stores: tuple[JobStore, Job
     assert files(stores) == []
 
 
+def test_an_error_may_have_any_character(stores: tuple[JobStore, JobStore]) -> None:
+    """One that could not be stored would have its document translated again and again."""
+    job, key = add(stores[0])
+    stores[0].claim("a")
+    stores[0].fail(job.id, "a", "a\0 \ud800 é 💚")
+    assert stores[1].get(job.id, key).error == "a\N{REPLACEMENT CHARACTER} ? é 💚"
+
+
 def test_jobs_are_claimed_in_their_order(stores: tuple[JobStore, JobStore], clock: FakeClock) -> None:
     one, other = stores
     names = []
