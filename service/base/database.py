@@ -118,7 +118,7 @@ class Database:
             yield
         except OSError as error:
             raise self._failed(error.strerror or str(error)) from error
-        except (sqlite3.Error, *_errors()) as error:
+        except _errors() as error:
             if self._file is None and getattr(error, "statement", None) is None:  # it could not connect
                 self._may_connect_at = time.monotonic() + RETRY_S
             raise self._failed(" ".join(str(getattr(error, "orig", None) or error).split())) from error
@@ -160,7 +160,7 @@ class Database:
 
 def _errors() -> tuple[type[Exception], ...]:
     """The errors of a database that is down, full or read-only; others are mistakes of ours."""
-    return sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError, sa.exc.TimeoutError
+    return sqlite3.Error, sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError, sa.exc.TimeoutError
 
 
 def database_of(settings: Settings) -> Database:

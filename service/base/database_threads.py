@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from functools import cache, partial
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -24,11 +24,12 @@ class _Threads(Executor):
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
-        self._threads = [Thread(target=self._work, name="database", daemon=True) for _ in range(N_THREADS)]
-        self._start = cache(lambda: [thread.start() for thread in self._threads])
+        self._n_threads = 0
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **options: Any) -> "Future[T]":
-        self._start()
+        while self._n_threads < N_THREADS:
+            self._n_threads += 1
+            Thread(target=self._work, name="database", daemon=True).start()
         future: Future[T] = Future()
         self._calls.put((future, partial(function, *arguments, **options)))
         return future
