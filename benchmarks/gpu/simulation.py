@@ -23,7 +23,7 @@ from service.base.manifest import Manifest
 from service.runner.arrays import Field, GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
-from service.runner.provider import Provider
+from service.runner.provider import Captures, Provider
 from service.runner.translation import TranslationGraphs
 
 STEP_S = (1, 8, 64, 256, 1024), (170e-6, 180e-6, 200e-6, 350e-6, 950e-6)
@@ -113,7 +113,7 @@ class _Session:
             seconds = getattr(self, f"_run_{self._graph}")(binding)
             provider.runs[self._graph] += 1
             shape = tuple(sorted((name, memory[2]) for name, memory in binding.inputs.items()))
-            is_new = self._graph != "copy" and shape not in self.shapes
+            is_new = shape not in self.shapes
             self.shapes.add(shape)
         provider.clock.add(RUN_S)
         provider.clock.launch(seconds)
@@ -121,8 +121,8 @@ class _Session:
             provider.clock.add(NEW_SHAPE_S)
 
     def _run_copy(self, binding: "_Binding") -> float:
-        (blocks, _), (units,) = binding.inputs["target_places"][2], binding.inputs["steps"][2]
-        return COPY_S + 2 * 8 * blocks * units * binding.inputs["cache"][2][1] / COPIED_BYTES_PER_S
+        (rows, _), (units,) = binding.inputs["target_rows"][2], binding.inputs["target_steps"][2]
+        return COPY_S + 2 * 8 * rows * units * binding.inputs["cache"][2][1] / COPIED_BYTES_PER_S
 
     def _run_encoder(self, binding: "_Binding") -> float:
         B, S = binding.inputs["input_ids"][2]
@@ -225,14 +225,11 @@ class SimulatedGraphs(TranslationGraphs):
     """The graphs of a model that is known by its manifest only."""
 
     def __init__(self, manifest: Manifest, provider: SimulatedProvider, lengths: Lengths) -> None:
-        self.manifest, self.provider = manifest, provider
+        self.manifest, self.provider, self.captures = manifest, provider, Captures(provider)
         self.lengths = lengths
         self.encoder, self.decoder_step = _Session(provider, "encoder"), _Session(provider, "step")
 
     def new_shortlists(self, _: int) -> None:
-        return None
-
-    def capture(self) -> None:
         return None
 
 

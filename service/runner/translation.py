@@ -7,7 +7,6 @@ a key is written into its row and nothing else moves. The states of SSRUs are ke
 Legend: R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from service.runner.caches import (
     row_caches,
     source_caches,
 )
-from service.runner.provider import Provider
+from service.runner.provider import Captures, Provider
 from service.runner.shortlist import PlacedShortlists, Shortlist
 from service.runner.weights import Weights, load_session, read_rows, read_weights
 
@@ -41,10 +40,6 @@ more if not."""
 
 MAX_STEPS = 1024
 """Most bound steps that are kept, each of some kilobytes."""
-
-MAX_CAPTURES = 1024
-"""Most passes that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
-NOT_CAPTURED = -1
 
 Sizes = tuple[int, int, int, int]
 """R, N, W and k."""
@@ -157,33 +152,13 @@ class TranslationGraphs:
         self._shortlist = None
         if artifact.manifest.shortlist is not None:
             self._shortlist = Shortlist(artifact.manifest, weights or read_weights(artifact))
-        self._numbers = itertools.chain(range(1, MAX_CAPTURES + 1), itertools.repeat(NOT_CAPTURED))
+        self.captures = Captures(provider)
 
     def new_shortlists(self, n_places: int) -> PlacedShortlists | None:
         """Return shortlists for the sources in places, if the artifact has shortlists."""
         if self._shortlist is None:
             return None
         return PlacedShortlists(self._shortlist, self.provider, n_places)
-
-    def capture(self) -> RunOptions | None:
-        """Return new options for all runs of one pass at one size: the first run is captured, and later ones are
-        launched as a whole. Return None if nothing is captured."""
-        if not self.provider.captures:
-            return None
-        options = _numbered(next(self._numbers))
-        options.add_run_config_entry("disable_synchronize_execution_providers", "1")  # the caller waits by itself
-        return options
-
-    def no_capture(self) -> RunOptions | None:
-        """Return options for runs of these graphs that are not captured."""
-        return _numbered(NOT_CAPTURED) if self.provider.captures else None
-
-
-def _numbered(number: int) -> RunOptions:
-    """Return options for a run of a graph whose runs are captured, each under a number."""
-    options = RunOptions()
-    options.add_run_config_entry("gpu_graph_id", str(number))
-    return options
 
 
 class Step:
@@ -243,7 +218,7 @@ class Step:
     def launch(self) -> None:
         """Begin one pass on a device, which may still compute afterwards if steps are captured."""
         lengths = (*[group.length for group in self.versions], self._n_listed)
-        options = self._captures.pop(lengths, None) or self._graphs.capture()
+        options = self._captures.pop(lengths, None) or self._graphs.captures.new()
         self._inputs.upload()
         self._graphs.decoder_step.run_with_iobinding(self._binding, options)
         self._captures[lengths] = options  # not if the run fails: its capture is not launched again
