@@ -50,9 +50,7 @@ class Clock:
 
     def __init__(self) -> None:
         self._added = -time.thread_time()
-        self._device_done_at = 0.0
-        self.device_s = 0.0
-        """How long the device has worked."""
+        self._device_done_at = self._launched_s = 0.0
 
     def now(self) -> float:
         return time.thread_time() + self._added
@@ -63,7 +61,15 @@ class Clock:
     def launch(self, seconds: float) -> None:
         """Let the device work when it has done what was launched before."""
         self._device_done_at = max(self._device_done_at, self.now()) + seconds
-        self.device_s += seconds
+        self._launched_s += seconds
+
+    def device_s(self) -> float:
+        """Return how long the device has worked."""
+        return self._launched_s - max(0.0, self._device_done_at - self.now())
+
+    def forget(self) -> None:
+        """Count the device's work from now on."""
+        self._launched_s = max(0.0, self._device_done_at - self.now())
 
     def wait(self) -> None:
         self.wait_until(self._device_done_at)
@@ -207,7 +213,7 @@ class SimulatedProvider(Provider):
 
     def forget(self) -> None:
         """Reset the counts."""
-        self.clock.device_s = 0.0
+        self.clock.forget()
         self.runs.clear()
 
     @property

@@ -12,7 +12,6 @@ hypotheses, T tokens.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -170,7 +169,7 @@ class FixedBeamSearch:
     def step(self) -> tuple[int, list[Sequence[Search]]]:
         P, W, R = self._launched or self._launch()
         self._launched = None
-        best, log_probs = self._decoder.fetch()
+        (best,), (log_probs,) = self._decoder.fetch()
         candidates = self._select(P, W, best, log_probs)
         self._lengths[:P] += 1
         ended = self._end(P, candidates)
@@ -229,7 +228,7 @@ class FixedBeamSearch:
         """Launch a decoder step of R rows and as many places, which are few shapes. There is one candidate more than a
         beam is wide, since no target begins with end of sequence."""
         places_of_rows = self._place_of[:R] * W + self._index_of[:R]
-        self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:R, :W], places_of_rows, k)
+        self._decoder.launch(self._tokens[:R], self._positions[None, :R], self._rows[:R, :W], places_of_rows, k)
 
     def _select(self, P: int, W: int, best: IntArray, log_probs: NDArray[np.float32]) -> _Continuations:  # noqa: N803
         """Return the most probable continuations of each beam, or the next token of its prefix."""

@@ -3,7 +3,7 @@
 On a device a step of many rows takes little longer than one of few, while each run of a session and each new shape take
 long. So one run writes the keys and values of all newcomers, and one run copies all rows of hypotheses that branch.
 
-Legend: R rows, N places, W rows of one source, B newcomers, S source, k candidates.
+Legend: M steps, R rows, N places, W rows of one source, B newcomers, S source, k candidates.
 """
 
 import numpy as np
@@ -68,10 +68,10 @@ class DeviceTranslationRunner:
         self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
     ) -> None:
         self._wait()
-        R, (N, W) = len(token_ids), rows_of_sources.shape
+        (M, R), (N, W) = positions.shape, rows_of_sources.shape
         self._n_tokens = length = int(positions.max()) + 1
         self._fit(1, R)
-        step = self._steps.get((R, N, W, k))
+        step = self._steps.get((M, R, N, W, k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
         step.total_length[0] = self._self_attention.length if self._provider.captures else length

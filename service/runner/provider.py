@@ -33,7 +33,7 @@ CUDA_OPTIONS = {
 
 
 MAX_CAPTURES = 1024
-"""Most passes of a graph that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
+"""Most passes that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
 NOT_CAPTURED = -1
 
 
