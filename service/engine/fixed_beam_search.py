@@ -87,7 +87,7 @@ class _Ended(NamedTuple):
     lengths: IntArray
     last_tokens: IntArray
     totals: Floats
-    token_scores: list[ScoreHistory]
+    token_scores: list[ScoreHistory | tuple[()]]
 
 
 class _Launched(NamedTuple):

@@ -172,4 +172,3 @@ class _Copy:
             np.multiply(rows[filled], distance, out=self._rows[name][:, 0])
         self._rows.upload()
         self._session.run_with_iobinding(self._binding, self._options)
-        self._binding.synchronize_outputs()

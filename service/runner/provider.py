@@ -29,6 +29,9 @@ takes a tenth more time."""
 CUDA_OPTIONS = {
     "arena_extend_strategy": "kSameAsRequested",
     "use_tf32": "0",  # full float32 products: an answer must not depend on which kernel a batch size selects
+    # The thread's own stream (cudaStreamPerThread), for all sessions: what one launches comes after what others have
+    # launched, and a copy from or to main memory waits for both.
+    "user_compute_stream": "2",
 }
 
 
