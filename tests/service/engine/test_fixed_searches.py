@@ -212,7 +212,7 @@ class Waiting:
 @pytest.mark.parametrize(
     ("n_running", "n_waiting", "enter"), [(0, 1, True), (8, 5, False), (8, 6, True), (14, 99, False)]
 )
-def test_newcomers_enter_when_they_are_three_quarters_of_those_that_run(
+def test_newcomers_enter_when_they_are_three_quarters_of_the_running(
     n_running: int, n_waiting: int, enter: bool
 ) -> None:
     waiting = Waiting(n_running)
