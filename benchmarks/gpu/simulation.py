@@ -23,7 +23,7 @@ from service.base.manifest import Manifest
 from service.runner.arrays import Field, GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
-from service.runner.provider import Captures, Provider
+from service.runner.provider import NOT_CAPTURED, Captures, Provider
 from service.runner.translation import TranslationGraphs
 
 STEP_S = (1, 8, 64, 256, 1024), (170e-6, 180e-6, 200e-6, 350e-6, 950e-6)
@@ -113,13 +113,13 @@ class _Session:
     def io_binding(self) -> "_Binding":
         return _Binding(self._provider.clock)
 
-    def run_with_iobinding(self, binding: "_Binding", _options: object = None) -> None:
+    def run_with_iobinding(self, binding: "_Binding", options: Any) -> None:
         provider = self._provider
         with provider.clock.stopped():
             seconds = getattr(self, f"_run_{self._graph}")(binding)
             provider.runs[self._graph] += 1
             shape = tuple(sorted((name, memory[2]) for name, memory in binding.inputs.items()))
-            is_new = shape not in self.shapes
+            is_new = shape not in self.shapes and options.get_run_config_entry("gpu_graph_id") != str(NOT_CAPTURED)
             self.shapes.add(shape)
         provider.clock.add(RUN_S)
         provider.clock.launch(seconds)

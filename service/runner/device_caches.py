@@ -102,8 +102,10 @@ class DeviceCaches:
         self._copies[what] = copy  # not if the run fails: its capture is not launched again
 
     def _new_copy(self, source: _Rows, target: _Rows, n: int, n_units: int) -> "_Copy":
+        # Only copies of rows are many, and run at the start with each size.
+        options = self._captures.new() if source == target else self._captures.none()
         source_memory, target_memory = (self._memory(rows, n_units) for rows in (source, target))
-        return _Copy(self._copier, self._captures.new(), self._provider, n, source_memory, target_memory)
+        return _Copy(self._copier, options, self._provider, n, source_memory, target_memory)
 
     def _memory(self, rows: _Rows, n_units: int) -> "_Memory":
         row_units = self._n_heads * rows.head_units

@@ -88,10 +88,10 @@ def test_a_pass_is_captured_once_for_each_size_and_length_and_launched_from_then
     """With vocabularies that are all, or partly, tokens of the target."""
     log = tmp_path / "log"
     said_by(CAPTURE, gpu | {"CUDA_STAND_IN_LOG": str(log)}, artifact(kind, precision))
-    # The encoder reads 64 and 32 tokens to warm up, and then some sources, which are copied to the caches. Each step is
-    # followed by a copy. At the 33rd step both caches become longer, which are copies too.
-    said = [word for n in (1, 2, 1, 1, 63, 1, 1, 1, 15) for word in ("captured", *["launched"] * n)]
-    assert log.read_text().split() == [*said, *["destroyed"] * 9]
+    # The encoder reads 64 and 32 tokens to warm up, and then some sources. Each step is followed by a copy of rows. At
+    # the 33rd step the caches are longer.
+    said = [word for n in (1, 2, 1, 63, 1, 15) for word in ("captured", *["launched"] * n)]
+    assert log.read_text().split() == [*said, *["destroyed"] * 6]
 
 
 LOAD = """
