@@ -25,14 +25,14 @@ from prometheus_client.registry import Collector
 from service import __version__
 from service.base.contract import Event, kind_of
 from service.base.counts import PHASES, ROWS, SECONDS, EngineCounts, Observations, add_up
-from service.base.errors import Broken, Draining, QueueFull, Starting
+from service.base.errors import Broken, Draining, NotStored, QueueFull, Starting
 
 # Without this, every series has a second one with the time of its creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 TASKS = {"greedy": "translation", "beam": "translation"}
 """The tasks of engines that are not named after their task."""
-REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken))
+REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken, NotStored))
 CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
 from service import __version__
-from service.base.data_directory import DEFAULT
+from service.base.database import database_of
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.dialects import enabled
@@ -60,10 +60,10 @@ def create_app(
         await stores.stop()
         await serving.stop(settings.drain_timeout_s)
 
-    data = settings.data or DEFAULT
-    glossaries = Glossaries(data)
+    database = database_of(settings)
+    glossaries = Glossaries(database)
     models = Models(serving, settings, glossaries)
-    stores = Stores(glossaries, DocumentJobs(models, settings, data))
+    stores = Stores(database, glossaries, DocumentJobs(models, settings, database))
     access = Access(settings, keys, rates)
     of_models = model_routes(models, access.guards(), reload)
     of_glossaries = glossary_routes(stores.glossaries, access.guards())

@@ -8,6 +8,7 @@ import sys
 from service import __version__
 from service.base.configuration import announce, read_settings
 from service.base.data_directory import with_data_directory
+from service.base.database import check_database
 from service.base.errors import StartRefused
 from service.http.keys import Keys
 from service.server.listening import address_of, listen
@@ -35,6 +36,7 @@ def main() -> None:
         logger.info("attend %s running on %s", __version__, addresses)
         with with_data_directory(settings) as settings:
             loader = Loader(settings) if settings.loops != 0 else None
+            check_database(settings)
             # Imported only now, since these imports take as long as loading a few models.
             if servers > 1:
                 from service.server.supervisor import supervise

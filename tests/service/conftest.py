@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from service.models.catalog import Catalog
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
+from tests.postgres import PostgreSQL, running_postgresql, why_missing
 from tests.service.fakes import Disk
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
@@ -53,6 +54,23 @@ def anyio_backend() -> str:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    if (reason := why_missing()) is not None:
+        pytest.skip(reason)
+    with running_postgresql() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.process)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a new database is: in a folder, or at an address of PostgreSQL."""
+    if request.param == "sqlite":
+        return tmp_path / "data"
+    address: str = request.getfixturevalue("postgresql").address()
+    return address
 
 
 @pytest.fixture(scope="session")
