@@ -41,7 +41,7 @@ CHOICES: dict[str, dict[str, Values]] = {
         "scaled": DATABASE | SCALED,
     },
     "network": {"open": {}, "closed": NETWORK},
-    "engine": {"attend": {}, "kserve": {"kserve": {"enabled": True}}, "ray": {"ray": {"enabled": True}}},
+    "kind": {"deployment": {}, "kserve": {"kind": "ServingRuntime"}, "ray": {"kind": "RayService"}},
     "more": {
         "none": {"keys": {"secret": ""}},
         "all": {
@@ -59,9 +59,9 @@ CHOICES: dict[str, dict[str, Values]] = {
 
 def fits(names: dict[str, str]) -> bool:
     """Whether the schema allows choices together."""
-    return (names["engine"] != "kserve" or names["models"] == "image") and (
-        names["engine"] != "ray" or names["network"] == "closed"
-    )
+    if names["kind"] == "kserve":
+        return names["models"] == "image" and names["pods"] == "one"
+    return names["kind"] == "deployment" or (names["network"] == "closed" and names["pods"] != "folder")
 
 
 @dataclass
@@ -113,7 +113,7 @@ def pods_of(documents: list[Object]) -> Iterator[Object]:
             yield spec["template"]
         elif document["kind"] == "ServingRuntime":
             parts = ("containers", "volumes", "tolerations", "nodeSelector", "imagePullSecrets")
-            yield {"metadata": {"labels": {}}, "spec": {part: spec[part] for part in parts if part in spec}}
+            yield {"metadata": {"labels": spec["labels"]}, "spec": {part: spec[part] for part in parts if part in spec}}
         elif document["kind"] == "RayService":
             cluster = spec["rayClusterConfig"]
             yield from (group["template"] for group in [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]])

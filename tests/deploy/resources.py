@@ -57,6 +57,7 @@ SPECS: dict[tuple[str, str], Schema] = {
     ("serving.kserve.io/v1alpha1", "ServingRuntime"): fields(
         dict.fromkeys(["tolerations", "nodeSelector", "imagePullSecrets"], POD_PART),
         supportedModelFormats=several(fields(name=TEXT, version=TEXT, autoSelect={"type": "boolean"})),
+        labels=TEXTS,
         protocolVersions=several({"enum": ["v1", "v2"]}),
         containers=POD_PART,
         volumes=POD_PART,

@@ -98,7 +98,7 @@ def containers(spec: Object) -> list[Object]:
 
 
 def test_everything_is_about_the_same_pods(case: Case) -> None:
-    [*pods] = pods_of([document for document in case.rendered if document["kind"] != "ServingRuntime"])
+    [*pods] = pods_of(case.rendered)
     for document in case.rendered:
         spec = document["spec"]
         selector = spec.get("podSelector", spec.get("selector", {}))
@@ -152,8 +152,11 @@ REFUSED: list[tuple[str, Values]] = [
     ("/models/archives/0/sha256", {"models": {"archives": [{"url": "https://a", "sha256": "0"}]}}),
     ("/models/archives/0.*'sha256'", {"models": {"archives": [{"url": "https://a"}]}}),
     ("/network/egress", DATABASE | {"network": {"enabled": True}}),
-    ("/network/enabled", {"ray": {"enabled": True}}),
-    ("/ray/enabled", {"ray": {"enabled": True}, "kserve": {"enabled": True}} | NETWORK),
+    ("/network/enabled", {"kind": "RayService"}),
+    ("/data/claim", NETWORK | {"kind": "RayService", "data": {"claim": "data"}}),
+    ("/replicas", DATABASE | {"kind": "ServingRuntime", "replicas": 2}),
+    ("/models/claim", {"kind": "ServingRuntime", "models": {"claim": "models"}}),
+    ("/kind", {"kind": "StatefulSet"}),
     ("'port'", {"settings": {"port": 80}}),
     ("'drain_timeout_s'", {"settings": {"drain_timeout_s": 60}}),
     ("/settings/models", {"settings": {"models": ["a"]}}),

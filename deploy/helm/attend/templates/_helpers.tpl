@@ -19,7 +19,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if and (eq .Values.provider "cuda") (gt (int .Values.gpu.count) 1) }}
 - {name: ATTEND_DEVICES, value: all}
 {{- end }}
-{{- if include "attend.ownModels" . }}
+{{- if eq .Values.kind "ServingRuntime" }}
+- {name: ATTEND_ARTIFACTS, value: /mnt/models}
+{{- else if include "attend.ownModels" . }}
 - {name: ATTEND_ARTIFACTS, value: /attend/models}
 {{- end }}
 {{- if .Values.keys.secret }}
@@ -69,7 +71,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "attend.volumes" -}}
 - name: tmp
-  emptyDir: {{ if .Values.ray.enabled }}{}{{ else }}{medium: Memory, sizeLimit: 64Mi}{{ end }}
+  emptyDir: {{ if eq .Values.kind "RayService" }}{}{{ else }}{medium: Memory, sizeLimit: 64Mi}{{ end }}
 - name: data
   {{- if .Values.data.claim }}
   persistentVolumeClaim: {claimName: {{ .Values.data.claim }}}
@@ -99,6 +101,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "attend.containerSecurity" -}}
 allowPrivilegeEscalation: false
-readOnlyRootFilesystem: {{ not .Values.ray.enabled }}
+readOnlyRootFilesystem: {{ ne .Values.kind "RayService" }}
 capabilities: {drop: [ALL]}
 {{- end }}

@@ -2,7 +2,7 @@
 {{- define "attend.pod" -}}
 enableServiceLinks: false
 {{- /* Ray's autoscaler asks the cluster for pods; nothing else does. */}}
-automountServiceAccountToken: {{ and .Values.ray.enabled .Values.autoscaling.enabled }}
+automountServiceAccountToken: {{ and (eq .Values.kind "RayService") .Values.autoscaling.enabled }}
 # The pause before SIGTERM, then the drain, then some seconds more.
 terminationGracePeriodSeconds: {{ add .Values.pause .Values.drain 10 }}
 securityContext:
