@@ -10,6 +10,7 @@ from service.base.configuration import announce, read_settings
 from service.base.data_directory import with_data_directory
 from service.base.database import check_database
 from service.base.errors import StartRefused
+from service.base.temporary_files import require_temporary_folder
 from service.http.keys import Keys
 from service.server.listening import address_of, listen
 from service.workers.loader import Loader, select_device
@@ -28,6 +29,7 @@ def main() -> None:
         settings = read_settings()
         settings.log.configure()
         announce(settings)
+        require_temporary_folder()
         keys = Keys(settings)
         select_device(settings.device)
         servers = n_servers(settings)
