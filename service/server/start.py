@@ -11,6 +11,7 @@ from service.base.data_directory import with_data_directory
 from service.base.errors import StartRefused
 from service.http.keys import Keys
 from service.server.listening import address_of, listen
+from service.server.tracing import announce_traces
 from service.workers.loader import Loader, select_device
 from service.workers.processes import n_servers
 
@@ -27,6 +28,7 @@ def main() -> None:
         settings = read_settings()
         settings.log.configure()
         announce(settings)
+        announce_traces()
         keys = Keys(settings)
         select_device(settings.device)
         servers = n_servers(settings)
