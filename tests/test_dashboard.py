@@ -8,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpx
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from deploy.grafana.dashboard import FILE, build
-from tests.running_service import Service
+from tests.running_service import ROOT, Service
 from tests.waiting import wait_until
 
 DASHBOARD: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -50,7 +51,11 @@ def prometheus(server: Service, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("prometheus")
     target = f"{server.base_url.host}:{server.base_url.port}"
     scraping = {"job_name": "attend", "static_configs": [{"targets": [target]}]}
-    configuration = {"global": {"scrape_interval": "200ms"}, "scrape_configs": [scraping]}
+    configuration = {
+        "global": {"scrape_interval": "200ms", "evaluation_interval": "200ms"},
+        "rule_files": [str(ROOT / "docker" / "alerts.yml")],
+        "scrape_configs": [scraping],
+    }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -110,9 +115,7 @@ def samples(client: httpx.Client, query: str) -> list[float]:
 def test_a_query_has_data(prometheus: httpx.Client, query: str) -> None:
     query = query.replace("$instance", ".*").replace("$__rate_interval", WINDOW)
     assert "$" not in query
-    found = samples(prometheus, query)
-    assert found
-    assert not all(map(math.isnan, found))
+    wait_until(lambda: not all(map(math.isnan, samples(prometheus, query))))  # workers report five times a second
 
 
 def test_charts_of_work_see_it(prometheus: httpx.Client) -> None:
@@ -122,4 +125,17 @@ def test_charts_of_work_see_it(prometheus: httpx.Client) -> None:
         if re.search(quiet, panel["title"]) is None:
             for target in panel.get("targets", ())[:1]:
                 query = target["expr"].replace("$instance", ".*").replace("$__rate_interval", WINDOW)
-                assert max(samples(prometheus, query)) > 0, panel["title"]
+                wait_until(partial(is_positive, prometheus, query))
+
+
+def is_positive(client: httpx.Client, query: str) -> bool:
+    return max(samples(client, query), default=0.0) > 0
+
+
+def test_no_alert_fires_in_calm(prometheus: httpx.Client) -> None:
+    def healths() -> set[str]:
+        groups = prometheus.get("/api/v1/rules").json()["data"]["groups"]
+        return {rule["health"] for group in groups for rule in group["rules"]}
+
+    wait_until(lambda: healths() == {"ok"})  # each has been asked
+    assert prometheus.get("/api/v1/alerts").json()["data"]["alerts"] == []
