@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 ENDPOINTS = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 PROTOCOLS = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 PROTOCOL = "http/protobuf"
+PACKAGES = "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"
+"""Those of the extra `otel`."""
 
 MAX_ATTRIBUTE_CHARACTERS = 256
 """Limit of an attribute, unless OTEL_ variables have another: clients choose paths, and spans wait in memory."""
@@ -105,7 +107,7 @@ def _obstacle(name: str, environment: Mapping[str, str]) -> str | None:
     if exporter != "otlp":
         return f"OTEL_TRACES_EXPORTER must be otlp or none, not {exporter}"
     if not _is_installed():
-        return f"{name} is set, but the packages for it are missing; install them with: pip install 'attend[otel]'"
+        return f"{name} is set, but packages are missing; install them with: pip install {' '.join(PACKAGES)}"
     return None
 
 

@@ -2,17 +2,19 @@ import asyncio
 import logging
 import socket
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from service import __version__
 from service.server import tracing
 from service.server.tracing import announce_traces, close_traces, open_traces
 from tests.collector import collector
-from tests.running_service import Service, running_service
+from tests.running_service import ROOT, Service, running_service
 from tests.waiting import wait_until
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -98,8 +100,8 @@ def test_without_the_packages_the_start_tells_what_to_install(
     monkeypatch.setattr(tracing, "find_spec", missing)
     announce_traces({ENDPOINT: "http://c:4318"})
     assert caplog.messages == [
-        f"traces are not sent: {ENDPOINT} is set, but the packages for it are missing; "
-        "install them with: pip install 'attend[otel]'"
+        f"traces are not sent: {ENDPOINT} is set, but packages are missing; "
+        "install them with: pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
     ]
     assert open_traces({ENDPOINT: "http://c:4318"}) is None
 
@@ -135,3 +137,8 @@ def quiet_library() -> Iterator[None]:
         yield
     finally:
         library.handlers, library.propagate = handlers, propagates
+
+
+def test_the_packages_that_are_named_are_those_of_the_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {Requirement(one).name for one in extras["otel"]} == set(tracing.PACKAGES)
