@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan
 from packaging.requirements import Requirement
 
 from service import __version__
@@ -114,6 +115,22 @@ def test_a_variable_that_the_sdk_cannot_read_is_told(
     with quiet_library():
         assert open_traces() is None
     assert "an OTEL_ variable is wrong" in caplog.text
+
+
+@pytest.mark.parametrize(("variable", "limit"), [(None, 256), ("10", 10)])
+def test_what_clients_choose_is_cut_as_spans_wait_in_memory(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, limit: int
+) -> None:
+    monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:1")
+    if variable is not None:
+        monkeypatch.setenv("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", variable)
+    with quiet_library():
+        provider = open_traces()
+        assert provider is not None
+        span = provider.get_tracer("test").start_span("one", attributes={"url.path": "/" * 1000})
+        assert isinstance(span, ReadableSpan)
+        assert span.attributes == {"url.path": "/" * limit}
+        provider.shutdown()
 
 
 @pytest.mark.anyio
