@@ -5,7 +5,7 @@ text, a key or a query.
 """
 
 from collections.abc import Mapping
-from time import perf_counter_ns, time_ns
+from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any
 
 from fastapi.telemetry import TelemetryConfig
@@ -44,6 +44,7 @@ class RequestSpans:
     def __init__(self, tracer: Tracer, span: Span) -> None:
         self._tracer = tracer
         self._span = span
+        self._began = perf_counter()
         self.phases: list[Phase] = []
         self.attributes: dict[str, Any] = {}
         """Attributes of the server's span, from whoever works on the request."""
@@ -65,8 +66,9 @@ class RequestSpans:
         context = set_span_in_context(self._span)
         to_epoch = time_ns() - perf_counter_ns()
         for name, began, ended in self.phases[:MAX_PHASES]:
-            span = self._tracer.start_span(name, context, start_time=to_epoch + round(began * 1e9))
-            span.end(to_epoch + round(ended * 1e9))
+            # Of several workers the longest times count, which may add up to more than the request has taken.
+            start, end = (to_epoch + round(max(at, self._began) * 1e9) for at in (began, ended))
+            self._tracer.start_span(name, context, start_time=start).end(end)
         self.phases.clear()
 
 

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind
 
 from service.base.contract import Answer
-from service.http.spans import MAX_PHASES
+from service.http.spans import MAX_PHASES, spans_of_request
 from service.schemas.timing import Timing
 from tests.service.conftest import Serve, post
 
@@ -169,6 +169,19 @@ async def test_a_request_has_a_bounded_number_of_spans(serve: Serve, spans: Span
         await client.post("/translate", json={"text": ["a. b. c. d"] * 40}, headers=headers)
     [span] = spans.of_server()
     assert len(spans.below(span)) == MAX_PHASES
+
+
+def test_no_phase_begins_before_its_request(spans: Spans) -> None:
+    tracer = spans.provider.get_tracer("test")
+    with tracer.start_as_current_span("request", kind=SpanKind.SERVER):
+        request = spans_of_request(tracer, {"fastapi.telemetry": object()})
+        assert request is not None
+        Timing(phases=request.phases).ran(Answer([], 100.0, 200.0, 1e-9))
+        request.end()
+    [parent] = spans.of_server()
+    for phase in spans.below(parent):
+        assert parent.start_time <= phase.start_time <= phase.end_time <= parent.end_time, phase.name  # type: ignore[operator]
+    assert [phase.name for phase in spans.below(parent)] == ["queue", "encode", "decode"]
 
 
 def test_phases_of_an_answer_follow_one_another() -> None:
