@@ -13,6 +13,7 @@ from service.base.errors import StartRefused
 from service.base.temporary_files import require_temporary_folder
 from service.http.keys import Keys
 from service.server.listening import address_of, listen
+from service.server.tracing import announce_traces
 from service.workers.loader import Loader, select_device
 from service.workers.processes import n_servers
 
@@ -30,6 +31,7 @@ def main() -> None:
         settings.log.configure()
         announce(settings)
         require_temporary_folder()
+        announce_traces()
         keys = Keys(settings)
         select_device(settings.device)
         servers = n_servers(settings)
