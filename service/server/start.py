@@ -10,8 +10,10 @@ from service.base.configuration import announce, read_settings
 from service.base.data_directory import with_data_directory
 from service.base.database import check_database
 from service.base.errors import StartRefused
+from service.base.temporary_files import require_temporary_folder
 from service.http.keys import Keys
 from service.server.listening import address_of, listen
+from service.server.tracing import announce_traces
 from service.workers.loader import Loader, select_device
 from service.workers.processes import n_servers
 
@@ -28,6 +30,8 @@ def main() -> None:
         settings = read_settings()
         settings.log.configure()
         announce(settings)
+        require_temporary_folder()
+        announce_traces()
         keys = Keys(settings)
         select_device(settings.device)
         servers = n_servers(settings)

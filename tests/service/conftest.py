@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from opentelemetry.trace import TracerProvider
 
 from service.base.artifact import Artifact, read_artifact
 from service.base.errors import ReloadRefused, RequestError
@@ -129,14 +130,17 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def running(
-        models: Catalog | None = None, metrics: Metrics | None = None, **settings: object
+        models: Catalog | None = None,
+        metrics: Metrics | None = None,
+        traces: TracerProvider | None = None,
+        **settings: object,
     ) -> AsyncIterator[Client]:
         defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
         models = models or load_catalog(configured, metrics)
         serving = Serving(configured.probe_interval_s, models)
-        app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload)
+        app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload, traces=traces)
         app.state.serving = serving
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:
