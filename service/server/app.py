@@ -36,6 +36,10 @@ from service.models.serving import Serving
 from service.pages.api_docs import api_docs_routes
 from service.pages.playground import playground_routes
 
+NEW_OBJECTS = 10_000
+"""Number of new objects after which Python looks for cycles among them. Requests make many objects and no cycles: with
+Python's 700 the server took 2% more processor time for requests of one text, and 9% more for those of 32."""
+
 
 def create_app(
     settings: Settings,
@@ -60,6 +64,7 @@ def create_app(
         stores.start()
         gc.collect()
         gc.freeze()
+        gc.set_threshold(NEW_OBJECTS)
         yield
         await stores.stop()
         await serving.stop(settings.drain_timeout_s)
