@@ -126,7 +126,7 @@ def test_the_gpu_serves_with_everything_that_the_cpu_has() -> None:
     assert (attend["build"]["args"], attend["environment"]) == ({"PROVIDER": "cuda"}, {"ATTEND_PROVIDER": "cuda"})
 
 
-@pytest.mark.parametrize("name", ["attend", "prometheus"])
+@pytest.mark.parametrize("name", ["attend", "prometheus", "grafana"])
 def test_services_are_limited(name: str) -> None:
     service = services("compose.cpu.yaml")[name]
     assert service["mem_limit"]
@@ -148,11 +148,32 @@ def test_prometheus_is_on_loopback_and_keeps_its_data() -> None:
     assert "prometheus:/prometheus" in prometheus["volumes"]
 
 
+def test_grafana_is_on_loopback_and_is_given_the_dashboard_and_prometheus() -> None:
+    every = services("compose.cpu.yaml")
+    grafana = every["grafana"]
+    assert grafana["ports"] == ["${PUBLISH_GRAFANA:-127.0.0.1:3000}:3000"]
+    mounts = dict(volume.removesuffix(":ro").split(":") for volume in grafana["volumes"])
+    assert [source for source in mounts if not (ROOT / source).exists()] == []
+    [provider] = provisioned("dashboards/attend.yml")["providers"]
+    assert f"{provider['options']['path']}/attend.json" in mounts.values()
+    assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] in mounts.values()
+    [source] = provisioned("datasources/prometheus.yml")["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    interval = yaml.safe_load((ROOT / "docker" / "prometheus.yml").read_text(encoding="utf-8"))["global"]
+    assert source["jsonData"]["timeInterval"] == interval["scrape_interval"]
+
+
+def provisioned(file: str) -> dict[str, Any]:
+    path = ROOT / "deploy" / "grafana" / "provisioning" / file
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
 def test_what_env_can_set_is_in_its_example_with_its_default() -> None:
     text = "".join((ROOT / file).read_text(encoding="utf-8") for file in COMPOSE_FILES)
     example = (ROOT / ".env.example").read_text(encoding="utf-8")
     defaults = dict(re.findall(r"\$\{(\w+):-(.*?)\}", text))
-    assert len(defaults) == 4
+    assert len(defaults) == 5
     for name, default in defaults.items():
         assert f"#{name}={default}\n" in example
 

@@ -74,6 +74,15 @@ class Settings(BaseSettings):
         description="Folder of the glossaries and documents of clients. By default the folder data in the working "
         "directory; if that cannot be written, a temporary folder, which is deleted when the service ends.",
     )
+    database: SecretStr | None = Field(
+        default=None,
+        description="Address of a database of PostgreSQL that keeps the glossaries and documents, and that several "
+        "services may share: postgresql://USER:PASSWORD@HOST:PORT/NAME, with libpq's parameters such as "
+        "?sslmode=verify-full. By default a file of SQLite in the folder ATTEND_DATA.",
+    )
+    database_file: Path | None = Field(
+        default=None, description="File with the address, instead of ATTEND_DATABASE, for secrets."
+    )
     run_directory: Path | None = Field(
         default=None,
         description="Folder in which the service makes a folder of its own for the sockets between its processes, and "
@@ -269,6 +278,13 @@ class Settings(BaseSettings):
     def _have_workers_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
         if value is not None and value > 1 and others.data.get("loops") == 0:
             raise ValueError("needs workers, but ATTEND_LOOPS is 0")
+        return value
+
+    @field_validator("database_file")
+    @classmethod
+    def _is_the_only_address(cls, value: Path | None, others: ValidationInfo) -> Path | None:
+        if value is not None and others.data.get("database") is not None:
+            raise ValueError("must be unset where ATTEND_DATABASE is set")
         return value
 
     @field_validator("rate_limit")
