@@ -1,6 +1,5 @@
 """The application: models in, ASGI out."""
 
-import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from service import __version__
 from service.base.database import database_of
+from service.base.garbage import keep_objects
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.base.usage import Usage
@@ -59,8 +59,7 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         serving.start()
         stores.start()
-        gc.collect()
-        gc.freeze()
+        keep_objects()
         yield
         await stores.stop()
         await serving.stop(settings.drain_timeout_s)

@@ -26,7 +26,7 @@ def test_memory_is_measured_again_after_a_pause(monkeypatch: pytest.MonkeyPatch)
     assert before >= proportional_bytes(os.getpid()) / 2
     kept = bytearray(os.urandom(1)) * 64_000_000
     assert footprint.bytes() == before
-    monkeypatch.setattr(memory, "PAUSE_S", 0.0)
+    monkeypatch.setattr(memory, "PAUSE_S", 0.2)
     footprint = Footprint(os.getpid())
     first = footprint.bytes()
     del kept
