@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from service.base.database import Database, in_thread
+from service.base.database import Database
+from service.base.database_threads import in_thread
 from service.base.errors import NotStored, QuotaExceeded
 from service.base.sql import sa, tables
 

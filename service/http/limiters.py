@@ -5,11 +5,12 @@ import json
 import logging
 import math
 import time
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from limits import parse
+from limits import RateLimitItem, parse
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
@@ -19,8 +20,10 @@ from service.base.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-STORE_TIMEOUT_S = 0.03
+STORE_TIMEOUT_S = 0.04
 """Seconds in which the store must answer; then this service counts the request."""
+N_CONNECTIONS = 4
+"""Most connections of a server to the store. Many requests at once would otherwise wait for connections to open."""
 RETRY_S = 1.0
 """Seconds for which a store is not asked after it failed."""
 
@@ -46,7 +49,7 @@ class RateLimiter:
 
     def count(self, client: str, rate: str) -> int:
         """Do what `wait_s` does."""
-        limit = parse(rate)
+        limit = _parsed(rate)
         if self._limiter.hit(limit, client):
             return 0
         return _seconds_until(self._limiter.get_window_stats(limit, client).reset_time)
@@ -94,32 +97,41 @@ class StoredRateLimiter:
         self._limiter = StoredWindows(storage)
         self._otherwise = otherwise
         self._metrics = metrics
+        self._connections = asyncio.Semaphore(N_CONNECTIONS)
         self._has_failed = False
         self._may_ask_at = -math.inf
 
     async def wait_s(self, client: str, rate: str) -> int:
-        if (now := time.monotonic()) >= self._may_ask_at:
-            if self._has_failed:
-                self._may_ask_at = now + RETRY_S  # one request finds out for the others
-            try:
-                async with asyncio.timeout(STORE_TIMEOUT_S):
-                    wait_s = await self._ask(client, rate)
-            except Exception as error:  # whatever it is: rates are never why a request fails
-                self._may_ask_at = time.monotonic() + RETRY_S
-                if not self._has_failed:
-                    reason = " ".join(str(error).split()) or f"no answer within {STORE_TIMEOUT_S:g} s"
-                    logger.error("the rate store cannot be used, so this service counts by itself: %s", reason)
-                self._has_failed = True
-            else:
-                if self._has_failed:
-                    logger.info("the rate store can be used again")
-                self._has_failed, self._may_ask_at = False, -math.inf
-                return wait_s
+        async with self._connections:
+            wait_s = await self._stored_wait_s(client, rate)
+        if wait_s is not None:
+            return wait_s
         self._metrics.rates_without_store.inc()
         return await self._otherwise.wait_s(client, rate)
 
+    async def _stored_wait_s(self, client: str, rate: str) -> int | None:
+        """Return what the store says; None if it cannot be used now."""
+        if (now := time.monotonic()) < self._may_ask_at:
+            return None
+        if self._has_failed:
+            self._may_ask_at = now + RETRY_S  # one request finds out for the others
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                wait_s = await self._ask(client, rate)
+        except Exception as error:  # whatever it is: rates are never why a request fails
+            self._may_ask_at = time.monotonic() + RETRY_S
+            if not self._has_failed:
+                reason = " ".join(str(error).split()) or f"no answer within {STORE_TIMEOUT_S:g} s"
+                logger.error("the rate store cannot be used, so this service counts by itself: %s", reason)
+            self._has_failed = True
+            return None
+        if self._has_failed:
+            logger.info("the rate store can be used again")
+        self._has_failed, self._may_ask_at = False, -math.inf
+        return wait_s
+
     async def _ask(self, client: str, rate: str) -> int:
-        limit = parse(rate)
+        limit = _parsed(rate)
         if await self._limiter.hit(limit, client):
             return 0
         return _seconds_until((await self._limiter.get_window_stats(limit, client)).reset_time)
@@ -180,6 +192,11 @@ def _address(settings: Settings) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise StartRefused(f"The file {file} (ATTEND_RATE_STORE_FILE) cannot be read: {reason}") from None
+
+
+@lru_cache(1000)
+def _parsed(rate: str) -> RateLimitItem:
+    return parse(rate)
 
 
 def _seconds_until(time_s: float) -> int:
