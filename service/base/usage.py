@@ -55,7 +55,8 @@ class Usage:
         """Write the last counts."""
         if self._task is not None:
             self._task.cancel()
-        await self._try_to_flush(END_S)
+        if any(self._new.values()):
+            await self._try_to_flush(END_S)
         if left := sum(self._new.values()):
             logger.error("%d characters of usage could not be written and are lost", left)
 

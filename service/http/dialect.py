@@ -90,9 +90,11 @@ class Dialect:
         """Return OpenAPI's description of errors with these native statuses."""
         when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
-            codes = {code for code, status in problems.codes() if status == native} & self.statuses.keys()
-            for key in (native, *codes):
-                when[self.statuses.get(key, native)].append(problems.WHEN[native])
+            own = [
+                self.statuses[code] for code, status in problems.codes() if status == native and code in self.statuses
+            ]
+            for status in (self.statuses.get(native, native), *own):
+                when[status].append(problems.WHEN[native])
         return {status: problems.describe_error(" ".join(reasons), self.error) for status, reasons in when.items()}
 
     def _with_client_fields(self, error: RequestError) -> RequestError:
