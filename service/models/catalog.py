@@ -138,6 +138,16 @@ class Catalog:
             reasons.setdefault(name, f"its files have changed since they were read ({', '.join(files)})")
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
+    def devices(self) -> dict[str, str | None]:
+        """Return, for each GPU that the settings chose, why it takes no requests for a model; None if it takes all."""
+        found: dict[str, str | None] = {}
+        for _, model, pool in self._serving():
+            for device, reason in pool.unready_reasons().items():
+                if device is not None:
+                    said = reason and f"{model.manifest.name}: {reason}"
+                    found[device] = found.get(device) or said
+        return found
+
     def look_at_files(self) -> None:
         """Notice which files have changed. Answers do not change with them, but a worker or a service that starts anew
         would load the changed files."""

@@ -127,8 +127,13 @@ class Provider:
         return [("CUDAExecutionProvider", CUDA_OPTIONS | {"enable_cuda_graph": str(int(captured))}), cpu]
 
 
-def choose_provider(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "cuda"]:
+def choose_provider(
+    wanted: Literal["auto", "cpu", "cuda"], whose: str = "ATTEND_PROVIDER is cuda"
+) -> Literal["cpu", "cuda"]:
     """Return the provider to use.
+
+    Args:
+        whose: what the settings say by which CUDA is wanted, for the error.
 
     Raises:
         ProviderUnavailable: CUDA is wanted and cannot be used.
@@ -138,7 +143,7 @@ def choose_provider(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "c
         if reason is None:
             return "cuda"
         if wanted == "cuda":
-            raise ProviderUnavailable(f"ATTEND_PROVIDER is cuda, but CUDA cannot be used here: {reason}")
+            raise ProviderUnavailable(f"{whose}, but CUDA cannot be used here: {reason}")
     return "cpu"
 
 

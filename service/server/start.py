@@ -11,7 +11,8 @@ from service.base.data_directory import with_data_directory
 from service.base.errors import StartRefused
 from service.http.keys import Keys
 from service.server.listening import address_of, listen
-from service.workers.loader import Loader, select_device
+from service.workers.devices import select_device
+from service.workers.loader import Loader
 from service.workers.processes import n_servers
 
 logger = logging.getLogger(__name__)
