@@ -14,6 +14,8 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120
+RAY = {"RAY_SERVE_ENABLE_HA_PROXY": "1", "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "2"}
+"""Replicas that end wait for 30 s by default until every HAProxy has noticed."""
 
 
 class Cluster(httpx.Client):
@@ -43,11 +45,14 @@ def running_cluster(port: int, log: Path, environment: Mapping[str, str]) -> Ite
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ATTEND_", "RAY_"))}
     command = [sys.executable, "-m", __name__, str(port)]
-    with log.open("w") as file, tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:  # noqa: S108  short
+    with (
+        log.open("w") as file,
+        tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder,
+    ):
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=inherited | {"RAY_SERVE_ENABLE_HA_PROXY": "1", "RAY_TMPDIR": folder, "HOME": folder} | environment,
+            env=inherited | RAY | {"RAY_TMPDIR": folder, "HOME": folder} | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=file,
@@ -95,7 +100,7 @@ def main(port: int) -> None:
 
     answers, sys.stdout = sys.stdout, sys.stderr  # Ray writes there too
     ray.init(num_cpus=4, include_dashboard=False, namespace="serve")
-    serve.start(http_options={"host": "127.0.0.1", "port": port})
+    serve.start(http_options={"port": port})
     for line in sys.stdin:
         serve.run(deployment.options(num_replicas=int(line)).bind())
         answers.write(f"{int(line)} deployed\n")
