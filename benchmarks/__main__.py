@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import httpx
@@ -21,6 +22,7 @@ from benchmarks import (
     report,
     served_quality,
     servers,
+    shared_database,
 )
 from benchmarks.imports import classifier, large
 from benchmarks.imports.models import ImportedModel
@@ -256,6 +258,22 @@ def servers_command(
     """Measure requests per second of one and several servers, before workers that answer immediately."""
     for count, rates in instant.measure(counts, repetitions).items():
         console.print(f"{count} servers: {', '.join(f'{rate:.0f}' for rate in rates)} requests a second")
+
+
+@app.command("shared")
+def shared_command(
+    address: Annotated[str, typer.Argument(help="Database of PostgreSQL, whose tables of attend are deleted.")],
+    restart: Annotated[str | None, typer.Option(help="Command that restarts the database.")] = None,
+    n_starts: Annotated[int, typer.Option("--starts", help="Number of starts.")] = 20,
+) -> None:
+    """Measure servers that share a database: claims, starts on an empty one, and documents while servers fail."""
+    with TemporaryDirectory() as directory:
+        for name, place in (("SQLite", Path(directory)), ("PostgreSQL", address)):
+            console.print(f"{name}: {shared_database.claims_per_second(place):.0f} claims a second")
+    for seconds in shared_database.starts(address, 3, n_starts):
+        console.print(f"three services were ready after {seconds:.1f} s")
+    for end, count in shared_database.ends_of_documents(address, restart).items():
+        console.print(f"documents: {count} {end}")
 
 
 @app.command("report")

@@ -18,6 +18,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from service.base.configuration import announce, read_settings
 from service.base.data_directory import with_data_directory
+from service.base.database import check_database
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
@@ -46,6 +47,7 @@ class Attend:
         settings = self.resources.enter_context(with_data_directory(settings_of_replica()))
         settings.log.configure()
         announce(settings)
+        check_database(settings)
         metrics = Metrics()
         self.serving = serving = Serving(settings.probe_interval_s)
         app = create_app(settings, serving, metrics, Keys(settings), refuse_reload)

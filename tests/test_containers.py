@@ -4,9 +4,11 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import httptools.parser.parser
 import pytest
 import yaml
 
@@ -27,14 +29,21 @@ def services(file: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+def stages() -> list[list[tuple[str, str]]]:
+    """The instructions of each stage, `FROM` first."""
+    starts = [i for i, (name, _) in enumerate(instructions()) if name == "FROM"] + [None]
+    return [instructions()[start:end] for start, end in pairwise(starts)]
+
+
 def test_a_changed_source_installs_nothing_again() -> None:
     """The lock, dependencies, models and sources are layers in this order, and sources are copied once."""
-    [install] = [
-        i for i, (name, arguments) in enumerate(instructions()) if name == "RUN" and "pip install" in arguments
-    ]
-    copies = [(i, arguments.split()[0]) for i, (name, arguments) in enumerate(instructions()) if name == "COPY"]
-    assert [source for _, source in copies] == ["requirements/${PROVIDER}.txt", "artifacts", "service"]
-    assert copies[0][0] < install < copies[1][0]
+    packages, _, image = stages()
+    names = [f"{name} {arguments.split()[0]}" for name, arguments in packages]
+    assert names.index("COPY requirements/${PROVIDER}.txt") < min(
+        i for i, (_, arguments) in enumerate(packages) if "pip install" in arguments
+    )
+    copied = [arguments.split()[-2] for name, arguments in image if name == "COPY"]
+    assert copied == ["/", "/packages", "artifacts", "service"]
 
 
 def test_dependencies_come_from_a_lock_of_hashes_through_a_cache() -> None:
@@ -44,9 +53,38 @@ def test_dependencies_come_from_a_lock_of_hashes_through_a_cache() -> None:
 
 
 def test_no_stage_exports_anything() -> None:
-    assert [name for name, _ in instructions()].count("FROM") == 1
     for provider in ("cpu", "cuda"):
         assert not re.search("^(torch|onnx)==", (ROOT / "requirements" / f"{provider}.txt").read_text(), re.MULTILINE)
+
+
+def test_the_image_has_no_layer_of_what_was_deleted() -> None:
+    """It begins from scratch, and takes what the other stages have left over."""
+    packages, system, image = stages()
+    assert image[0] == ("FROM", "scratch")
+    assert {arguments for name, arguments in [packages[0], system[0]]} == {"${BASE} AS packages", "${BASE} AS system"}
+    assert not [arguments for _, arguments in image if "rm " in arguments or "pip" in arguments]
+
+
+@pytest.mark.skipif(shutil.which("strip") is None, reason="binutils are not installed")
+def test_what_serving_never_reads_is_deleted_and_licences_are_not(tmp_path: Path) -> None:
+    module = Path(httptools.parser.parser.__file__)
+    capi = "onnxruntime/capi/"
+    kept = ["a/LICENSE", "a/module.py", "a-1.dist-info/licenses/LICENSE.c.txt", f"{capi}libonnxruntime_providers.so"]
+    deleted = ["a/tests/test_a.py", "a/module.pyi", "a/module.pyx", "a/src/module.c", f"{capi}libonnxruntime.so.1.2"]
+    for name in kept + deleted:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    shutil.copy(module, tmp_path)
+    [command] = [arguments for _, arguments in stages()[0] if arguments.startswith("cd /packages")]
+    subprocess.run(command.replace("/packages", str(tmp_path)), shell=True, check=True)
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {*kept, module.name}
+    assert (tmp_path / module.name).stat().st_size < module.stat().st_size
+    importing = [
+        sys.executable,
+        "-c",
+        f"import importlib.machinery as m; m.ExtensionFileLoader('parser', '{module.name}')",
+    ]
+    subprocess.run(importing, cwd=tmp_path, check=True)
 
 
 def test_the_build_is_sent_what_it_copies_and_nothing_else() -> None:
@@ -87,7 +125,7 @@ def test_the_gpu_serves_with_everything_that_the_cpu_has() -> None:
     assert (attend["build"]["args"], attend["environment"]) == ({"PROVIDER": "cuda"}, {"ATTEND_PROVIDER": "cuda"})
 
 
-@pytest.mark.parametrize("name", ["attend", "prometheus"])
+@pytest.mark.parametrize("name", ["attend", "prometheus", "grafana"])
 def test_services_are_limited(name: str) -> None:
     service = services("compose.cpu.yaml")[name]
     assert service["mem_limit"]
@@ -109,11 +147,32 @@ def test_prometheus_is_on_loopback_and_keeps_its_data() -> None:
     assert "prometheus:/prometheus" in prometheus["volumes"]
 
 
+def test_grafana_is_on_loopback_and_is_given_the_dashboard_and_prometheus() -> None:
+    every = services("compose.cpu.yaml")
+    grafana = every["grafana"]
+    assert grafana["ports"] == ["${PUBLISH_GRAFANA:-127.0.0.1:3000}:3000"]
+    mounts = dict(volume.removesuffix(":ro").split(":") for volume in grafana["volumes"])
+    assert [source for source in mounts if not (ROOT / source).exists()] == []
+    [provider] = provisioned("dashboards/attend.yml")["providers"]
+    assert f"{provider['options']['path']}/attend.json" in mounts.values()
+    assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] in mounts.values()
+    [source] = provisioned("datasources/prometheus.yml")["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    interval = yaml.safe_load((ROOT / "docker" / "prometheus.yml").read_text(encoding="utf-8"))["global"]
+    assert source["jsonData"]["timeInterval"] == interval["scrape_interval"]
+
+
+def provisioned(file: str) -> dict[str, Any]:
+    path = ROOT / "deploy" / "grafana" / "provisioning" / file
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
 def test_what_env_can_set_is_in_its_example_with_its_default() -> None:
     text = "".join((ROOT / file).read_text(encoding="utf-8") for file in COMPOSE_FILES)
     example = (ROOT / ".env.example").read_text(encoding="utf-8")
     defaults = dict(re.findall(r"\$\{(\w+):-(.*?)\}", text))
-    assert len(defaults) == 4
+    assert len(defaults) == 5
     for name, default in defaults.items():
         assert f"#{name}={default}\n" in example
 

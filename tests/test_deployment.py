@@ -17,6 +17,7 @@ from tests.running_service import ROOT
 UNIT = ROOT / "docs" / "deploy" / "attend.service"
 MANIFEST = ROOT / "docs" / "deploy" / "kubernetes.yaml"
 ALERTS = ROOT / "docker" / "alerts.yml"
+TESTS_OF_ALERTS = ROOT / "tests" / "alerts.yml"
 VARIABLES = {f"ATTEND_{name.upper()}" for name in Settings.model_fields}
 DRAIN_TIMEOUT_S = Settings.model_fields["drain_timeout_s"].default
 
@@ -67,8 +68,33 @@ def test_alerts_are_about_metrics_that_are_there() -> None:
         suffixes = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(family.type, [""])
         samples |= {family.name + suffix for suffix in suffixes}
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
-    named = {name for rule in rules for name in re.findall(r"\b(?:up\b|attend_\w+)", rule["expr"])}
+    series = [one["series"] for test in alert_cases() for one in test["input_series"]]
+    named = {
+        name
+        for text in [*(rule["expr"] for rule in rules), *series]
+        for name in re.findall(r"\b(?:up\b|attend_\w+)", text)
+    }
     assert named <= samples
+
+
+def alert_cases() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load(TESTS_OF_ALERTS.read_text(encoding="utf-8"))["tests"]
+    return found
+
+
+def test_each_alert_is_silent_in_calm_and_fires_in_a_test() -> None:
+    alerts = set(re.findall(r"alert: (\w+)", ALERTS.read_text(encoding="utf-8")))
+    calm, *others = alert_cases()
+    assert calm["name"] == "calm"
+    assert {rule["alertname"] for rule in calm["alert_rule_test"]} == alerts
+    assert not any(rule.get("exp_alerts") for rule in calm["alert_rule_test"])
+    rules = [rule for test in others for rule in test["alert_rule_test"]]
+    assert {rule["alertname"] for rule in rules if rule.get("exp_alerts")} == alerts
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed")
+    command = ["promtool", "test", "rules", str(TESTS_OF_ALERTS)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_alerts_are_described() -> None:

@@ -151,7 +151,7 @@ class ComputationProbe:
             fixed.encode(places, sources)
 
             def step() -> object:
-                fixed.launch(tokens, positions, places[:, None], places, 1)
+                fixed.launch(tokens, positions[None], places[:, None], places, 1)
                 return fixed.fetch()
 
             return step

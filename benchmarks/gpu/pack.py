@@ -9,12 +9,20 @@ import sys
 import tempfile
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 from benchmarks.gpu.inputs import CLASSIFIER, COMMIT, PACKED, commit
 from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
 from benchmarks.workspace import ROOT
 from model.weights import WEIGHTS
 
 PYTHON = "3.12"
+TARGET = {
+    "python_version": PYTHON,
+    "python_full_version": f"{PYTHON}.0",
+    "sys_platform": "linux",
+    "platform_machine": "x86_64",
+}
 GLIBCS = range(17, 40)
 BEYOND_SERVING = (
     *("ctranslate2", "markdown-it-py", "mdurl", "ml-dtypes", "onnx", "onnx-ir", "onnxscript", "pygments", "pyyaml"),
@@ -100,10 +108,11 @@ def requirements() -> dict[str, str]:
     entries = {}
     for lock in ("dev", "cuda"):
         text = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")
-        for entry in re.findall(r"^[\w.-]+==(?:.*\\\n)+.*\n", text, re.MULTILINE):
-            name = entry.split("==")[0]
-            if (lock == "cuda" and not name.startswith("nvidia-")) or name in BEYOND_SERVING:
-                entries[name] = entry
+        for pin, hashes in re.findall(r"^([\w.-]+==.*?)((?: \\\n +--hash=\S+)+)\n", text, re.MULTILINE):
+            wanted = Requirement(pin)
+            is_needed = (lock == "cuda" and not wanted.name.startswith("nvidia-")) or wanted.name in BEYOND_SERVING
+            if is_needed and (wanted.marker is None or wanted.marker.evaluate(TARGET)):
+                entries[wanted.name] = f"{wanted.name}{wanted.specifier}{hashes}\n"
     return entries
 
 

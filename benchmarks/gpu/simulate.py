@@ -102,9 +102,6 @@ class SimulatedEngine:
 
     def costs(self, driven: Driven) -> dict[str, float]:
         """Return the number of runs, and milliseconds: in all, of the device, and in which the device had to wait."""
-        figures = {
-            "ms": driven.seconds,
-            "device_ms": self.clock.device_s,
-            "idle_ms": driven.seconds - self.clock.device_s,
-        }
+        device_s = self.clock.device_s()
+        figures = {"ms": driven.seconds, "device_ms": device_s, "idle_ms": driven.seconds - device_s}
         return {**self.runs, **{name: round(1000 * seconds, 1) for name, seconds in figures.items()}}

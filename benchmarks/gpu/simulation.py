@@ -23,7 +23,7 @@ from service.base.manifest import Manifest
 from service.runner.arrays import Field, GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
-from service.runner.provider import Provider
+from service.runner.provider import NOT_CAPTURED, Captures, Provider
 from service.runner.translation import TranslationGraphs
 
 STEP_S = (1, 8, 64, 256, 1024), (170e-6, 180e-6, 200e-6, 350e-6, 950e-6)
@@ -50,9 +50,7 @@ class Clock:
 
     def __init__(self) -> None:
         self._added = -time.thread_time()
-        self._device_done_at = 0.0
-        self.device_s = 0.0
-        """How long the device has worked."""
+        self._device_done_at = self._launched_s = 0.0
 
     def now(self) -> float:
         return time.thread_time() + self._added
@@ -63,7 +61,15 @@ class Clock:
     def launch(self, seconds: float) -> None:
         """Let the device work when it has done what was launched before."""
         self._device_done_at = max(self._device_done_at, self.now()) + seconds
-        self.device_s += seconds
+        self._launched_s += seconds
+
+    def device_s(self) -> float:
+        """Return how long the device has worked."""
+        return self._launched_s - max(0.0, self._device_done_at - self.now())
+
+    def forget(self) -> None:
+        """Count the device's work from now on."""
+        self._launched_s = max(0.0, self._device_done_at - self.now())
 
     def wait(self) -> None:
         self.wait_until(self._device_done_at)
@@ -107,13 +113,13 @@ class _Session:
     def io_binding(self) -> "_Binding":
         return _Binding(self._provider.clock)
 
-    def run_with_iobinding(self, binding: "_Binding", _options: object = None) -> None:
+    def run_with_iobinding(self, binding: "_Binding", options: Any) -> None:
         provider = self._provider
         with provider.clock.stopped():
             seconds = getattr(self, f"_run_{self._graph}")(binding)
             provider.runs[self._graph] += 1
             shape = tuple(sorted((name, memory[2]) for name, memory in binding.inputs.items()))
-            is_new = self._graph != "copy" and shape not in self.shapes
+            is_new = shape not in self.shapes and options.get_run_config_entry("gpu_graph_id") != str(NOT_CAPTURED)
             self.shapes.add(shape)
         provider.clock.add(RUN_S)
         provider.clock.launch(seconds)
@@ -121,8 +127,8 @@ class _Session:
             provider.clock.add(NEW_SHAPE_S)
 
     def _run_copy(self, binding: "_Binding") -> float:
-        (blocks, _), (units,) = binding.inputs["target_places"][2], binding.inputs["steps"][2]
-        return COPY_S + 2 * 8 * blocks * units * binding.inputs["cache"][2][1] / COPIED_BYTES_PER_S
+        (rows, _), (units,) = binding.inputs["target_rows"][2], binding.inputs["target_steps"][2]
+        return COPY_S + 2 * 8 * rows * units * binding.inputs["cache"][2][1] / COPIED_BYTES_PER_S
 
     def _run_encoder(self, binding: "_Binding") -> float:
         B, S = binding.inputs["input_ids"][2]
@@ -207,7 +213,7 @@ class SimulatedProvider(Provider):
 
     def forget(self) -> None:
         """Reset the counts."""
-        self.clock.device_s = 0.0
+        self.clock.forget()
         self.runs.clear()
 
     @property
@@ -225,14 +231,11 @@ class SimulatedGraphs(TranslationGraphs):
     """The graphs of a model that is known by its manifest only."""
 
     def __init__(self, manifest: Manifest, provider: SimulatedProvider, lengths: Lengths) -> None:
-        self.manifest, self.provider = manifest, provider
+        self.manifest, self.provider, self.captures = manifest, provider, Captures(provider)
         self.lengths = lengths
         self.encoder, self.decoder_step = _Session(provider, "encoder"), _Session(provider, "step")
 
     def new_shortlists(self, _: int) -> None:
-        return None
-
-    def capture(self) -> None:
         return None
 
 

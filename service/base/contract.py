@@ -197,17 +197,19 @@ class FixedRows(Protocol):
     def launch(
         self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
     ) -> None:
-        """Begin a decoder step: feed token_ids (R) at positions (R). Rows that are not in use are fed at position 0.
+        """Begin M decoder steps: feed token_ids (R) at positions[0], and the most probable token of each step at the
+        next positions. Rows that are not in use are fed at position 0.
 
         Args:
+            positions: (M, R).
             rows_of_sources: (N, W), the rows of the source in each place, padded with any row.
             places_of_rows: (R), the index of each row in the flattened rows_of_sources.
-            k: number of candidates of each row.
+            k: number of candidates of each row; 1 if there are several steps.
         """
 
     def fetch(self) -> tuple[IntArray, NDArray[np.float32]]:
-        """Wait for the step that was launched last, and return the k most probable next tokens and their
-        log-probabilities, each (R, k). The next launch may overwrite them."""
+        """Wait for the steps that were launched last, and return the k most probable next tokens and their
+        log-probabilities, each (M, R, k). The next launch may overwrite them."""
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         """Copy the self-attention caches of rows to other rows. No target is also a source."""

@@ -23,7 +23,9 @@ def with_data_directory(settings: Settings) -> Iterator[Settings]:
     Raises:
         StartRefused: the configured folder cannot be made or written.
     """
-    if settings.data is not None:
+    if settings.database is not None or settings.database_file is not None:
+        yield settings  # nothing is kept in a folder
+    elif settings.data is not None:
         try:
             settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

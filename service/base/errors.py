@@ -344,7 +344,7 @@ class WorkerEnded(Broken):
 
 
 class NotStored(Unavailable):
-    """A file or a record cannot be written now, as the disk is full or no descriptor is left."""
+    """A file or a record cannot be read or written now: no room, no descriptor, or a database that is down."""
 
     code = "not_stored"
 

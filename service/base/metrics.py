@@ -25,14 +25,15 @@ from prometheus_client.registry import Collector
 from service import __version__
 from service.base.contract import Event, kind_of
 from service.base.counts import PHASES, ROWS, SECONDS, EngineCounts, Observations, add_up
-from service.base.errors import Broken, Draining, QueueFull, Starting
+from service.base.errors import Broken, Draining, NotStored, QueueFull, Starting
+from service.base.memory import Footprint
 
 # Without this, every series has a second one with the time of its creation.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 TASKS = {"greedy": "translation", "beam": "translation"}
 """The tasks of engines that are not named after their task."""
-REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken))
+REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken, NotStored))
 CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
@@ -146,6 +147,8 @@ class Metrics:
     ) -> None:
         """Add the gauges, which call these functions at every scrape."""
         self._collect(_Gauges(states, is_ready, devices))
+        # The processes of all servers have the supervisor above them.
+        self._collect(_Memory(Footprint(os.getppid() if self._shared else os.getpid())))
 
     def n_characters(self) -> int:
         """Return how many characters all servers together have translated since the start."""
@@ -266,6 +269,15 @@ class _BuildInfo(Collector):
         info = GaugeMetricFamily("attend_build_info", "Always 1.", labels=["version"])
         info.add_metric([__version__], 1)
         yield info
+
+
+class _Memory(Collector):
+    def __init__(self, footprint: Footprint) -> None:
+        self._footprint = footprint
+
+    def collect(self) -> Iterator[Metric]:
+        if (n_bytes := self._footprint.bytes()) is not None:
+            yield GaugeMetricFamily("attend_memory_bytes", "Memory of all processes of the service.", n_bytes)
 
 
 class _BeforeOthers(Collector):

@@ -77,6 +77,15 @@ class Settings(BaseSettings):
         description="Folder of the glossaries and documents of clients. By default the folder data in the working "
         "directory; if that cannot be written, a temporary folder, which is deleted when the service ends.",
     )
+    database: SecretStr | None = Field(
+        default=None,
+        description="Address of a database of PostgreSQL that keeps the glossaries and documents, and that several "
+        "services may share: postgresql://USER:PASSWORD@HOST:PORT/NAME, with libpq's parameters such as "
+        "?sslmode=verify-full. By default a file of SQLite in the folder ATTEND_DATA.",
+    )
+    database_file: Path | None = Field(
+        default=None, description="File with the address, instead of ATTEND_DATABASE, for secrets."
+    )
     run_directory: Path | None = Field(
         default=None,
         description="Folder in which the service makes a folder of its own for the sockets between its processes, and "
@@ -292,6 +301,13 @@ class Settings(BaseSettings):
             raise ValueError("must be all, or numbers and UUIDs such as 0,1 or GPU-8f2c,MIG-41d0")
         if len(set(value)) < len(value):
             raise ValueError("must name each device once")
+        return value
+
+    @field_validator("database_file")
+    @classmethod
+    def _is_the_only_address(cls, value: Path | None, others: ValidationInfo) -> Path | None:
+        if value is not None and others.data.get("database") is not None:
+            raise ValueError("must be unset where ATTEND_DATABASE is set")
         return value
 
     @field_validator("rate_limit")

@@ -12,7 +12,6 @@ hypotheses, T tokens.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -75,6 +74,22 @@ class _Continuations:
         return _Continuations(self.totals[chosen], self.tokens[chosen], self.parents[chosen], self.kept[chosen], scores)
 
 
+class _Ended(NamedTuple):
+    """Hypotheses that have ended, E of them.
+
+    Attributes:
+        targets: (E, T), the tokens before the last one, and others behind them.
+        lengths: with the last token.
+    """
+
+    places: IntArray
+    targets: IntArray
+    lengths: IntArray
+    last_tokens: IntArray
+    totals: Floats
+    token_scores: list[ScoreHistory | tuple[()]]
+
+
 class _Launched(NamedTuple):
     """The sizes of a launched step: P, W and R."""
 
@@ -116,7 +131,7 @@ class FixedBeamSearch:
             np.zeros(n_places, np.int64) for _ in range(7)
         )
         self._penalties, self._thresholds, self._ranks_to_beat = (np.zeros(n_places) for _ in range(3))
-        self._has_fixed_width = np.zeros(n_places, np.bool_)
+        self._has_fixed_width, self._has_rank_to_beat = np.zeros((2, n_places), np.bool_)
         self._watched: dict[int, list[ScoreHistory]] = {}
         """The scores of each of the live hypotheses, by place, for sequences that have `once_tokens`."""
         self._launched: _Launched | None = None
@@ -128,14 +143,18 @@ class FixedBeamSearch:
         return int(self._beam_sizes[self.places.in_use].sum())
 
     def warm_up(self) -> None:
-        lengths = [1] if self._is_warm else self._decoder.warm_up()
-        shapes = [(self._sizes[0], WIDTHS[0], WIDTHS[0] + 1)]
+        lengths, shapes, counts = [1], [(self._sizes[0], WIDTHS[0], WIDTHS[0] + 1)], [2]
         if not self._is_warm:
+            lengths = self._decoder.warm_up()
             shapes = [(R, W, k) for R in self._sizes for W in WIDTHS for k in (W + 1, WATCHED_CANDIDATES)]
-        for length, (R, W, k) in product(lengths, shapes):
+            counts = [1 << i for i in range(1, len(self._own).bit_length())]
+        for length in lengths:
             self._decoder.encode(self._own[:1], [[self._eos] * length])
-            self._launch_sizes(R, W, k)
-            self._decoder.fetch()
+            for R, W, k in shapes:
+                self._launch_sizes(R, W, k)
+                self._decoder.fetch()
+            for n in counts:
+                self._decoder.copy(np.zeros(n - 1, np.int64), self._own[1:n])
             self._decoder.leave(self._own[:1])
         self._is_warm = True
 
@@ -150,13 +169,17 @@ class FixedBeamSearch:
     def step(self) -> tuple[int, list[Sequence[Search]]]:
         P, W, R = self._launched or self._launch()
         self._launched = None
-        best, log_probs = self._decoder.fetch()
+        (best,), (log_probs,) = self._decoder.fetch()
         candidates = self._select(P, W, best, log_probs)
         self._lengths[:P] += 1
-        self._end(P, candidates)
+        ended = self._end(P, candidates)
+        if self._has_rank_to_beat[:P].any():
+            self._record(ended)
         finished = self._go_on(P, W, candidates)
         if self._ahead and len(finished) < len(self.places.running):
             self._launched = self._launch()
+        if not self._has_rank_to_beat[:P].any():  # while the device computes
+            self._record(ended)
         for sequence in finished:
             sequence.finished = True
         self.evict(finished)
@@ -188,7 +211,8 @@ class FixedBeamSearch:
         self._lengths[place], self._n_prefix[place], self._n_source[place] = 0, n_prefix, len(sequence.source_ids)
         self._n_best[place], self._limits[place] = search.n_best, search.max_target_tokens
         self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
-        self._ranks_to_beat[place], self._has_fixed_width[place] = -np.inf, search.has_fixed_width
+        self._ranks_to_beat[place], self._has_rank_to_beat[place] = -np.inf, search.stop != "empty"
+        self._has_fixed_width[place] = search.has_fixed_width
         if search.once_tokens:
             self._watched[place] = [[prefix_scores(search.once_tokens)] * n_prefix] * MAX_BEAM_SIZE
         self.places.enter(sequence, place)
@@ -204,7 +228,7 @@ class FixedBeamSearch:
         """Launch a decoder step of R rows and as many places, which are few shapes. There is one candidate more than a
         beam is wide, since no target begins with end of sequence."""
         places_of_rows = self._place_of[:R] * W + self._index_of[:R]
-        self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:R, :W], places_of_rows, k)
+        self._decoder.launch(self._tokens[:R], self._positions[None, :R], self._rows[:R, :W], places_of_rows, k)
 
     def _select(self, P: int, W: int, best: IntArray, log_probs: NDArray[np.float32]) -> _Continuations:  # noqa: N803
         """Return the most probable continuations of each beam, or the next token of its prefix."""
@@ -266,8 +290,8 @@ class FixedBeamSearch:
         written = self._targets[row, : self._lengths[place]].tolist()
         return [token for token in self.places.sequence(place).output.once_tokens if token in written]
 
-    def _end(self, P: int, candidates: _Continuations) -> None:  # noqa: N803
-        """Record the hypotheses that have ended, and remove them from the kept continuations."""
+    def _end(self, P: int, candidates: _Continuations) -> _Ended:  # noqa: N803
+        """Remove the hypotheses that have ended from the kept continuations, and return them."""
         lengths, (_, n) = self._lengths[:P], candidates.tokens.shape
         ended = (candidates.tokens == self._eos) | (lengths >= self._limits[:P])[:, None]
         due = np.flatnonzero(check_due(lengths) & self.places.in_use[:P])
@@ -277,20 +301,31 @@ class FixedBeamSearch:
             np.put_along_axis(targets, last[:, None] - 1, candidates.tokens[due].reshape(-1, 1), axis=1)
             ended[due] |= are_runaway(targets, last, self._n_source[due].repeat(n)).reshape(-1, n)
         ended &= candidates.kept & (lengths > self._n_prefix[:P])[:, None]
-        places, ranks = np.nonzero(ended)
-        if len(places) == 0:
-            return
-        rows = self._rows[places, candidates.parents[ended]]
-        found = (places, ranks, rows, lengths[places], candidates.tokens[ended], candidates.totals[ended])
-        for place, rank, row, length, token, total in zip(*(array.tolist() for array in found), strict=True):
-            search = self.places.sequence(place).output
-            token_ids = [*self._targets[row, : length - 1].tolist(), token]
-            reason = reason_of(token_ids, self._eos, search.max_target_tokens)
-            token_scores = candidates.token_scores[place][rank] if place in candidates.token_scores else ()
-            search.finished.append(Hypothesis(token_ids, total, reason, token_scores))
-            self._ranks_to_beat[place] = search.rank_to_beat()
-        self._widths[:P] -= ended.sum(axis=1) * ~self._has_fixed_width[:P]
         candidates.kept &= ~ended
+        places, ranks = np.nonzero(ended)
+        if not self._has_fixed_width[:P].all():
+            self._widths[:P] -= ended.sum(axis=1) * ~self._has_fixed_width[:P]
+        scores = candidates.token_scores
+        return _Ended(
+            places,
+            self._targets[self._rows[places, candidates.parents[ended]]],
+            lengths[places],
+            candidates.tokens[ended],
+            candidates.totals[ended],
+            [scores.get(place, [()] * n)[rank] for place, rank in zip(places.tolist(), ranks.tolist(), strict=True)],
+        )
+
+    def _record(self, ended: _Ended) -> None:
+        """Add hypotheses that have ended to those of their sequences."""
+        for place, target, length, token, total, token_scores in zip(
+            *(array.tolist() for array in ended[:-1]), ended.token_scores, strict=True
+        ):
+            search = self.places.sequence(place).output
+            token_ids = [*target[: length - 1], token]
+            reason = reason_of(token_ids, self._eos, search.max_target_tokens)
+            search.finished.append(Hypothesis(token_ids, total, reason, token_scores))
+            if self._has_rank_to_beat[place]:
+                self._ranks_to_beat[place] = search.rank_to_beat()
 
     def _go_on(self, P: int, W: int, candidates: _Continuations) -> list[Sequence[Search]]:  # noqa: N803
         """Give live continuations their rows. Return the sequences that have none."""

@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 Output = TypeVar("Output")
 
-MIN_NEWCOMERS_SHARE = 1.0
-"""Newcomers enter if they take at least this many times the rows in use. With a queue that never empties, half of the
-places are then empty: the best of the values tried on a GPU with 64 places."""
+MIN_NEWCOMERS_SHARE = 0.75
+"""Newcomers enter if they take at least this many times the rows in use. With a queue that never empties, three
+sevenths of the places are then empty at most. Less is better for beams, and more for greedy search (docs/gpu.md)."""
 
 MAX_STEPS_WAITED = 32
 """After this many steps newcomers enter, however few they are: encoding them takes as long as about five steps."""

@@ -3,42 +3,24 @@
 Every client of the service can see and change all of them.
 """
 
-import asyncio
 import json
 import re
-import sqlite3
-import time
+import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from service.base.database import Database
+from service.base.database import Database, in_thread
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
+from service.base.sql import sa, tables
 from service.glossaries.entries import MAX_ENTRIES, Entries
 from service.glossaries.terms import TermTable
 from service.schemas.requests import GlossaryTerm
 from service.text.languages import are_same, canonical, subtag
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS glossaries (id TEXT PRIMARY KEY, name TEXT NOT NULL, created_at REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS dictionaries (
-    glossary TEXT NOT NULL REFERENCES glossaries (id) ON DELETE CASCADE,
-    source TEXT NOT NULL,
-    target TEXT NOT NULL,
-    entries TEXT NOT NULL,
-    n_entries INTEGER NOT NULL,
-    version TEXT NOT NULL,
-    PRIMARY KEY (glossary, source, target)
-);
-"""
-PUT = """
-INSERT INTO dictionaries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
-SET entries = excluded.entries, n_entries = excluded.n_entries, version = excluded.version
-"""
 ID = re.compile(r"[0-9a-f-]{36}", re.IGNORECASE)
 CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
 
@@ -72,14 +54,13 @@ class Glossary:
 class Glossaries:
     """All stored glossaries.
 
-    Every method may be called from any thread, and waits for the disk; only `table` is for the event loop.
-
-    Args:
-        directory: the folder of the database. It is made when the first glossary is stored.
+    Every method may be called from any thread, waits for the database, and raises NotStored if that cannot be used
+    now; only `table` is for the event loop.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._database = Database(directory / "glossaries.sqlite", SCHEMA)
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
         self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # keys: the versions of the dictionaries
 
     def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
@@ -90,41 +71,43 @@ class Glossaries:
             LimitExceeded: there are too many glossaries.
         """
         glossary_id = str(uuid.uuid4())
-        with self._database.writing() as database:
-            (n_glossaries,) = database.execute("SELECT COUNT(*) FROM glossaries").fetchone()
+        with self._database.writing() as connection:
+            n_glossaries = connection.scalar(sa.select(sa.func.count()).select_from(tables.GLOSSARIES)) or 0
             if n_glossaries >= MAX_GLOSSARIES:
                 raise LimitExceeded(f"There are {n_glossaries} glossaries, which is the limit; delete one first")
-            database.execute("INSERT INTO glossaries VALUES (?, ?, ?)", (glossary_id, name, time.time()))
+            glossary = {"id": glossary_id, "name": name, "created_at": self._database.now}
+            connection.execute(sa.insert(tables.GLOSSARIES).values(glossary))
             for (source, target), entries in dictionaries.items():
                 pair = _pair(source, target)
-                if self._entries(database, glossary_id, pair) is not None:
+                if self._entries(connection, glossary_id, pair) is not None:
                     raise InvalidGlossary(f"Two dictionaries are from {pair[0]} to {pair[1]}")
-                _put(database, glossary_id, pair, entries)
-            return self._get(database, glossary_id)
+                _put(connection, glossary_id, pair, entries)
+            return self._get(connection, glossary_id)
 
     def all(self) -> list[Glossary]:
         """Return all glossaries, the oldest first."""
-        with self._database.reading() as database:
-            ids = database.execute("SELECT id FROM glossaries ORDER BY created_at, id").fetchall()
-            return [self._get(database, glossary_id) for (glossary_id,) in ids]
+        with self._database.reading() as connection:
+            stored = tables.GLOSSARIES.c
+            ids = connection.scalars(sa.select(stored.id).order_by(stored.created_at, stored.id)).all()
+            return [self._get(connection, glossary_id) for glossary_id in ids]
 
     def get(self, glossary_id: str) -> Glossary:
         """Return a glossary. Raises UnknownGlossary."""
-        with self._database.reading() as database:
-            return self._get(database, glossary_id)
+        with self._database.reading() as connection:
+            return self._get(connection, glossary_id)
 
     def get_with_entries(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str | GlossaryTerm]]]:
         """Return a glossary and the entries of each of its dictionaries. Raises UnknownGlossary."""
-        with self._database.reading() as database:
-            glossary = self._get(database, glossary_id)
+        with self._database.reading() as connection:
+            glossary = self._get(connection, glossary_id)
             pairs = [(one.source, one.target) for one in glossary.dictionaries]
-            return glossary, [self._entries(database, glossary_id, pair) or {} for pair in pairs]
+            return glossary, [self._entries(connection, glossary_id, pair) or {} for pair in pairs]
 
     def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str | GlossaryTerm]:
         """Return the entries of one dictionary. Raises UnknownGlossary: it does not exist."""
-        with self._database.reading() as database:
-            glossary = self._get(database, glossary_id)
-            entries = self._entries(database, glossary_id, _pair(source, target))
+        with self._database.reading() as connection:
+            glossary = self._get(connection, glossary_id)
+            entries = self._entries(connection, glossary_id, _pair(source, target))
         if entries is None:
             raise UnknownGlossary(_no_dictionary(glossary, source, target))
         return entries
@@ -139,14 +122,15 @@ class Glossaries:
             UnknownGlossary: no glossary has this id.
             InvalidGlossary: there would be too many entries or dictionaries.
         """
-        with self._database.writing() as database:
-            self._get(database, glossary_id)
+        with self._database.writing() as connection:
+            self._get(connection, glossary_id)
             if name is not None:
-                database.execute("UPDATE glossaries SET name = ? WHERE id = ?", (name, glossary_id))
+                renamed = sa.update(tables.GLOSSARIES).where(tables.GLOSSARIES.c.id == glossary_id)
+                connection.execute(renamed.values(name=name))
             for (source, target), entries in (dictionaries or {}).items():
                 pair = _pair(source, target)
-                _put(database, glossary_id, pair, {**(self._entries(database, glossary_id, pair) or {}), **entries})
-            return self._get(database, glossary_id)
+                _put(connection, glossary_id, pair, {**(self._entries(connection, glossary_id, pair) or {}), **entries})
+            return self._get(connection, glossary_id)
 
     def put(self, glossary_id: str, source: str, target: str, entries: Entries) -> Dictionary:
         """Store a dictionary. It replaces the dictionary of the same language pair, if there is one.
@@ -156,24 +140,23 @@ class Glossaries:
             InvalidGlossary: there would be too many entries or dictionaries.
         """
         pair = _pair(source, target)
-        with self._database.writing() as database:
-            self._get(database, glossary_id)
-            _put(database, glossary_id, pair, entries)
+        with self._database.writing() as connection:
+            self._get(connection, glossary_id)
+            _put(connection, glossary_id, pair, entries)
         return Dictionary(*pair, len(entries))
 
     def delete(self, glossary_id: str) -> None:
         """Delete a glossary. Raises UnknownGlossary."""
-        with self._database.writing() as database:
-            self._get(database, glossary_id)
-            database.execute("DELETE FROM glossaries WHERE id = ?", (glossary_id,))
+        with self._database.writing() as connection:
+            self._get(connection, glossary_id)
+            connection.execute(sa.delete(tables.GLOSSARIES).where(tables.GLOSSARIES.c.id == glossary_id))
 
     def delete_dictionary(self, glossary_id: str, source: str, target: str) -> None:
         """Delete one dictionary. Raises UnknownGlossary: it does not exist."""
-        with self._database.writing() as database:
-            glossary = self._get(database, glossary_id)
-            where = (glossary_id, *_pair(source, target))
-            deleted = database.execute("DELETE FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)", where)
-            if deleted.rowcount == 0:
+        with self._database.writing() as connection:
+            glossary = self._get(connection, glossary_id)
+            which = _is_of(glossary_id, *_pair(source, target))
+            if connection.execute(sa.delete(tables.DICTIONARIES).where(which)).rowcount == 0:
                 raise UnknownGlossary(_no_dictionary(glossary, source, target))
 
     async def table(self, glossary_id: str, source: str, target: str) -> TermTable:
@@ -187,50 +170,51 @@ class Glossaries:
             GlossaryMismatch: a glossary has no dictionary for these languages.
             LimitExceeded: there are too many ids.
         """
-        return await asyncio.to_thread(self._table, glossary_id, source, target)
-
-    def close(self) -> None:
-        self._database.close()
+        return await in_thread(self._table, glossary_id, source, target)
 
     def _table(self, glossary_id: str, source: str, target: str) -> TermTable:
         ids = glossary_id.split(",")
         if len(ids) > MAX_NAMED_GLOSSARIES:
             raise LimitExceeded(f"`glossary_id` names {len(ids)} glossaries; the limit is {MAX_NAMED_GLOSSARIES}")
-        with self._database.reading() as database:
-            glossaries = [self._get(database, one) for one in ids]
+        stored = tables.DICTIONARIES.c
+        with self._database.reading() as connection:
+            glossaries = [self._get(connection, one) for one in ids]
             found = [(one.id, *_closest(one, source, target)) for one in glossaries]
-            query = "SELECT {} FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
-            versions = tuple(database.execute(query.format("version"), where).fetchone() for where in found)
-            table = self._tables.pop(versions, None)
+            versions = tuple(connection.scalar(sa.select(stored.version).where(_is_of(*one))) for one in found)
+            with self._lock:
+                table = self._tables.pop(versions, None)
             if table is None:
-                stored = [database.execute(query.format("entries"), where).fetchone()[0] for where in reversed(found)]
-                entries = {term: translation for one in stored for term, translation in _load(one).items()}
+                queries = [sa.select(stored.entries).where(_is_of(*one)) for one in reversed(found)]
+                entries = {term: to for one in queries for term, to in _load(connection.scalar(one) or "{}").items()}
                 table = TermTable(entries, subtag(found[0][1]))
+        with self._lock:
             self._tables[versions] = table
             while len(self._tables) > MAX_CACHED_TABLES:
                 self._tables.popitem(last=False)
-            return table
+        return table
 
-    def _get(self, database: sqlite3.Connection, glossary_id: str) -> Glossary:
+    def _get(self, connection: "sa.Connection", glossary_id: str) -> Glossary:
+        stored, its = tables.GLOSSARIES.c, tables.DICTIONARIES.c
         row = None
         if ID.fullmatch(glossary_id):
-            row = database.execute("SELECT name, created_at FROM glossaries WHERE id = ?", (glossary_id,)).fetchone()
+            query = sa.select(stored.name, stored.created_at).where(stored.id == glossary_id)
+            row = connection.execute(query).one_or_none()
         if row is None:
             raise UnknownGlossary(f"No glossary has the id {glossary_id}")
-        pairs = database.execute(
-            "SELECT source, target, n_entries FROM dictionaries WHERE glossary = ? ORDER BY rowid",
-            (glossary_id,),
-        )
-        dictionaries = tuple(Dictionary(*pair) for pair in pairs)
-        return Glossary(glossary_id, row[0], datetime.fromtimestamp(row[1], UTC), dictionaries)
+        pairs = sa.select(its.source, its.target, its.n_entries).where(its.glossary == glossary_id).order_by(its.number)
+        dictionaries = tuple(Dictionary(*pair) for pair in connection.execute(pairs))
+        return Glossary(glossary_id, row.name, datetime.fromtimestamp(row.created_at, UTC), dictionaries)
 
     def _entries(
-        self, database: sqlite3.Connection, glossary_id: str, pair: Pair
+        self, connection: "sa.Connection", glossary_id: str, pair: Pair
     ) -> dict[str, str | GlossaryTerm] | None:
-        where = (glossary_id, *pair)
-        query = "SELECT entries FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
-        row = database.execute(query, where).fetchone()
-        return None if row is None else _load(row[0])
+        entries = connection.scalar(sa.select(tables.DICTIONARIES.c.entries).where(_is_of(glossary_id, *pair)))
+        return None if entries is None else _load(entries)
+
+
+def _is_of(glossary_id: str, source: str, target: str) -> "sa.ColumnElement[bool]":
+    stored = tables.DICTIONARIES.c
+    return sa.and_(stored.glossary == glossary_id, stored.source == source, stored.target == target)
 
 
 def _dump(entries: Entries) -> str:
@@ -242,14 +226,18 @@ def _load(entries: str) -> dict[str, str | GlossaryTerm]:
     return {term: one if isinstance(one, str) else GlossaryTerm(**one) for term, one in loaded}
 
 
-def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: Entries) -> None:
+def _put(connection: "sa.Connection", glossary_id: str, pair: Pair, entries: Entries) -> None:
     if len(entries) > MAX_ENTRIES:
         raise InvalidGlossary(f"The dictionary would have {len(entries)} entries; the limit is {MAX_ENTRIES}")
-    row = (glossary_id, *pair, _dump(entries), len(entries), uuid.uuid4().hex)
-    database.execute(PUT, row)
-    query = "SELECT COUNT(*) FROM dictionaries WHERE glossary = ?"
-    (n_dictionaries,) = database.execute(query, (glossary_id,)).fetchone()
-    if n_dictionaries > MAX_DICTIONARIES:
+    stored = tables.DICTIONARIES
+    row = {"entries": _dump(entries), "n_entries": len(entries), "version": uuid.uuid4().hex}
+    if connection.execute(sa.update(stored).where(_is_of(glossary_id, *pair)).values(row)).rowcount == 0:
+        row |= {"glossary": glossary_id, "source": pair[0], "target": pair[1]}
+        connection.execute(sa.insert(stored).values(row))
+    n_dictionaries = connection.scalar(
+        sa.select(sa.func.count()).select_from(stored).where(stored.c.glossary == glossary_id)
+    )
+    if (n_dictionaries or 0) > MAX_DICTIONARIES:
         raise InvalidGlossary(f"The glossary has {MAX_DICTIONARIES} dictionaries, which is the limit")
 
 

@@ -1,7 +1,6 @@
 """The routes of documents: upload a file, ask for its progress, get its translation, delete it."""
 
 import json
-import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -151,7 +150,7 @@ def _timeout_s(form: DocumentForm, settings: Settings) -> float:
 
 
 def _card(job: Job, settings: Settings, key: str | None = None) -> DocumentCard:
-    remaining_s = job.remaining_s(time.time())
+    remaining_s = job.remaining_s
     return DocumentCard(
         id=job.id,
         key=key,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import Field
 
+from service.base.database import in_thread
 from service.base.errors import InvalidGlossary
 from service.glossaries.entries import Entries, check_entries, read_file
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
@@ -57,29 +58,29 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     @router.post("/glossaries", status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def create_glossary(request: GlossaryRequest, _: Request) -> GlossaryCard:
         """Store a glossary. Requests name it by its id."""
-        dictionaries = await _in_thread(_dictionaries, request.dictionaries)
-        return _card(await _in_thread(glossaries.create, request.name, dictionaries))
+        dictionaries = await asyncio.to_thread(_dictionaries, request.dictionaries)
+        return _card(await in_thread(glossaries.create, request.name, dictionaries))
 
     @router.post(GLOSSARY_FILE_PATH, status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def upload_glossary(form: Annotated[GlossaryForm, Form()], _: Request) -> GlossaryCard:
         """Store the terms of a file, in a new glossary or in one that exists."""
         name = name_of(form.file.filename)
-        entries = await _in_thread(read_file, name, form._data, form.source, form.target)
+        entries = await asyncio.to_thread(read_file, name, form._data, form.source, form.target)
         pair = form.source, form.target
         if form.glossary_id is None:
-            return _card(await _in_thread(glossaries.create, form.name or PurePath(name).stem, {pair: entries}))
-        await _in_thread(glossaries.put, form.glossary_id, *pair, entries)
-        return _card(await _in_thread(glossaries.update, form.glossary_id, form.name))
+            return _card(await in_thread(glossaries.create, form.name or PurePath(name).stem, {pair: entries}))
+        await in_thread(glossaries.put, form.glossary_id, *pair, entries)
+        return _card(await in_thread(glossaries.update, form.glossary_id, form.name))
 
     @router.get("/glossaries", response_model_exclude_none=True)
     async def list_glossaries(_: Request) -> GlossariesResponse:
         """List all glossaries, the oldest first, without their entries."""
-        return GlossariesResponse(glossaries=[_card(one) for one in await _in_thread(glossaries.all)])
+        return GlossariesResponse(glossaries=[_card(one) for one in await in_thread(glossaries.all)])
 
     @router.get("/glossaries/{glossary_id}", response_model_exclude_none=True)
     async def get_glossary(_: Request, glossary_id: str) -> GlossaryCard:
         """Return a glossary with its entries."""
-        glossary, entries = await _in_thread(glossaries.get_with_entries, glossary_id)
+        glossary, entries = await in_thread(glossaries.get_with_entries, glossary_id)
         card = _card(glossary)
         for one, its_entries in zip(card.dictionaries, entries, strict=True):
             one.entries = its_entries
@@ -88,25 +89,25 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     @router.patch("/glossaries/{glossary_id}", responses=of_bodies, response_model_exclude_none=True)
     async def update_glossary(request: GlossaryUpdate, _: Request, glossary_id: str) -> GlossaryCard:
         """Rename a glossary, or add entries."""
-        dictionaries = await _in_thread(_dictionaries, request.dictionaries)
-        return _card(await _in_thread(glossaries.update, glossary_id, request.name, dictionaries))
+        dictionaries = await asyncio.to_thread(_dictionaries, request.dictionaries)
+        return _card(await in_thread(glossaries.update, glossary_id, request.name, dictionaries))
 
     @router.delete("/glossaries/{glossary_id}", status_code=204, responses=document_errors(503))
     async def delete_glossary(_: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        await _in_thread(glossaries.delete, glossary_id)
+        await in_thread(glossaries.delete, glossary_id)
         return Response(status_code=204)
 
     @router.put("/glossaries/{glossary_id}/dictionaries", responses=of_bodies, response_model_exclude_none=True)
     async def put_dictionary(request: DictionaryRequest, _: Request, glossary_id: str) -> DictionaryCard:
         """Store a dictionary. It replaces the dictionary of the same language pair, if there is one."""
-        ((pair, entries),) = (await _in_thread(_dictionaries, [request])).items()
-        return _dictionary(await _in_thread(glossaries.put, glossary_id, *pair, entries))
+        ((pair, entries),) = (await asyncio.to_thread(_dictionaries, [request])).items()
+        return _dictionary(await in_thread(glossaries.put, glossary_id, *pair, entries))
 
     @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=document_errors(422, 503))
     async def delete_dictionary(_: Request, glossary_id: str, source: str, target: str) -> Response:
         """Delete one dictionary of a glossary."""
-        await _in_thread(glossaries.delete_dictionary, glossary_id, source, target)
+        await in_thread(glossaries.delete_dictionary, glossary_id, source, target)
         return Response(status_code=204)
 
     return router
@@ -122,9 +123,6 @@ async def _read_body(model: type[Any], request: Request) -> Any:
     finally:
         await request.close()
     return form
-
-
-_in_thread = asyncio.to_thread
 
 
 def by_pair(dictionaries: Iterable[tuple[Pair, Entries]]) -> dict[Pair, Entries]:

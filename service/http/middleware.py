@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from time import perf_counter
 from types import MappingProxyType
 
+from opentelemetry.trace import Tracer
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +17,7 @@ from service.base.errors import BodyTooSlow, ClientGone, Draining, InferenceFail
 from service.base.log import escaped
 from service.base.metrics import Metrics
 from service.http.dialect import AnyDialect, Dialects
+from service.http.spans import RequestSpans, spans_of_request
 from service.http.traces import TRACE_ID, traceparent_of
 from service.models.serving import Serving
 from service.schemas.timing import Timing
@@ -46,6 +48,7 @@ class Middleware:
         direct_handlers: handlers of POST by path, called without FastAPI's routing, which takes as long as they do.
         max_body_bytes, body_timeout_s: a larger or slower body is refused without reading the rest.
         max_bytes_at: limits of single paths.
+        tracer: makes the spans of requests that are traced; None if none is.
         access_log: whether to log a line for each request; otherwise only some requests without a route are logged.
     """
 
@@ -60,6 +63,7 @@ class Middleware:
         body_timeout_s: float,
         access_log: bool,
         max_bytes_at: Mapping[str, int] = MappingProxyType({}),
+        tracer: Tracer | None = None,
     ) -> None:
         self._app = app
         self._metrics = metrics
@@ -70,6 +74,7 @@ class Middleware:
         self._max_bytes_at = max_bytes_at
         self._body_timeout_s = body_timeout_s
         self._access_log = access_log
+        self._tracer = tracer
         self._unmatched_logged_at = float("-inf")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +88,12 @@ class Middleware:
         dialect = self._dialects.of(scope["path"])
         handle = self._direct_handlers.get(scope["path"]) if method == "POST" else None
         max_body_bytes = self._max_bytes_at.get(scope["path"], self._max_body_bytes)
-        exchange = _Exchange(scope, receive, send, self._serving, max_body_bytes, self._body_timeout_s)
+        spans = spans_of_request(self._tracer, scope) if self._tracer is not None else None
+        exchange = _Exchange(scope, receive, send, self._serving, max_body_bytes, self._body_timeout_s, spans)
+        if spans is not None:
+            spans.attributes |= {"attend.dialect": dialect.name, "attend.request_id": exchange.request_id}
+            if handle is not None:
+                spans.found_route(method, scope["path"])
         try:
             if handle is None:
                 await self._app(scope, exchange.receive, exchange.send)
@@ -96,6 +106,8 @@ class Middleware:
             await exchange.fail(error, dialect)
         finally:
             exchange.end()
+            if spans is not None:
+                spans.end()
             route = scope["path"] if handle else getattr(scope.get("route"), "path_format", UNMATCHED)
             status = exchange.status or InferenceFailed.status
             seconds = perf_counter() - began
@@ -133,6 +145,7 @@ class _Exchange:
         serving: Serving,
         max_body_bytes: int,
         body_timeout_s: float,
+        spans: RequestSpans | None,
     ) -> None:
         self._scope = scope
         self._receive = receive
@@ -148,7 +161,11 @@ class _Exchange:
         self.request_id = given_id.decode() if REQUEST_ID.fullmatch(given_id) else f"{random.getrandbits(128):032x}"
         self._traceparent = traceparent_of(scope["headers"])
         self._timing = Timing()
-        scope.setdefault("state", {}).update(request_id=self.request_id, context=Context(self._timing))
+        context = Context(self._timing)
+        self._spans = spans
+        if spans is not None:
+            self._timing.phases, context.attributes = spans.phases, spans.attributes
+        scope.setdefault("state", {}).update(request_id=self.request_id, context=context)
         self.status: int | None = None
         """The status of the answer, once it has begun."""
         work = asyncio.current_task()
@@ -160,8 +177,8 @@ class _Exchange:
     @property
     def ids(self) -> dict[str, object]:
         """The ids of the request, as fields of a log line."""
-        trace = {"trace_id": self._traceparent[TRACE_ID]} if self._traceparent else {}
-        return {"request_id": self.request_id, **trace}
+        trace_id = self._traceparent[TRACE_ID] if self._traceparent else self._spans and self._spans.trace_id
+        return {"request_id": self.request_id, **({"trace_id": trace_id} if trace_id else {})}
 
     async def receive(self) -> Message:
         if self._body_was_read:
@@ -188,6 +205,8 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), *self._further_headers()]
+        elif self._spans is not None and not message.get("more_body", False):
+            self._spans.end()  # the server's span ends when the last part is sent
         await self._send(message)
 
     async def fail(self, error: BaseException, dialect: AnyDialect) -> None:
@@ -210,6 +229,8 @@ class _Exchange:
         else:
             logger.error("request %s failed", self.request_id, exc_info=error, extra=self.ids)
             refused = unexpected(self.request_id)
+        if self._spans is not None:
+            self._spans.attributes["attend.error"] = refused.code
         if self.status is not None:
             raise error
         await dialect.refusal(Request(self._scope), refused)(self._scope, self._receive, self.send)

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 
+from service.base.database import Database
 from service.glossaries.store import Glossaries
 from service.jobs.worker import DocumentJobs
 
 
 @dataclass(frozen=True)
 class Stores:
-    """Stored glossaries and documents, which servers share through files. Nothing is opened before its first use."""
+    """Stored glossaries and documents, which servers share through a database. It is opened at its first use."""
 
+    database: Database
     glossaries: Glossaries
     documents: DocumentJobs
 
@@ -20,4 +22,4 @@ class Stores:
     async def stop(self) -> None:
         """Stop. Other servers, or the next start, continue with the remaining documents."""
         await self.documents.stop()
-        self.glossaries.close()
+        self.database.close()

@@ -13,7 +13,7 @@ Status = Literal["queued", "translating", "done", "error"]
 
 @dataclass(frozen=True)
 class Job:
-    """One document. Times are seconds since 1970, the same for all processes."""
+    """One document. Times are seconds since 1970, by the clock of the database."""
 
     id: str
     file_name: str
@@ -34,6 +34,8 @@ class Job:
     finished_at: float | None
     error: str | None
     """Why the translation failed, in one sentence."""
+    read_at: float
+    """When this was read, by the clock of the other times. The clock of this machine may differ."""
 
     @cached_property
     def translation_options(self) -> dict[str, Any]:
@@ -56,8 +58,14 @@ class Job:
         """The share that is translated, from 0 to 1."""
         return 1.0 if self.status == "done" else min(1.0, self.n_translated / max(1, self.n_characters))
 
-    def remaining_s(self, now: float) -> float | None:
+    @property
+    def left_s(self) -> float:
+        """Seconds until the deadline, when this was read."""
+        return self.deadline - self.read_at
+
+    @property
+    def remaining_s(self) -> float | None:
         """Estimate the remaining time from the speed so far; None before anything is translated."""
         if self.status != "translating" or self.begun_at is None or self.n_translated == 0:
             return None
-        return (now - self.begun_at) * (self.n_characters - self.n_translated) / self.n_translated
+        return (self.read_at - self.begun_at) * (self.n_characters - self.n_translated) / self.n_translated

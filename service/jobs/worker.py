@@ -7,8 +7,8 @@ import secrets
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
+from service.base.database import Database, in_thread
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
 from service.documents.contents import ReadOptions
@@ -40,14 +40,10 @@ NO_OPTIONS = DocumentOptions()
 
 
 class DocumentJobs:
-    """The documents of one server, which shares them with other servers.
+    """The documents of one server, which shares them with other servers."""
 
-    Args:
-        directory: the folder of the database and files.
-    """
-
-    def __init__(self, models: Models, settings: Settings, directory: Path) -> None:
-        self._store = JobStore(directory, settings.documents_kept_s, settings.max_documents)
+    def __init__(self, models: Models, settings: Settings, database: Database) -> None:
+        self._store = JobStore(database, settings.documents_kept_s, settings.max_documents)
         self._models = models
         self._settings = settings
         self._translator = DocumentTranslator(models, settings)
@@ -69,7 +65,6 @@ class DocumentJobs:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._reader.stop()
-        self._store.close()
 
     async def submit(
         self,
@@ -108,7 +103,7 @@ class DocumentJobs:
         languages = await self._translator.languages(read, request, left_s)
         options = json.dumps(request.model_dump(exclude=EXCLUDED, exclude_unset=True) | own_options)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
-        job = await asyncio.to_thread(
+        job = await in_thread(
             self._store.add, data, file_name, read.kind, languages, options, n_characters, ends_at - time.monotonic()
         )
         self._wake.set()
@@ -116,15 +111,15 @@ class DocumentJobs:
 
     async def get(self, job_id: str, key: str) -> Job:
         """Return a job. Raises UnknownDocument."""
-        return await asyncio.to_thread(self._store.get, job_id, key)
+        return await in_thread(self._store.get, job_id, key)
 
     async def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
         """Return a job and its translated document. Raises UnknownDocument, DocumentNotReady, DocumentFailed."""
-        return await asyncio.to_thread(self._store.result, job_id, key)
+        return await in_thread(self._store.result, job_id, key)
 
     async def delete(self, job_id: str, key: str) -> None:
         """Delete a document, and stop its translation. Raises UnknownDocument."""
-        await asyncio.to_thread(self._store.delete, job_id, key)
+        await in_thread(self._store.delete, job_id, key)
 
     async def wait_until_finished(self, job: Job, key: str) -> Job:
         """Wait until a job has finished, at most until its deadline.
@@ -136,12 +131,14 @@ class DocumentJobs:
         """
         pause_s = 0.02
         try:
-            async with asyncio.timeout(job.deadline - time.time()):
-                while not (job := await self.get(job.id, key)).is_finished:
+            async with asyncio.timeout(job.left_s):
+                while not job.is_finished:
                     if self._models.is_draining:
                         raise Draining("The service stopped before the document was translated", retry_after_s=5)
                     await asyncio.sleep(pause_s)
                     pause_s = min(REPORT_S, pause_s * 1.5)
+                    with suppress(NotStored):  # the next look may succeed
+                        job = await self.get(job.id, key)
                 return job
         except TimeoutError:
             raise DeadlinePassed("The document was not translated before its deadline") from None
@@ -154,10 +151,10 @@ class DocumentJobs:
             try:
                 if time.monotonic() - checked_at >= CHECK_S:
                     checked_at = time.monotonic()
-                    await asyncio.to_thread(self._store.queue_again, self._owner, [*self._running.values()])
-                await asyncio.to_thread(self._store.sweep)
+                    await in_thread(self._store.queue_again, self._owner, [*self._running.values()])
+                await in_thread(self._store.sweep)
                 while len(self._running) < MAX_RUNNING and not self._models.is_draining:
-                    job = await asyncio.to_thread(self._store.claim, self._owner)
+                    job = await in_thread(self._store.claim, self._owner)
                     if job is None:
                         break
                     self._begin(job)
@@ -183,14 +180,14 @@ class DocumentJobs:
 
     async def _translate(self, job: Job) -> None:
         n_translated = 0
+        ends_at = asyncio.get_running_loop().time() + job.left_s
 
         def on_progress(n: int) -> None:
             nonlocal n_translated
             n_translated = min(n, job.n_characters)  # some tables have more texts once their language is known
 
         async def work() -> bytes:
-            ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()
-            data = await asyncio.to_thread(self._store.source, job.id)
+            data = await in_thread(self._store.source, job.id)
             read = await self._reader.read(job.file_name, data, job.kind, job.read_options)
             translations = await self._translator.texts(read, job, ends_at, on_progress)
             return await self._reader.write(job.kind, data, translations, job.read_options)
@@ -199,7 +196,7 @@ class DocumentJobs:
             try:
                 while True:
                     with suppress(NotStored):  # the next report may succeed
-                        if not await asyncio.to_thread(self._store.report_progress, job.id, self._owner, n_translated):
+                        if not await in_thread(self._store.report_progress, job.id, self._owner, n_translated):
                             return
                     await asyncio.sleep(REPORT_S)
             finally:
@@ -207,10 +204,10 @@ class DocumentJobs:
 
         working, reporting = asyncio.create_task(work()), asyncio.create_task(report())
         try:
-            await self._finish(job, await working)
+            await self._finish(job, await working, ends_at)
         except (asyncio.CancelledError, Draining):
             with suppress(NotStored):
-                await asyncio.to_thread(self._store.release, job.id, self._owner)  # has no effect on a deleted job
+                await in_thread(self._store.release, job.id, self._owner)  # has no effect on a deleted job
         except RequestError as error:
             await self._fail(job, str(error))
         except Exception as error:
@@ -220,16 +217,16 @@ class DocumentJobs:
             working.cancel()
             reporting.cancel()
 
-    async def _finish(self, job: Job, result: bytes) -> None:
+    async def _finish(self, job: Job, result: bytes, ends_at: float) -> None:
         """Store a translation. Try again until the deadline. Raises NotStored: it could not be written."""
         while True:
             try:
-                return await asyncio.to_thread(self._store.finish, job.id, self._owner, result)
+                return await in_thread(self._store.finish, job.id, self._owner, result)
             except NotStored:
-                if time.time() > job.deadline:
+                if asyncio.get_running_loop().time() > ends_at:
                     raise
             await asyncio.sleep(CHECK_S)
 
     async def _fail(self, job: Job, error: str) -> None:
         with suppress(NotStored):
-            await asyncio.to_thread(self._store.fail, job.id, self._owner, error)
+            await in_thread(self._store.fail, job.id, self._owner, error)

@@ -134,8 +134,6 @@ class Catalog:
         for _, model, pool in self._serving():
             if (reason := pool.unready_reason()) is not None:
                 reasons.setdefault(model.manifest.name, reason)
-        for name, files in self._changed.items():
-            reasons.setdefault(name, f"its files have changed since they were read ({', '.join(files)})")
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
     def devices(self) -> dict[str, str | None]:
@@ -149,8 +147,8 @@ class Catalog:
         return found
 
     def look_at_files(self) -> None:
-        """Notice which files have changed. Answers do not change with them, but a worker or a service that starts anew
-        would load the changed files."""
+        """Notice which files have changed: for the log and a metric alone, as memory serves what was proved. A service
+        that starts anew would load the changed files."""
         changed = self._watch.changed() if self._watch is not None else {}
         for name in changed.keys() - self._changed.keys():
             logger.error(
@@ -270,7 +268,7 @@ class Catalog:
                 waiting=known.waiting + sum(state.n_waiting for state in states),
                 running=known.running + sum(state.n_running for state in states),
                 slots=known.slots + sum(state.max_rows for state in states),
-                ready=known.ready and pool.unready_reason() is None and model.manifest.name not in self._changed,
+                ready=known.ready and pool.unready_reason() is None,
                 files_changed=model.manifest.name in self._changed,
             )
         return list(found.values())

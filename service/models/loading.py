@@ -156,7 +156,7 @@ class ArtifactSource:
             engines = compact_engines(graphs, self.settings, alone)
         else:
             engines = fixed_engines(graphs, self.settings)
-        embedding = EmbeddingRunner(artifact, graphs.encoder, graphs.no_capture())
+        embedding = EmbeddingRunner(artifact, graphs.encoder, graphs.captures.none())
         return self._with_common_engines(artifact, provider, weights, alone, engines, embedding)
 
     def _classifier(self, artifact: Artifact, provider: Provider, weights: Weights, alone: bool) -> Engines:

@@ -25,6 +25,7 @@ from service.base.manifest import NO_LANGUAGE
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
+from service.models.attributes import Answer, attributes_of
 from service.models.catalog import Catalog
 from service.models.directions import AUTO, Directions, some
 from service.models.serving import Serving
@@ -59,6 +60,7 @@ MIN_CONFIDENCE = 0.01
 
 AnyRequest = TranslateRequest | DetectRequest | ClassifyRequest | EmbedRequest
 Result = TypeVar("Result")
+AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
 
 
 class Models:
@@ -127,7 +129,7 @@ class Models:
             directions = catalog.directions(request.model)
             answer = await self._translated(directions, request, context, on_piece)
         catalog.metrics.characters.inc(answer.usage.characters)
-        return answer
+        return _told(answer, context)
 
     async def stream(
         self, request: TranslateRequest, context: Context
@@ -163,7 +165,8 @@ class Models:
         with self._in_use(request, context) as (catalog, context), context.timing.tokenizing():
             sources = catalog.directions(request.model).sources()
             found = await detect_languages(request.text, request.format, sources, context.left_s)
-        return DetectResponse(detections=[Detection(languages=[*_listed(ranked)]) for ranked in found])
+        detections = [Detection(languages=[*_listed(ranked)]) for ranked in found]
+        return _told(DetectResponse(detections=detections), context)
 
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyResponse:
         """Label each text.
@@ -176,7 +179,8 @@ class Models:
             classifier = catalog.classifier(request.model, pairs=request.text_pair is not None)
             predictions = await classifier.classify(request, context)
         usage = ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions))
-        return ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
+        answer = ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
+        return _told(answer, context)
 
     async def rerank(self, request: RerankRequest, context: Context) -> RerankResponse:
         """Rank texts by how well they answer a query.
@@ -189,11 +193,12 @@ class Models:
         with self._in_use(pairs, context) as (catalog, context):
             reranker = catalog.reranker(request.model)
             predictions = await reranker.classify(pairs, context)
-        return RerankResponse(
+        answer = RerankResponse(
             model=reranker.manifest.name,
             ranked=ranked(predictions, request),
             usage=ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions)),
         )
+        return _told(answer, context)
 
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedResponse:
         """Turn each text into a vector, or into one for each of its tokens.
@@ -205,12 +210,13 @@ class Models:
         with self._in_use(request, context) as (catalog, context):
             embedder = catalog.embedder(request.model, request.source)
             embeddings, dimensions, n_tokens = await embedder.embed(request, context)
-        return EmbedResponse(
+        answer = EmbedResponse(
             model=embedder.manifest.name,
             embeddings=embeddings,
             dimensions=dimensions,
             usage=EmbedUsage(tokens=n_tokens),
         )
+        return _told(answer, context)
 
     async def languages(self, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
         """Tell from which language into which the first text is translated; both are the same if it is not.
@@ -331,6 +337,13 @@ class Models:
         if request.glossary_id is None:
             return None
         return await self._glossaries.table(request.glossary_id, source, target)
+
+
+def _told(answer: AnyAnswer, context: Context) -> AnyAnswer:
+    """Tell the trace of the answer, if the request is traced."""
+    if context.attributes is not None:
+        context.attributes |= attributes_of(answer)
+    return answer
 
 
 def _on_piece_of(places: list[int], on_piece: OnPiece | None) -> OnPiece | None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from service.base.errors import Draining, Starting, StartRefused
+from service.base.garbage import keep_objects
 from service.base.metrics import ModelState
 from service.models.catalog import Catalog
 from service.models.origin import begin
@@ -115,8 +116,7 @@ class Serving:
             await asyncio.to_thread(catalog.stop, 0.0)
             self._retired.discard(catalog)
             gc.unfreeze()
-        gc.collect()
-        gc.freeze()
+        keep_objects()
 
     async def _look_at_files(self) -> None:
         while True:

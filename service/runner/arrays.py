@@ -50,6 +50,12 @@ class GraphArrays:
         for name, (dtype, shape) in self._fields.items():
             yield name, self._device, 0, dtype, shape, self._address + self._offsets[name]
 
+    def part(self, name: str, i: int) -> tuple[Any, ...]:
+        """Return the arguments of `bind_input` or `bind_output`, without the name, for one row of an array."""
+        dtype, (_, *shape) = self._fields[name]
+        offset = self._offsets[name] + i * math.prod(shape) * np.dtype(dtype).itemsize
+        return self._device, 0, dtype, tuple(shape), self._address + offset
+
     def upload(self) -> None:
         """Copy the arrays from main memory to the device, if there is one."""
         if self._remote is not None:

@@ -4,21 +4,40 @@ Legend: C caches, R rows, H heads, L cache length, D width, B rows of a block, K
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnxruntime import OrtValue
 
 from service.base.contract import IntArray
-from service.runner.arrays import GraphArrays
 from service.runner.caches import CacheShapes
 from service.runner.device_graphs import COPY
-from service.runner.provider import Provider
+from service.runner.provider import Captures, Provider
 
 MAX_WORDS = 8
 """Most int64 words of a unit, which one thread of the device copies."""
 COLUMNS = 32
 """L is a multiple of it, if it grows."""
+MIN_ROWS = 8
+"""Fewest rows that one run copies or encodes; fewer are padded."""
+
+
+def padded_count(n: int) -> int:
+    """Return the next power of two, so that few shapes occur."""
+    return max(MIN_ROWS, 1 << (n - 1).bit_length())
+
+
+class _Rows(NamedTuple):
+    """Rows in a device's memory, (C, n_rows, H, head_units) units.
+
+    Args:
+        address: where they begin.
+        head_units: number of units of the L columns of one head.
+    """
+
+    address: int
+    n_rows: int
+    head_units: int
 
 
 class DeviceCaches:
@@ -35,98 +54,123 @@ class DeviceCaches:
         self._words = math.gcd(MAX_WORDS, self._column_bytes * (COLUMNS if shapes.has_length else 1) // 8)
         """Number of words of a unit; columns are whole units."""
         self._provider = provider
-        self._copier = provider.session(COPY)
+        self._copier = provider.session(COPY, captured=provider.captures)
+        self._captures = Captures(provider)
         self._length = 0
-        self._rows_of: dict[int, OrtValue] = {}
+        self._memory_of: dict[int, OrtValue] = {}
         """The memory of the caches, by length."""
-        self._arrays: dict[tuple[int, int], GraphArrays] = {}
-        """The graph's small inputs, by the number of blocks and of units in each block."""
-        self._bindings: dict[tuple[int, ...], Any] = {}
-        """The graph's bindings, by what is copied where, as binding takes long."""
-        self._first_heads = (np.arange(self._n_caches) * n_rows * self._n_heads)[:, None, None] + np.arange(
-            self._n_heads
-        )
-        """(C, 1, H): the numbers of the heads of the first row of each cache."""
+        self._copies: dict[tuple[_Rows, _Rows, int, int], _Copy] = {}
+        """By what is copied where, as binding takes long."""
 
     def address(self, cache: int) -> int:
-        row_bytes = self._n_heads * self._units(self._length) * 8 * self._words
-        return self._start(self._length) + cache * self._n_rows * row_bytes
+        own = self._own(self._length)
+        return own.address + cache * self._n_rows * self._n_heads * own.head_units * 8 * self._words
 
     def shape(self, rows: int) -> tuple[int, ...]:
         return rows, *self._heads, self._length, self._width
 
     def resize(self, length: int, rows: int) -> None:
-        if length not in self._rows_of:
-            numbers = np.zeros((self._n_units(length), self._words), np.int64)
-            self._rows_of[length] = OrtValue.ortvalue_from_numpy(numbers, self._provider.name)
+        if length not in self._memory_of:
+            n_units = self._n_caches * self._n_rows * self._n_heads * self._units(length)
+            numbers = np.zeros((n_units, self._words), np.int64)
+            self._memory_of[length] = OrtValue.ortvalue_from_numpy(numbers, self._provider.name)
         old_length, self._length = self._length, length
         if old_length > 0 and rows > 0:
-            old, new = (self._starts(np.arange(rows), one) for one in (old_length, length))
-            source = self._start(old_length), self._n_units(old_length)
-            self._copy(*source, old, new, self._units(min(length, old_length)))
+            every = np.arange(rows)
+            self._copy(self._own(old_length), every, every, self._units(min(length, old_length)))
 
-    def write(self, rows: IntArray, block: int, n_columns: int) -> None:
-        """Copy a block (C, B, *heads, K, D) to the first K columns of rows (B).
+    def write(self, rows: IntArray, block: int, shape: tuple[int, int]) -> None:
+        """Copy the first rows of a block (C, B, *heads, K, D) to the first K columns of these rows.
 
         Args:
             block: the address of the block.
-            n_columns: K, a multiple of 32.
+            shape: B, and K, a multiple of 32.
         """
-        targets, n_units = self._starts(rows, self._length), self._units(n_columns)
-        self._copy(block, len(targets) * n_units, np.arange(len(targets)) * n_units, targets, n_units)
+        n_rows, n_columns = shape
+        units = self._units(n_columns)
+        self._copy(_Rows(block, n_rows, units), np.arange(len(rows)), rows, units)
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         """Copy rows to other rows of every cache. The same pair of rows may occur several times."""
-        sources, targets = (self._starts(rows, self._length) for rows in (source_rows, target_rows))
-        source = self._start(self._length), self._n_units(self._length)
-        self._copy(*source, sources, targets, self._units(self._length))
+        self._copy(self._own(self._length), source_rows, target_rows, self._units(self._length))
 
-    def _copy(self, source: int, n_source: int, sources: IntArray, targets: IntArray, n_units: int) -> None:
-        """Copy blocks of n_units units.
+    def _copy(self, source: _Rows, source_rows: IntArray, target_rows: IntArray, n_units: int) -> None:
+        """Copy the first units of each head of rows to rows of these caches."""
+        what = source, self._own(self._length), padded_count(len(source_rows)), n_units
+        copy = self._copies.pop(what, None) or self._new_copy(*what)
+        copy.run(source_rows, target_rows)
+        self._copies[what] = copy  # not if the run fails: its capture is not launched again
 
-        Args:
-            source: the address of the memory to copy from, which has n_source units.
-            sources: where each block begins there, in units.
-            targets: where each block is copied to in these caches, in units.
-        """
-        arrays = self._arrays_for(len(targets), n_units)
-        arrays["source_places"][:, 0], arrays["target_places"][:, 0] = sources, targets
-        arrays.upload()
-        bound = source, n_source, len(targets), n_units, self._length
-        if bound not in self._bindings:
-            self._bindings[bound] = self._binding(source, n_source, arrays)
-        self._copier.run_with_iobinding(self._bindings[bound])
+    def _new_copy(self, source: _Rows, target: _Rows, n: int, n_units: int) -> "_Copy":
+        # Only copies of rows are many, and run at the start with each size.
+        options = self._captures.new() if source == target else self._captures.none()
+        source_memory, target_memory = (self._memory(rows, n_units) for rows in (source, target))
+        return _Copy(self._copier, options, self._provider, n, source_memory, target_memory)
 
-    def _binding(self, source: int, n_source: int, arrays: GraphArrays) -> Any:
-        device = self._provider.name
-        memory = (device, 0, np.int64, [self._n_units(self._length), self._words], self._start(self._length))
-        binding: Any = self._copier.io_binding()
-        for input_memory in arrays.bindings():
-            binding.bind_input(*input_memory)
-        binding.bind_input("source", device, 0, np.int64, [n_source, self._words], source)
-        binding.bind_input("cache", *memory)
-        binding.bind_output("copied", *memory)
-        return binding
+    def _memory(self, rows: _Rows, n_units: int) -> "_Memory":
+        row_units = self._n_heads * rows.head_units
+        caches = np.arange(self._n_caches)[:, None, None] * rows.n_rows * row_units
+        heads = np.arange(self._n_heads)[:, None] * rows.head_units
+        shape = self._n_caches * rows.n_rows * row_units, self._words
+        return _Memory(rows.address, shape, row_units, (caches + heads + np.arange(n_units)).ravel())
 
-    def _arrays_for(self, n: int, n_units: int) -> GraphArrays:
-        if (n, n_units) not in self._arrays:
-            one_each = np.int64, (n, 1)
-            arrays = self._provider.arrays(source_places=one_each, target_places=one_each, steps=(np.int64, (n_units,)))
-            arrays["steps"][:] = np.arange(n_units)
-            self._arrays[n, n_units] = arrays
-        return self._arrays[n, n_units]
-
-    def _starts(self, rows: IntArray, length: int) -> IntArray:
-        """Return where rows begin, in units: for each cache, each row and each head."""
-        of_heads: IntArray = self._first_heads + rows[:, None] * self._n_heads
-        return of_heads.ravel() * self._units(length)
+    def _own(self, length: int) -> _Rows:
+        return _Rows(int(self._memory_of[length].data_ptr()), self._n_rows, self._units(length))
 
     def _units(self, n_columns: int) -> int:
         """Return the number of units of the first columns of one head."""
         return n_columns * self._column_bytes // (8 * self._words)
 
-    def _n_units(self, length: int) -> int:
-        return self._n_caches * self._n_rows * self._n_heads * self._units(length)
 
-    def _start(self, length: int) -> int:
-        return int(self._rows_of[length].data_ptr())
+class _Memory(NamedTuple):
+    """Where rows lie, as units of a device's memory.
+
+    Args:
+        shape: the number of all units, and of the words of each.
+        row_units: distance of two rows.
+        steps: (m), the units of a row that are copied, from the row's first one on.
+    """
+
+    address: int
+    shape: tuple[int, int]
+    row_units: int
+    steps: IntArray
+
+
+class _Copy:
+    """The copying graph for n rows, with all its inputs and outputs bound.
+
+    Args:
+        options: of all its runs.
+    """
+
+    def __init__(
+        self, session: Any, options: Any, provider: Provider, n: int, source: _Memory, target: _Memory
+    ) -> None:
+        self._session, self._options = session, options
+        self._distances = source.row_units, target.row_units
+        self._every = np.arange(n)
+        self._rows = provider.arrays(source_rows=(np.int64, (n, 1)), target_rows=(np.int64, (n, 1)))
+        steps = np.int64, source.steps.shape
+        self._steps = provider.arrays(source_steps=steps, target_steps=steps)
+        self._steps["source_steps"][:], self._steps["target_steps"][:] = source.steps, target.steps
+        self._steps.upload()
+        self._binding: Any = session.io_binding()
+        for memory in (*self._rows.bindings(), *self._steps.bindings()):
+            self._binding.bind_input(*memory)
+        for bind, name, rows in (
+            (self._binding.bind_input, "source", source),
+            (self._binding.bind_input, "cache", target),
+            (self._binding.bind_output, "copied", target),
+        ):
+            bind(name, provider.name, 0, np.int64, rows.shape, rows.address)
+
+    def run(self, source_rows: IntArray, target_rows: IntArray) -> None:
+        """Copy rows, n at most; the last one is copied several times."""
+        filled = np.minimum(self._every, len(source_rows) - 1)
+        for name, rows, distance in zip(
+            ("source_rows", "target_rows"), (source_rows, target_rows), self._distances, strict=True
+        ):
+            np.multiply(rows[filled], distance, out=self._rows[name][:, 0])
+        self._rows.upload()
+        self._session.run_with_iobinding(self._binding, self._options)

@@ -12,18 +12,11 @@ from numpy.typing import DTypeLike
 from onnxruntime import OrtValue
 
 from service.runner.caches import COARSE_LENGTHS
+from service.runner.device_caches import MIN_ROWS, padded_count
 from service.runner.translation import TranslationGraphs
-
-MIN_NEWCOMERS = 8
-"""Smallest batch of one pass; smaller ones are padded."""
 
 Shape = tuple[int, int]
 """B and S."""
-
-
-def padded_count(n: int) -> int:
-    """Return the next power of two, so that few shapes occur."""
-    return max(MIN_NEWCOMERS, 1 << (n - 1).bit_length())
 
 
 class DeviceEncoder:
@@ -57,7 +50,7 @@ class DeviceEncoder:
         for shape in sorted(product(counts, lengths), key=math.prod, reverse=True):  # so the block never has to grow
             B, S = shape
             # Other shapes never occur. One long source is encoded whatever the limit.
-            if B == MIN_NEWCOMERS or self._max_tokens > B // 2 * (S // 2):
+            if B == MIN_ROWS or self._max_tokens > B // 2 * (S // 2):
                 self._run(shape, [])
         self._is_warm = True
 
@@ -97,7 +90,7 @@ class _Pass:
     def __init__(self, graphs: TranslationGraphs, shape: Shape, names: list[str], width: int, address: int) -> None:
         B, S = shape
         provider = graphs.provider
-        self._session, self._options = graphs.encoder, graphs.capture()
+        self._session, self._options = graphs.encoder, graphs.captures.new()
         self._binding: Any = graphs.encoder.io_binding()
         self._inputs = provider.arrays(input_ids=(np.int64, shape), source_lengths=(np.int64, (B,)))
         for input_memory in self._inputs.bindings():

@@ -3,7 +3,7 @@
 On a device a step of many rows takes little longer than one of few, while each run of a session and each new shape take
 long. So one run writes the keys and values of all newcomers, and one run copies all rows of hypotheses that branch.
 
-Legend: R rows, N places, W rows of one source, B newcomers, S source, k candidates.
+Legend: M steps, R rows, N places, W rows of one source, B newcomers, S source, k candidates.
 """
 
 import numpy as np
@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 from service.base.contract import IntArray
 from service.runner.caches import COARSE_LENGTHS, CacheGroup, row_caches, source_caches
 from service.runner.device_caches import DeviceCaches
-from service.runner.device_encoder import DeviceEncoder, padded_count
+from service.runner.device_encoder import DeviceEncoder
 from service.runner.translation import Step, Steps, TranslationGraphs
 
 USUAL_LENGTHS = (33, 1)
 """Numbers of tokens for which the caches have the two usual lengths."""
-
-MIN_COPIES = 16
-"""Fewest rows that one run copies; fewer are padded, so that few shapes occur."""
 
 
 class DeviceTranslationRunner:
@@ -33,11 +30,10 @@ class DeviceTranslationRunner:
     def __init__(self, graphs: TranslationGraphs, encoder: DeviceEncoder, rows: int, places: int) -> None:
         provider, of_rows, of_sources = graphs.provider, row_caches(graphs.manifest), source_caches(graphs.manifest)
         self._provider, self._encoder = provider, encoder
-        self._rows, self._places = rows, places
+        self._rows = rows
         self._max_source_tokens = graphs.manifest.limits.max_source_tokens
-        # One more row and one more place are the target of padding.
-        self._self_caches = DeviceCaches(of_rows, rows + 1, provider)
-        self._cross_caches = DeviceCaches(of_sources, places + 1, provider)
+        self._self_caches = DeviceCaches(of_rows, rows, provider)
+        self._cross_caches = DeviceCaches(of_sources, places, provider)
         self._self_attention = CacheGroup(of_rows, self._self_caches, COARSE_LENGTHS)
         self._cross_attention = CacheGroup(of_sources, self._cross_caches, COARSE_LENGTHS)
         self._source_lengths = np.zeros(places, np.int64)
@@ -57,14 +53,12 @@ class DeviceTranslationRunner:
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         self._wait()
-        block, (B, S) = self._encoder.encode(sources)
+        block, shape = self._encoder.encode(sources)
         are_first = self._n_places == 0
         if are_first:
             self._n_tokens = 1
-        self._fit(S, self._rows if self._n_places else 0)
-        targets = np.full(B, self._places)
-        targets[: len(sources)] = places
-        self._cross_caches.write(targets, block, S)
+        self._fit(shape[1], self._rows if self._n_places else 0)
+        self._cross_caches.write(places, block, shape)
         self._source_lengths[places] = [len(source) for source in sources]
         self._measure()
         if self._shortlists is not None:
@@ -74,10 +68,10 @@ class DeviceTranslationRunner:
         self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
     ) -> None:
         self._wait()
-        R, (N, W) = len(token_ids), rows_of_sources.shape
+        (M, R), (N, W) = positions.shape, rows_of_sources.shape
         self._n_tokens = length = int(positions.max()) + 1
         self._fit(1, R)
-        step = self._steps.get((R, N, W, k))
+        step = self._steps.get((M, R, N, W, k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
         step.total_length[0] = self._self_attention.length if self._provider.captures else length
@@ -94,10 +88,7 @@ class DeviceTranslationRunner:
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         self._wait()
-        n = max(MIN_COPIES, padded_count(len(source_rows)))
-        sources, targets = np.full(n, self._rows), np.full(n, self._rows)
-        sources[: len(source_rows)], targets[: len(target_rows)] = source_rows, target_rows
-        self._self_caches.copy(sources, targets)
+        self._self_caches.copy(source_rows, target_rows)
 
     def leave(self, places: IntArray) -> None:
         self._source_lengths[places] = 0

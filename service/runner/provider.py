@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import onnxruntime
 from numpy.typing import DTypeLike, NDArray
-from onnxruntime import OrtValue
+from onnxruntime import OrtValue, RunOptions
 
 from service.base.errors import ProviderUnavailable, StartRefused
 from service.runner.arrays import Field, GraphArrays
@@ -28,7 +29,15 @@ takes a tenth more time."""
 CUDA_OPTIONS = {
     "arena_extend_strategy": "kSameAsRequested",
     "use_tf32": "0",  # full float32 products: an answer must not depend on which kernel a batch size selects
+    # The thread's own stream (cudaStreamPerThread), for all sessions: what one launches comes after what others have
+    # launched, and a copy from or to main memory waits for both.
+    "user_compute_stream": "2",
 }
+
+
+MAX_CAPTURES = 1024
+"""Most passes that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
+NOT_CAPTURED = -1
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,34 @@ class Provider:
         if self.name == "cpu":
             return [cpu]
         return [("CUDAExecutionProvider", CUDA_OPTIONS | {"enable_cuda_graph": str(int(captured))}), cpu]
+
+
+class Captures:
+    """Options for the runs of graphs that are captured as CUDA graphs, if the provider captures any."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._captures = provider.captures
+        self._numbers = itertools.chain(range(1, MAX_CAPTURES + 1), itertools.repeat(NOT_CAPTURED))
+
+    def new(self) -> RunOptions | None:
+        """Return new options for all runs of one pass at one size: the first run is captured, and later ones are
+        launched as a whole. Return None if nothing is captured."""
+        if not self._captures:
+            return None
+        options = _numbered(next(self._numbers))
+        options.add_run_config_entry("disable_synchronize_execution_providers", "1")  # the caller waits by itself
+        return options
+
+    def none(self) -> RunOptions | None:
+        """Return options for runs of these graphs that are not captured."""
+        return _numbered(NOT_CAPTURED) if self._captures else None
+
+
+def _numbered(number: int) -> RunOptions:
+    """Return options for a run of a graph whose runs are captured, each under a number."""
+    options = RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(number))
+    return options
 
 
 def choose_provider(

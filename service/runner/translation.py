@@ -4,10 +4,9 @@ The runner keeps sources in places and hypotheses in rows, both without gaps, be
 number of rows. The step graph updates the caches in place: each is bound as input and as output at one address, so that
 a key is written into its row and nothing else moves. The states of SSRUs are kept and copied like caches.
 
-Legend: R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
+Legend: M steps, R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from service.runner.caches import (
     row_caches,
     source_caches,
 )
-from service.runner.provider import Provider
+from service.runner.provider import Captures, Provider
 from service.runner.shortlist import PlacedShortlists, Shortlist
 from service.runner.weights import Weights, load_session, read_rows, read_weights
 
@@ -42,12 +41,8 @@ more if not."""
 MAX_STEPS = 1024
 """Most bound steps that are kept, each of some kilobytes."""
 
-MAX_CAPTURES = 1024
-"""Most passes that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
-NOT_CAPTURED = -1
-
-Sizes = tuple[int, int, int, int]
-"""R, N, W and k."""
+Sizes = tuple[int, int, int, int, int]
+"""M, R, N, W and k."""
 
 
 class TranslationRunner:
@@ -114,7 +109,7 @@ class TranslationRunner:
             self._cross_attention.fit(int(self._source_lengths[:N].max()), N)
             self._n_fitted = N
         read_rows(self._decoder_step, token_ids)
-        step = self._steps.get((R, N, max(W, self._min_queries), k))
+        step = self._steps.get((1, R, N, max(W, self._min_queries), k))
         step.input_ids[:, 0] = token_ids
         step.positions[:] = positions
         step.total_length[0] = length
@@ -128,7 +123,7 @@ class TranslationRunner:
             step.source_lengths[:] = self._source_lengths[:N]
             step.sources_version = self._sources_version
         step.run()
-        return step.token_ids, step.log_probs
+        return step.token_ids[0], step.log_probs[0]
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         self._self_attention.caches.copy(source_rows, target_rows, n_tokens)
@@ -157,7 +152,7 @@ class TranslationGraphs:
         self._shortlist = None
         if artifact.manifest.shortlist is not None:
             self._shortlist = Shortlist(artifact.manifest, weights or read_weights(artifact))
-        self._numbers = itertools.chain(range(1, MAX_CAPTURES + 1), itertools.repeat(NOT_CAPTURED))
+        self.captures = Captures(provider)
 
     def new_shortlists(self, n_places: int) -> PlacedShortlists | None:
         """Return shortlists for the sources in places, if the artifact has shortlists."""
@@ -165,92 +160,82 @@ class TranslationGraphs:
             return None
         return PlacedShortlists(self._shortlist, self.provider, n_places)
 
-    def capture(self) -> RunOptions | None:
-        """Return new options for all runs of one pass at one size: the first run is captured, and later ones are
-        launched as a whole. Return None if nothing is captured."""
-        if not self.provider.captures:
-            return None
-        options = _numbered(next(self._numbers))
-        options.add_run_config_entry("disable_synchronize_execution_providers", "1")  # the caller waits by itself
-        return options
-
-    def no_capture(self) -> RunOptions | None:
-        """Return options for runs of these graphs that are not captured."""
-        return _numbered(NOT_CAPTURED) if self.provider.captures else None
-
-
-def _numbered(number: int) -> RunOptions:
-    """Return options for a run of a graph whose runs are captured, each under a number."""
-    options = RunOptions()
-    options.add_run_config_entry("gpu_graph_id", str(number))
-    return options
-
 
 class Step:
-    """The step graph at one size, with all its inputs and outputs bound; it is reused, since binding takes long."""
+    """The step graph at one size, with all its inputs and outputs bound; it is reused, since binding takes long.
+
+    On a device it may be M steps that run one after the other: what one writes is what the next one reads.
+    """
 
     def __init__(self, graphs: TranslationGraphs, sizes: Sizes) -> None:
-        R, N, W, k = sizes
+        M, R, N, W, k = sizes
         self._graphs = graphs
-        self._binding: Any = graphs.decoder_step.io_binding()
+        self._bindings: list[Any] = [graphs.decoder_step.io_binding() for _ in range(M)]
         self.versions: dict[CacheGroup[Any], int] = {}
         """The versions of the caches that are bound."""
-        self._captures: dict[tuple[int, ...], RunOptions | None] = {}
-        """Run options by the lengths of caches and shortlists, on which their addresses depend."""
+        self._captures: dict[tuple[int, ...], list[RunOptions | None]] = {}
+        """Run options of each step by the lengths of caches and shortlists, on which their addresses depend."""
         self._n_listed = 0
         provider = graphs.provider
         self._inputs = provider.arrays(
             input_ids=(np.int64, (R, 1)),
-            positions=(np.int32, (R,)),
+            positions=(np.int32, (M, R)),
             rows_of_sources=(np.int64, (N, W)),
             places_of_rows=(np.int64, (R,)),
             source_lengths=(np.int64, (N,)),
         )
-        self._outputs = provider.arrays(token_ids=(np.int64, (R, k)), log_probs=(np.float32, (R, k)))
+        self._outputs = provider.arrays(token_ids=(np.int64, (M, R, k)), log_probs=(np.float32, (M, R, k)))
         self.input_ids, self.positions = self._inputs["input_ids"], self._inputs["positions"]
         self.rows_of_sources, self.places_of_rows = self._inputs["rows_of_sources"], self._inputs["places_of_rows"]
         # Until it is told otherwise, each source has the row with the number of its place.
         self.rows_of_sources[:], self.places_of_rows[:] = np.arange(N)[:, None], np.arange(R) * W
         self.source_lengths, self.sources_version = self._inputs["source_lengths"], -1
         self.token_ids, self.log_probs = self._outputs["token_ids"], self._outputs["log_probs"]
-        for input_memory in self._inputs.bindings():
-            self._binding.bind_input(*input_memory)
-        for output_memory in self._outputs.bindings():
-            self._binding.bind_output(*output_memory)
         self.total_length, self._k = np.ones(1, np.int32), np.array([k])
-        for name, array in (("total_length", self.total_length), ("k", self._k)):
-            self._binding.bind_cpu_input(name, array)  # every provider reads these from main memory
+        for i, binding in enumerate(self._bindings):
+            for input_memory in self._inputs.bindings():
+                binding.bind_input(*input_memory)
+            binding.bind_input("positions", *self._inputs.part("positions", i))
+            if i > 0:
+                binding.bind_input("input_ids", *self._outputs.part("token_ids", i - 1))
+            for name in ("token_ids", "log_probs"):
+                binding.bind_output(name, *self._outputs.part(name, i))
+            for name, array in (("total_length", self.total_length), ("k", self._k)):
+                binding.bind_cpu_input(name, array)  # every provider reads these from main memory
 
     def bind_caches(self, group: CacheGroup[Any], rows: int, is_updated: bool) -> None:
         """Let the graph read the first rows of caches and, if `is_updated`, write them in place."""
         provider, shape = self._graphs.provider, group.caches.shape(rows)
         for name, address in zip(group.names, group.addresses, strict=True):
             memory = (provider.name, 0, provider.dtype, shape, address)
-            self._binding.bind_input(f"past_key_values.{name}", *memory)
-            if is_updated:
-                self._binding.bind_output(f"present.{name}", *memory)
+            for binding in self._bindings:
+                binding.bind_input(f"past_key_values.{name}", *memory)
+                if is_updated:
+                    binding.bind_output(f"present.{name}", *memory)
         self.versions[group] = group.version
 
     def bind_shortlists(self, shortlists: PlacedShortlists, n_places: int) -> None:
         """Let the graph read the shortlists of the first places."""
-        shortlists.bind(self._binding, n_places)
+        for binding in self._bindings:
+            shortlists.bind(binding, n_places)
         self._n_listed = shortlists.size
 
     def run(self) -> None:
         """Run one pass over the contents of the arrays, on the CPU."""
-        self._graphs.decoder_step.run_with_iobinding(self._binding)
+        self._graphs.decoder_step.run_with_iobinding(self._bindings[0])
 
     def launch(self) -> None:
-        """Begin one pass on a device, which may still compute afterwards if steps are captured."""
+        """Begin the passes on a device, which may still compute afterwards if steps are captured."""
         lengths = (*[group.length for group in self.versions], self._n_listed)
-        options = self._captures.pop(lengths, None) or self._graphs.capture()
+        captures = self._captures.pop(lengths, None) or [self._graphs.captures.new() for _ in self._bindings]
         self._inputs.upload()
-        self._graphs.decoder_step.run_with_iobinding(self._binding, options)
-        self._captures[lengths] = options  # not if the run fails: its capture is not launched again
+        for binding, options in zip(self._bindings, captures, strict=True):
+            self._graphs.decoder_step.run_with_iobinding(binding, options)
+        self._captures[lengths] = captures  # not if a run fails: its capture is not launched again
 
     def wait(self) -> None:
-        """Wait until the device has completed the pass."""
-        self._binding.synchronize_outputs()
+        """Wait until the device has completed the passes."""
+        self._bindings[0].synchronize_outputs()
         self._outputs.download()
 
 
@@ -279,7 +264,7 @@ class Steps:
         if len(self._steps) == MAX_STEPS:
             self._steps.pop(next(iter(self._steps)))  # the least recently used
         self._steps[sizes] = step
-        R, N, _, _ = sizes
+        _, R, N, _, _ = sizes
         if step.versions.get(self._cross_attention) != self._cross_attention.version:
             step.bind_caches(self._cross_attention, N, is_updated=False)
         if step.versions.get(self._self_attention) != self._self_attention.version:

@@ -1,18 +1,19 @@
 """The application: models in, ASGI out."""
 
-import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from opentelemetry.trace import TracerProvider
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
 from service import __version__
-from service.base.data_directory import DEFAULT
+from service.base.database import database_of
+from service.base.garbage import keep_objects
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.dialects import enabled
@@ -27,6 +28,7 @@ from service.http.origins import Origins
 from service.http.problems import Problem, openapi_of, raise_not_routed
 from service.http.root_path import RootPath
 from service.http.routes import Reload, model_routes, operations_routes
+from service.http.spans import telemetry
 from service.http.stores import Stores
 from service.jobs.worker import DocumentJobs
 from service.models.models import Models
@@ -42,28 +44,29 @@ def create_app(
     keys: Keys,
     reload: Reload,
     rates: Path | None = None,
+    traces: TracerProvider | None = None,
 ) -> FastAPI:
     """Return the application. Its lifespan starts the models, and ends when all accepted requests are answered.
 
     Args:
         reload: loads the models anew, and replaces the models that serve.
         rates: the socket where requests are counted for several servers; None if this is the only one.
+        traces: makes and sends the spans of requests; None if they are not traced.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         serving.start()
         stores.start()
-        gc.collect()
-        gc.freeze()
+        keep_objects()
         yield
         await stores.stop()
         await serving.stop(settings.drain_timeout_s)
 
-    data = settings.data or DEFAULT
-    glossaries = Glossaries(data)
+    database = database_of(settings)
+    glossaries = Glossaries(database)
     models = Models(serving, settings, glossaries)
-    stores = Stores(glossaries, DocumentJobs(models, settings, data))
+    stores = Stores(database, glossaries, DocumentJobs(models, settings, database))
     access = Access(settings, keys, rates)
     of_models = model_routes(models, access.guards(), reload)
     of_glossaries = glossary_routes(stores.glossaries, access.guards())
@@ -82,7 +85,7 @@ def create_app(
         openapi_url=None,
         openapi_tags=[{"name": dialect.name, "description": dialect.about} for dialect in dialects],
         redirect_slashes=False,
-        telemetry={"tracing": False, "metrics": False, "logs": False},
+        telemetry=telemetry(traces, settings.root_path),
         exception_handlers={HTTPException: raise_not_routed},
         # Routes of the application itself: FastAPI matches each request twice against those of an included router.
         routes=[route for router in (*native, *of_dialects) for route in router.routes],
@@ -108,6 +111,7 @@ def create_app(
         ),
         body_timeout_s=settings.body_timeout_s,
         access_log=settings.access_log,
+        tracer=traces.get_tracer("attend", __version__) if traces is not None else None,
     )
     if settings.allowed_origins or dialects.open_to_all:  # outside of what answers errors: pages may read these
         app.add_middleware(Origins, allowed=settings.allowed_origins, dialects=dialects)

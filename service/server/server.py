@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -25,7 +26,11 @@ from service.models.origin import LoadingOrigin, Origin, begin
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.connections import Connections, max_connections
+from service.server.tracing import close_traces, open_traces
 from service.workers.loader import Loader
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 logger = logging.getLogger(__name__)
 
@@ -71,8 +76,9 @@ def run(
     limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
     connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
+    traces = open_traces()
     config = uvicorn.Config(
-        create_app(settings, serving, metrics, keys, origin.reload, rates),
+        create_app(settings, serving, metrics, keys, origin.reload, rates, traces),
         http=connections.protocol,  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         log_config=None,
@@ -83,7 +89,7 @@ def run(
         proxy_headers=settings.trusted_proxies is not None,
         forwarded_allow_ips=trusted_hosts(settings.trusted_proxies),
     )
-    server = Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s)
+    server = Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s, traces)
     server.run(sockets)
     if server.failure is not None:
         raise server.failure
@@ -96,6 +102,7 @@ class Server(uvicorn.Server):
     Args:
         drain_timeout_s: seconds after which requests in an engine fail; a second later all others are cancelled.
         drain_delay_s: seconds for which it listens even if all requests are answered.
+        traces: sends the last spans when all requests are answered.
     """
 
     def __init__(
@@ -106,6 +113,7 @@ class Server(uvicorn.Server):
         keys: Keys,
         drain_timeout_s: float,
         drain_delay_s: float,
+        traces: "TracerProvider | None" = None,
     ) -> None:
         super().__init__(config)
         self.failure: BaseException | None = None
@@ -115,6 +123,7 @@ class Server(uvicorn.Server):
         self._keys = keys
         self._drain_timeout_s = drain_timeout_s
         self._drain_delay_s = drain_delay_s
+        self._traces = traces
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -134,6 +143,8 @@ class Server(uvicorn.Server):
         try:
             await self._listen_while_answering()
             await super().shutdown(sockets)
+            if self._traces is not None:
+                await close_traces(self._traces)
         finally:
             answering.cancel()
 

@@ -8,9 +8,12 @@ import sys
 from service import __version__
 from service.base.configuration import announce, read_settings
 from service.base.data_directory import with_data_directory
+from service.base.database import check_database
 from service.base.errors import StartRefused
+from service.base.temporary_files import require_temporary_folder
 from service.http.keys import Keys
 from service.server.listening import address_of, listen
+from service.server.tracing import announce_traces
 from service.workers.devices import select_device
 from service.workers.loader import Loader
 from service.workers.processes import n_servers
@@ -28,6 +31,8 @@ def main() -> None:
         settings = read_settings()
         settings.log.configure()
         announce(settings)
+        require_temporary_folder()
+        announce_traces()
         keys = Keys(settings)
         select_device(settings.device)
         servers = n_servers(settings)
@@ -36,6 +41,7 @@ def main() -> None:
         logger.info("attend %s running on %s", __version__, addresses)
         with with_data_directory(settings) as settings:
             loader = Loader(settings) if settings.loops != 0 else None
+            check_database(settings)
             # Imported only now, since these imports take as long as loading a few models.
             if servers > 1:
                 from service.server.supervisor import supervise

@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from service.schemas.timing import Timing
 from service.workers.pool import Admission
@@ -17,12 +18,14 @@ class Context:
         admission: counts the request once for all engines; None where one engine does all the work.
         background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
             have any number of tags, whose characters do not count.
+        attributes: receives what a trace tells of the answer; None if the request is not traced.
     """
 
     timing: Timing = field(default_factory=Timing)
     deadline: float = math.inf
     admission: Admission | None = None
     background: bool = False
+    attributes: dict[str, Any] | None = None
 
     @property
     def left_s(self) -> float:

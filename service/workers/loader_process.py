@@ -5,7 +5,6 @@ share that memory, and one that dies is replaced within milliseconds. So this pr
 Models that cannot be forked, such as those that use CUDA or threads, are loaded by each worker after the fork.
 """
 
-import gc
 import logging
 import os
 import pkgutil
@@ -21,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from service.base.errors import StartRefused
+from service.base.garbage import keep_objects
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.workers.budget import Budget
@@ -90,8 +90,7 @@ class _LoaderProcess:
         slow = self._load_models()
         self._add_workers(slow)
         self._status = SharedStatus(len(self._workers), self._source.models)
-        gc.collect()
-        gc.freeze()
+        keep_objects()
         for pipe in [self._fork(worker) for worker in self._workers]:
             _read_result(pipe)
         self._server.sendall(packed(None, len(self._workers), slow, self._model_infos))
@@ -229,8 +228,7 @@ class _LoaderProcess:
             pipe.write(packed(refusal, None))
         if refusal is not None:
             return
-        gc.collect()
-        gc.freeze()
+        keep_objects()
         on_demand = partial(self._on_demand, worker) if self._budget else None
         serve(
             engines,

@@ -69,7 +69,7 @@ runner.warm_up()
 rows = np.arange(8)
 runner.encode(rows[:3], [[5, 6, 3]] * 3)
 for position in range(40):
-    runner.launch(np.full(8, 5), np.full(8, position), rows[:, None], rows, 2)
+    runner.launch(np.full(8, 5), np.full((1, 8), position), rows[:, None], rows, 2)
     runner.fetch()
     runner.copy(rows[:1], rows[1:2])
 """
@@ -90,9 +90,10 @@ def test_a_pass_is_captured_once_for_each_size_and_length_and_launched_from_then
     """With vocabularies that are all, or partly, tokens of the target."""
     log = tmp_path / "log"
     said_by(CAPTURE, gpu | {"CUDA_STAND_IN_LOG": str(log)}, artifact(kind, precision))
-    # The encoder reads 64 and 32 tokens to warm up, and then some sources; at the 33rd step the caches are longer.
-    said = [word for n in (1, 2, 32, 8) for word in ("captured", *["launched"] * n)]
-    assert log.read_text().split() == [*said, *["destroyed"] * 4]
+    # The encoder reads 64 and 32 tokens to warm up, and then some sources. Each step is followed by a copy of rows. At
+    # the 33rd step the caches are longer.
+    said = [word for n in (1, 2, 1, 63, 1, 15) for word in ("captured", *["launched"] * n)]
+    assert log.read_text().split() == [*said, *["destroyed"] * 6]
 
 
 LOAD = """

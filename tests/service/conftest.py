@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from opentelemetry.trace import TracerProvider
 
 from service.base.artifact import Artifact, read_artifact
 from service.base.errors import ReloadRefused, RequestError
@@ -17,6 +18,7 @@ from service.models.catalog import Catalog
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
+from tests.postgres import PostgreSQL, running_postgresql, why_missing
 from tests.service.fakes import Disk
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
@@ -53,6 +55,23 @@ def anyio_backend() -> str:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    if (reason := why_missing()) is not None:
+        pytest.skip(reason)
+    with running_postgresql() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.process)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a new database is: in a folder, or at an address of PostgreSQL."""
+    if request.param == "sqlite":
+        return tmp_path / "data"
+    address: str = request.getfixturevalue("postgresql").address()
+    return address
 
 
 @pytest.fixture(scope="session")
@@ -111,14 +130,17 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def running(
-        models: Catalog | None = None, metrics: Metrics | None = None, **settings: object
+        models: Catalog | None = None,
+        metrics: Metrics | None = None,
+        traces: TracerProvider | None = None,
+        **settings: object,
     ) -> AsyncIterator[Client]:
         defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
         models = models or load_catalog(configured, metrics)
         serving = Serving(configured.probe_interval_s, models)
-        app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload)
+        app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload, traces=traces)
         app.state.serving = serving
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:

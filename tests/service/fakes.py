@@ -1,15 +1,16 @@
 """Stand-ins that a test drives: a clock that is told the time, a computation that waits for permission to go on."""
 
 import math
-import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from service.base.database import Database
 from service.base.metrics import Metrics
@@ -34,15 +35,22 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_full = False
         self.n_uses = 0
-        opened = Database._opened
+        transaction = Database._transaction
 
-        def used(database: Database) -> sqlite3.Connection:
-            connection = opened(database)
-            connection.execute(f"PRAGMA query_only = {int(self.is_full)}")
-            self.n_uses += 1
-            return connection
+        @contextmanager
+        def used(database: Database, options: dict[str, str]) -> Iterator[sa.Connection]:
+            with transaction(database, options) as connection:
+                is_sqlite = connection.dialect.name == "sqlite"
+                if self.is_full:
+                    connection.exec_driver_sql("PRAGMA query_only = 1" if is_sqlite else "SET TRANSACTION READ ONLY")
+                self.n_uses += 1
+                try:
+                    yield connection
+                finally:
+                    if is_sqlite:
+                        connection.exec_driver_sql("PRAGMA query_only = 0")
 
-        monkeypatch.setattr(Database, "_opened", used)
+        monkeypatch.setattr(Database, "_transaction", used)
 
 
 class TickingClock(FakeClock):

@@ -1,7 +1,6 @@
 """DeepL's documents: a client uploads a file, asks until it is translated, and fetches the translation."""
 
 import math
-import time
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
@@ -49,7 +48,7 @@ class DeepLDocumentStatus(BaseModel):
 
     @classmethod
     def of(cls, job: Job) -> "DeepLDocumentStatus":
-        remaining_s = job.remaining_s(time.time())
+        remaining_s = job.remaining_s
         return cls(
             document_id=job.id,
             status=job.status,

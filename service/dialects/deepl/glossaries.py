@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
+from service.base.database import in_thread
 from service.base.errors import UnknownGlossary, UnprocessableRequest
 from service.dialects.deepl.glossary_bodies import (
     DeepLDictionaries,
@@ -36,11 +37,11 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     """Add the routes of both versions, for the same glossaries. They wait for the disk in threads."""
 
     async def to_native(dictionaries: Sequence[DeepLDictionary]) -> dict[Pair, Entries]:
-        return await _in_thread(_to_native, dictionaries, models.catalog.directions(None))
+        return await asyncio.to_thread(_to_native, dictionaries, models.catalog.directions(None))
 
     async def entries_of(glossary_id: str, source: str, target: str) -> str:
-        pair = _pair_of(await _in_thread(glossaries.get, glossary_id), source, target)
-        return format_tsv(await _in_thread(glossaries.entries, glossary_id, *pair))
+        pair = _pair_of(await in_thread(glossaries.get, glossary_id), source, target)
+        return format_tsv(await in_thread(glossaries.entries, glossary_id, *pair))
 
     @router.get("/v2/glossary-language-pairs")
     async def list_pairs(_: Request) -> DeepLPairs:
@@ -51,44 +52,44 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     async def create(request: DeepLGlossary, _: Request) -> DeepLGlossaryInfo:
         """Store a glossary. Requests name it by its id."""
         dictionaries = await to_native([request])
-        return _glossary_info(await _in_thread(glossaries.create, request.name, dictionaries))
+        return _glossary_info(await in_thread(glossaries.create, request.name, dictionaries))
 
     @router.get("/v2/glossaries")
     async def list_all(_: Request) -> DeepLGlossaryInfos:
         """List the glossaries of one language pair."""
-        found = await _in_thread(glossaries.all)
+        found = await in_thread(glossaries.all)
         return DeepLGlossaryInfos(glossaries=[_glossary_info(one) for one in found if len(one.dictionaries) == 1])
 
     @router.get("/v2/glossaries/{glossary_id}")
     async def get(_: Request, glossary_id: str) -> DeepLGlossaryInfo:
         """Return a glossary of one language pair."""
-        return _glossary_info(await _in_thread(glossaries.get, glossary_id))
+        return _glossary_info(await in_thread(glossaries.get, glossary_id))
 
     @router.get(
         "/v2/glossaries/{glossary_id}/entries", response_class=Response, responses={200: {"content": {TSV: {}}}}
     )
     async def get_entries(_: Request, glossary_id: str) -> Response:
         """Return the entries of a glossary of one language pair, as TSV."""
-        info = _glossary_info(await _in_thread(glossaries.get, glossary_id))
+        info = _glossary_info(await in_thread(glossaries.get, glossary_id))
         return Response(await entries_of(glossary_id, info.source_lang, info.target_lang), media_type=TSV)
 
     @router.post("/v3/glossaries", status_code=201)
     async def create_multilingual(request: DeepLMultilingualGlossary, _: Request) -> DeepLMultilingualGlossaryInfo:
         """Store a glossary of one or several language pairs."""
         dictionaries = await to_native(request.dictionaries)
-        return _multilingual_info(await _in_thread(glossaries.create, request.name, dictionaries))
+        return _multilingual_info(await in_thread(glossaries.create, request.name, dictionaries))
 
     @router.get("/v3/glossaries")
     async def list_multilingual(_: Request) -> DeepLMultilingualGlossaryInfos:
         """List all glossaries, the oldest first."""
         return DeepLMultilingualGlossaryInfos(
-            glossaries=[_multilingual_info(one) for one in await _in_thread(glossaries.all)]
+            glossaries=[_multilingual_info(one) for one in await in_thread(glossaries.all)]
         )
 
     @router.get("/v3/glossaries/{glossary_id}")
     async def get_multilingual(_: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
         """Return a glossary."""
-        return _multilingual_info(await _in_thread(glossaries.get, glossary_id))
+        return _multilingual_info(await in_thread(glossaries.get, glossary_id))
 
     @router.patch("/v3/glossaries/{glossary_id}")
     async def update(request: DeepLGlossaryUpdate, _: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
@@ -96,7 +97,7 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
         if request.name is None and not request.dictionaries:
             raise UnprocessableRequest("`name` or `dictionaries` is required")
         dictionaries = await to_native(request.dictionaries)
-        return _multilingual_info(await _in_thread(glossaries.update, glossary_id, request.name, dictionaries))
+        return _multilingual_info(await in_thread(glossaries.update, glossary_id, request.name, dictionaries))
 
     @router.get("/v3/glossaries/{glossary_id}/entries")
     async def get_dictionary(_: Request, glossary_id: str, source_lang: str, target_lang: str) -> DeepLDictionaries:
@@ -109,26 +110,23 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     async def put(request: DeepLDictionary, _: Request, glossary_id: str) -> DeepLDictionaryInfo:
         """Store a dictionary, in place of the one of the same language pair if there is one."""
         ((pair, entries),) = (await to_native([request])).items()
-        return _dictionary_info(await _in_thread(glossaries.put, glossary_id, *pair, entries))
+        return _dictionary_info(await in_thread(glossaries.put, glossary_id, *pair, entries))
 
     @router.delete("/v3/glossaries/{glossary_id}/dictionaries", status_code=204)
     async def delete_dictionary(_: Request, glossary_id: str, source_lang: str, target_lang: str) -> Response:
         """Delete one dictionary of a glossary."""
-        pair = _pair_of(await _in_thread(glossaries.get, glossary_id), source_lang, target_lang)
-        await _in_thread(glossaries.delete_dictionary, glossary_id, *pair)
+        pair = _pair_of(await in_thread(glossaries.get, glossary_id), source_lang, target_lang)
+        await in_thread(glossaries.delete_dictionary, glossary_id, *pair)
         return Response(status_code=204)
 
     async def delete(_: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        await _in_thread(glossaries.delete, glossary_id)
+        await in_thread(glossaries.delete, glossary_id)
         return Response(status_code=204)
 
     for version in ("v2", "v3"):
         path = f"/{version}/glossaries/{{glossary_id}}"
         router.add_api_route(path, delete, methods=["DELETE"], status_code=204)
-
-
-_in_thread = asyncio.to_thread
 
 
 def _to_native(dictionaries: Sequence[DeepLDictionary], directions: Directions) -> dict[Pair, Entries]:

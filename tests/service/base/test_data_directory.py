@@ -17,6 +17,13 @@ def test_a_folder_that_is_asked_for_is_made_for_this_user_alone(tmp_path: Path) 
         assert settings.data.stat().st_mode & 0o777 == 0o700
 
 
+def test_no_folder_is_made_where_a_database_keeps_everything(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path / "data", database="postgresql://h/d")
+    with with_data_directory(settings) as used:
+        assert used is settings
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_folder_that_cannot_be_used_refuses_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     with (

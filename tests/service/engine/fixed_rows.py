@@ -45,18 +45,23 @@ class Rows:
     ) -> None:
         self._enter("launch")
         self.n_launched += 1
-        R, (N, W) = len(token_ids), rows_of_sources.shape
-        self.shapes.add((R, N, W, k))
-        assert positions.shape == places_of_rows.shape == (R,)
+        (M, R), (N, W) = positions.shape, rows_of_sources.shape
+        self.shapes.add((M, R, N, W, k))
+        assert token_ids.shape == places_of_rows.shape == (R,)
         assert rows_of_sources.min() >= 0
         assert rows_of_sources.max() < R
         assert not any(self._sources[N:]), "a step goes over all that run"
-        self._tokens[np.arange(R), positions] = token_ids
-        log_probs = np.stack([self._next(row, int(places_of_rows[row]) // W, int(positions[row])) for row in range(R)])
-        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
-        for row in np.flatnonzero(positions):
-            assert rows_of_sources.ravel()[places_of_rows[row]] == row, "a row is a query of its own source"
-        self._found = best, np.take_along_axis(log_probs, best, axis=1)
+        assert M == 1 or k == 1
+        found = []
+        for at in positions:
+            self._tokens[np.arange(R), at] = token_ids
+            log_probs = np.stack([self._next(row, int(places_of_rows[row]) // W, int(at[row])) for row in range(R)])
+            best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
+            for row in np.flatnonzero(at):
+                assert rows_of_sources.ravel()[places_of_rows[row]] == row, "a row is a query of its own source"
+            found.append((best, np.take_along_axis(log_probs, best, axis=1)))
+            token_ids = best[:, 0]
+        self._found = np.stack([best for best, _ in found]), np.stack([log_probs for _, log_probs in found])
 
     def fetch(self) -> tuple[IntArray, NDArray[np.float32]]:
         self._enter("fetch")

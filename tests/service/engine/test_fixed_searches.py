@@ -14,6 +14,7 @@ from service.engine.beam_search import WATCHED_CANDIDATES, BeamSearch, Search, i
 from service.engine.engine import Failed, Finished, Outcome, Ran
 from service.engine.fixed_beam_search import WIDTHS
 from service.engine.fixed_engine import MAX_STEPS_WAITED, FixedEngine
+from service.engine.fixed_greedy_search import STEPS_TOGETHER
 from service.engine.greedy_search import GreedySearch
 from service.engine.places import are_runaway, step_sizes
 from service.engine.scheduler import Sequence
@@ -134,7 +135,7 @@ def test_log_probabilities_that_are_no_numbers_are_an_error_of_those_that_run(
 
     def nan_where_nobody_is() -> tuple[IntArray, Array]:
         token_ids, log_probs = fetch()
-        log_probs[0 if broken else 1 :] = math.nan
+        log_probs[:, 0 if broken else 1 :] = math.nan
         return token_ids, log_probs
 
     monkeypatch.setattr(rows, "fetch", nan_where_nobody_is)
@@ -152,7 +153,8 @@ def test_no_shape_is_new_after_the_first_probe(kind: str) -> None:
     engine = engine_of(kind, rows, 72)
     engine.probe()
     probed = set(rows.shapes)
-    assert len(probed) == 2 * len(step_sizes(72)) * (len(WIDTHS) if kind.startswith("beam") else 1)
+    n_kinds = {"greedy": 2, "greedy ahead": 3}.get(kind, 2 * len(WIDTHS))
+    assert len(probed) == n_kinds * len(step_sizes(72))
     everybody = some_sequences(kind, np.random.default_rng(0), 200)
     search_all(engine, everybody, np.random.default_rng(0), leaving=0.1)
     assert any(k == WATCHED_CANDIDATES for *_, k in rows.shapes)
@@ -208,9 +210,11 @@ class Waiting:
 
 
 @pytest.mark.parametrize(
-    ("n_running", "n_waiting", "enter"), [(0, 1, True), (8, 7, False), (8, 8, True), (13, 99, False)]
+    ("n_running", "n_waiting", "enter"), [(0, 1, True), (8, 5, False), (8, 6, True), (14, 99, False)]
 )
-def test_newcomers_enter_when_they_are_as_many_as_those_that_run(n_running: int, n_waiting: int, enter: bool) -> None:
+def test_newcomers_enter_when_they_are_three_quarters_of_the_running(
+    n_running: int, n_waiting: int, enter: bool
+) -> None:
     waiting = Waiting(n_running)
     waiting.add(n_waiting)
     waiting.step()
@@ -227,15 +231,17 @@ def test_newcomers_do_not_wait_for_ever() -> None:
 
 
 def test_a_step_is_launched_before_the_last_one_is_looked_at() -> None:
-    """No step is launched ahead while a sequence has a prefix, or may write end of sequence as its first token."""
+    """No step is launched ahead while a sequence has a prefix, or may write end of sequence as its first token; then
+    several are."""
     rows = EndlessRows(N_ROWS, N_ROWS)
     engine = engine_of("greedy ahead", rows)
-    engine.scheduler.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])
+    engine.scheduler.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 12, 12)])
     ahead = []
     while engine.scheduler.waiting or engine.n_running:
         engine.step(lambda outcome: None)
         ahead.append(rows.n_launched - rows.n_fetched)
-    assert ahead == [0, 0, 1, 1, 1, 1]
+    assert ahead == [0, 0, 1, 1, 1, 1, 1]
+    assert {M for M, *_ in rows.shapes} == {1, STEPS_TOGETHER}
 
 
 def test_a_step_of_beams_is_launched_before_the_last_one_is_told_of_and_again_for_newcomers() -> None:

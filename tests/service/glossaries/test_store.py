@@ -1,11 +1,13 @@
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.base.database import Database
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
 from service.glossaries import store
 from service.glossaries.store import Dictionary, Glossaries, Glossary
@@ -16,22 +18,30 @@ ANIMALS = {"dog": "clebs", "cat": "matou"}
 
 
 @pytest.fixture
-def glossaries(tmp_path: Path) -> Iterator[Glossaries]:
-    opened = Glossaries(tmp_path / "data")
-    yield opened
-    opened.close()
+def glossaries(place: Path | str) -> Iterator[Glossaries]:
+    with of_another_server(place) as opened:
+        yield opened
+
+
+@contextmanager
+def of_another_server(place: Path | str) -> Iterator[Glossaries]:
+    database = Database(place)
+    yield Glossaries(database)
+    database.close()
 
 
 def test_nothing_is_written_before_a_glossary_is(tmp_path: Path) -> None:
-    Glossaries(tmp_path / "data")
+    Glossaries(Database(tmp_path / "data"))
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_read_at_once_is_of_one_moment(glossaries: Glossaries, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_at_once_is_of_one_moment(
+    glossaries: Glossaries, place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another server deletes a glossary while this one reads."""
     first = glossaries.create("Animals", {("en", "fr"): ANIMALS})
     second = glossaries.create("More", {("en", "fr"): ANIMALS})
-    other = Glossaries(glossaries._database._file.parent)
+    other = Glossaries(Database(place))
     get = Glossaries._get
 
     def deleting(self: Glossaries, *arguments: Any) -> Glossary:
@@ -44,24 +54,30 @@ def test_what_is_read_at_once_is_of_one_moment(glossaries: Glossaries, monkeypat
         patch.setattr(Glossaries, "_get", deleting)
         assert glossaries.all() == [first, second]
     assert glossaries.all() == []
-    other.close()
+    other._database.close()
 
 
-def test_a_glossary_is_found_by_others_as_it_was_made(glossaries: Glossaries, tmp_path: Path) -> None:
+def test_a_glossary_is_found_by_others_as_it_was_made(glossaries: Glossaries, place: Path | str) -> None:
     made = glossaries.create("Animals", {("en", "fr"): ANIMALS, ("fr", "en"): {"chien": "dog"}})
     assert made.name == "Animals"
     assert abs(made.created_at - datetime.now(UTC)) < timedelta(minutes=1)
     assert made.dictionaries == (Dictionary("en", "fr", 2), Dictionary("fr", "en", 1))
-    other = Glossaries(tmp_path / "data")
+    other = Glossaries(Database(place))
     assert other.get(made.id) == made
     assert other.all() == [made]
     assert other.entries(made.id, "EN", "fr-FR") == ANIMALS
     other.delete(made.id)
-    other.close()
+    other._database.close()
     assert glossaries.all() == []
     for call in (glossaries.get, glossaries.delete):
         with pytest.raises(UnknownGlossary, match=made.id):
             call(made.id)
+
+
+def test_names_and_terms_may_have_any_character(glossaries: Glossaries) -> None:
+    made = glossaries.create("a\0b é 💚", {("en", "fr"): {"a\0": "é 💚"}})
+    assert glossaries.get(made.id).name == "a\N{REPLACEMENT CHARACTER}b é 💚"
+    assert glossaries.entries(made.id, "en", "fr") == {"a\0": "é 💚"}
 
 
 def test_an_update_adds_entries_and_a_put_replaces_them(glossaries: Glossaries) -> None:
@@ -100,7 +116,9 @@ def test_a_change_that_is_refused_changes_nothing(glossaries: Glossaries, monkey
     assert glossaries.entries(made.id, "en", "fr") == ANIMALS
 
 
-async def test_terms_are_those_of_the_languages_and_always_the_newest(glossaries: Glossaries, tmp_path: Path) -> None:
+async def test_terms_are_those_of_the_languages_and_always_the_newest(
+    glossaries: Glossaries, place: Path | str
+) -> None:
     made = glossaries.create(
         "Animals", {("en", "fr"): ANIMALS, ("en", "pt"): {"dog": "cão"}, ("en", "pt-BR"): {"dog": "x"}}
     )
@@ -112,9 +130,9 @@ async def test_terms_are_those_of_the_languages_and_always_the_newest(glossaries
     assert await written("en", "pt-BR") == ["x"]
     assert await written("en", "pt") == ["cão"]
     assert await glossaries.table(made.id, "en", "fr") is await glossaries.table(made.id, "en", "fr")
-    other = Glossaries(tmp_path / "data")
+    other = Glossaries(Database(place))
     other.put(made.id, "en", "fr", {"dog": "chien"})
-    other.close()
+    other._database.close()
     assert await written("en", "fr") == ["chien"]
     with pytest.raises(GlossaryMismatch, match=r"en to ja.* en to fr, en to pt, en to pt-BR$"):
         await glossaries.table(made.id, "en", "ja")
@@ -132,18 +150,18 @@ async def test_tables_do_not_pile_up(glossaries: Glossaries, monkeypatch: pytest
     assert len(glossaries._tables) == 2
 
 
-def test_writers_at_the_same_time_lose_nothing(glossaries: Glossaries, tmp_path: Path) -> None:
+def test_writers_at_the_same_time_lose_nothing(glossaries: Glossaries, place: Path | str) -> None:
     made = glossaries.create("Animals", {})
     failures: list[BaseException] = []
 
     def write(number: int) -> None:
-        own = Glossaries(tmp_path / "data")
+        own = Glossaries(Database(place))
         try:
             for i in range(10):
                 own.update(made.id, None, {("en", "fr"): {f"{number} {i}": "x"}})
         except BaseException as error:
             failures.append(error)
-        own.close()
+        own._database.close()
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for thread in threads:

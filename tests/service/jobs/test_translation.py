@@ -24,7 +24,7 @@ from service.tasks.context import Context
 pytestmark = pytest.mark.anyio
 
 JOB = Job(
-    "i", "a.txt", "txt", "en", "fr", '{"beam_size": 2, "glossary_id": "g"}', "translating", 0, 0, 0, 0, 0, None, None
+    "i", "a.txt", "txt", "en", "fr", '{"beam_size": 2, "glossary_id": "g"}', "translating", 0, 0, 0, 0, 0, None, None, 0
 )
 
 

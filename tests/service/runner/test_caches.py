@@ -139,7 +139,7 @@ def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, head
     for rows, n_columns in (([3, 0], 64), ([1, 4], 32)):
         block = rng.standard_normal((C, len(rows), *heads, n_columns, width)).astype(dtype)
         expected[:, rows, ..., :n_columns, :] = block
-        caches.write(np.array(rows), block.ctypes.data, n_columns)
+        caches.write(np.array(rows), block.ctypes.data, (len(rows), n_columns))
         assert_as_expected(64)
     caches.copy(np.array([3, 4, 2]), np.array([1, 0, 2]))
     expected[:, [1, 0, 2]] = expected[:, [3, 4, 2]]

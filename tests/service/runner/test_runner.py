@@ -215,7 +215,7 @@ def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
     runner.enter(0, runner.encode([[5, EOS]] * 3))
     for n_sources in (1, 2, 1, 3):
         runner.step([BOS] * n_sources, [0] * n_sources, length=1, k=1)
-    assert [n_sources for _, n_sources, _, _ in runner._steps._steps] == [1, 3]
+    assert [n_sources for _, _, n_sources, _, _ in runner._steps._steps] == [1, 3]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])

@@ -17,6 +17,7 @@ import pytest
 
 from service import __version__
 from service.base.errors import RateLimited
+from tests.collector import Collector, attributes, collector
 from tests.running_service import Service, running_service
 from tests.service.conftest import problem
 from tests.service.fakes import PATIENCE_S
@@ -33,10 +34,17 @@ def environment(artifacts: Path, **settings: object) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def service(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def collected() -> Iterator[Collector]:
+    with collector() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def service(artifacts: Path, tmp_path_factory: pytest.TempPathFactory, collected: Collector) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("two")
     settings = environment(artifacts, run_directory=folder, log_format="json", thredds=1)
-    with running_service(folder / "log", settings) as client:
+    traces = {"OTEL_EXPORTER_OTLP_ENDPOINT": collected.url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
+    with running_service(folder / "log", settings | traces) as client:
         yield client
 
 
@@ -117,6 +125,19 @@ def test_metrics_add_up_over_the_servers(service: Service) -> None:
     assert metrics.count('attend_requests_total{dialect="native",route="/",status="200"} 0.0') == 1
 
 
+def test_every_server_sends_its_spans(service: Service, collected: Collector) -> None:
+    sent = {bytes([number]) * 16 for number in range(1, 9)}
+    for trace_id in sent:
+        with httpx.Client(base_url=service.base_url) as client:  # each connection may be with another server
+            headers = {"traceparent": f"00-{trace_id.hex()}-{'1' * 16}-01"}
+            client.post("/translate", json={"text": "a zebra"}, headers=headers).raise_for_status()
+    wait_until(lambda: sent <= {span.trace_id for span in collected.server_spans()})
+    for span in (span for span in collected.server_spans() if span.trace_id in sent):
+        assert attributes(span)["http.route"] == "/translate"
+        assert {"queue", "tokenize", "encode", "decode"} <= {phase.name for phase in collected.below(span)}
+    assert b"zebra" not in b"".join(collected.bodies)
+
+
 def test_limits_count_once_over_the_servers(artifacts: Path, tmp_path: Path) -> None:
     with running_service(tmp_path / "log", environment(artifacts, rate_limit="7/hour", servers=3)) as service:
         statuses = []
@@ -166,8 +187,9 @@ def test_every_process_logs_in_one_form_and_a_start_is_told_once(service: Servic
     once = [
         "ATTEND_THREDDS is no setting; did you mean ATTEND_THREADS?",
         f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 workers",
+        "traces are sent to 127.0.0.1",
     ]
-    assert [events.count(event) for event in once] == [1, 1]
+    assert [events.count(event) for event in once] == [1, 1, 1]
 
 
 def test_no_server_outlives_a_supervisor_that_was_killed(artifacts: Path, tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from service.base import memory
+from service.base.memory import Footprint, family, proportional_bytes
+from service.base.metrics import Metrics
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the proportional set size")
+
+
+def test_children_belong_to_the_family() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert [*family(os.getpid())].count(child.pid) == 1
+        child.communicate(b"\n")
+    assert child.pid not in family(os.getpid())
+
+
+def test_memory_is_measured_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    footprint = Footprint(os.getpid())
+    before = footprint.bytes()
+    assert before is not None
+    assert before >= proportional_bytes(os.getpid()) / 2
+    kept = bytearray(os.urandom(1)) * 64_000_000
+    assert footprint.bytes() == before
+    monkeypatch.setattr(memory, "PAUSE_S", 0.2)
+    footprint = Footprint(os.getpid())
+    first = footprint.bytes()
+    del kept
+    wait_until(lambda: (footprint.bytes() or 0) < (first or 0) - 50_000_000)
+
+
+def test_a_process_that_has_ended_has_no_memory() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert Footprint(ended.pid).bytes() is None
+
+
+def test_memory_is_a_metric() -> None:
+    metrics = Metrics()
+    metrics.watch(list, bool)
+    found = metrics.registry.get_sample_value("attend_memory_bytes")
+    assert found is not None
+    assert found > 1_000_000
