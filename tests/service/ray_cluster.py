@@ -67,6 +67,8 @@ def running_cluster(port: int, log: Path, environment: Mapping[str, str]) -> Ite
             family = descendants(process.pid)
             process.stdin.close()
             process.wait(PATIENCE_S)
+            assert process.stdout is not None
+            process.stdout.close()
             wait_until(lambda: all(map(has_ended, family)), PATIENCE_S)
 
 

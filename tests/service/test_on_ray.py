@@ -95,14 +95,24 @@ def test_a_request_id_comes_back_once(cluster: Cluster) -> None:
 
 
 def test_prometheus_finds_each_replica(cluster: Cluster) -> None:
-    def targets() -> list[str]:
-        return [f"http://{one}{group['labels']['__metrics_path__']}" for group in found() for one in group["targets"]]
+    wait_until(lambda: len(targets(cluster)) == 2)
+    assert all(map(is_ready, targets(cluster)))
 
-    def found() -> list[dict[str, Any]]:
-        return cast(list[dict[str, Any]], cluster.get("/metrics/targets").json())
 
-    wait_until(lambda: len(targets()) == 2)
-    assert all("attend_ready 1.0" in httpx.get(target).text for target in targets())
+def targets(cluster: Cluster) -> set[str]:
+    """Return the addresses of the replicas' metrics. A request may be lost with a replica that was killed."""
+    try:
+        groups = cluster.get("/metrics/targets").raise_for_status().json()
+    except httpx.HTTPError:
+        return set()
+    return {f"http://{one}{group['labels']['__metrics_path__']}" for group in groups for one in group["targets"]}
+
+
+def is_ready(target: str) -> bool:
+    try:
+        return "attend_ready 1.0" in httpx.get(target).text
+    except httpx.HTTPError:
+        return False
 
 
 def test_models_of_one_replica_are_not_reloaded_alone(cluster: Cluster) -> None:
@@ -116,7 +126,8 @@ def test_nothing_is_reported_to_the_makers_of_ray(cluster: Cluster) -> None:
 
 
 def test_a_killed_replica_loses_at_most_what_it_held_and_is_replaced(cluster: Cluster) -> None:
-    killed, _ = cluster.replicas()
+    wait_until(lambda: len(targets(cluster)) == 2)
+    before, (killed, _) = targets(cluster), cluster.replicas()
     family = descendants(killed)
     assert len(family) >= 2, "a loader and a worker"
     answers = begin_load(cluster, 900)
@@ -124,19 +135,11 @@ def test_a_killed_replica_loses_at_most_what_it_held_and_is_replaced(cluster: Cl
     os.kill(killed, signal.SIGKILL)
     killed_at = time.monotonic()
     wait_until(lambda: all(map(has_ended, family)), 15)
-    wait_until(lambda: killed not in cluster.replicas() and n_targets(cluster) == 2, 15)
+    wait_until(lambda: len(now := targets(cluster)) == 2 and now != before and all(map(is_ready, now)), 15)
     assert time.monotonic() - killed_at < 15
     answered = begun + list(answers)
     assert len(answered) == 900
     assert answered.count(False) <= N_CONNECTIONS
-
-
-def n_targets(cluster: Cluster) -> int:
-    """Return how many replicas answer. A request may be lost with the one that was killed."""
-    try:
-        return sum(len(group["targets"]) for group in cluster.get("/metrics/targets").json())
-    except httpx.HTTPError:
-        return 0
 
 
 def test_one_replica_fewer_loses_no_request(cluster: Cluster) -> None:
