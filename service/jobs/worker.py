@@ -8,7 +8,8 @@ import sys
 import time
 from contextlib import suppress
 
-from service.base.database import Database, in_thread
+from service.base.database import Database
+from service.base.database_threads import in_thread
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
 from service.documents.contents import ReadOptions

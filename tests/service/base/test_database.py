@@ -19,6 +19,7 @@ from service.base.database import Database, check_database, database_of
 from service.base.errors import NotStored, StartRefused
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
+from service.jobs.store import JobStore
 from tests.postgres import PostgreSQL
 from tests.running_service import ROOT
 
@@ -81,14 +82,17 @@ def test_those_who_write_alone_wait_for_each_other_and_others_do_not(postgresql:
     second.close()
 
 
-def test_tables_of_a_later_version_are_refused(database: Database, place: Path | str) -> None:
+def test_tables_of_a_later_version_are_refused(
+    database: Database, place: Path | str, caplog: pytest.LogCaptureFixture
+) -> None:
     with database.writing() as connection:
         connection.execute(sa.update(tables.SCHEMA).values(version=tables.VERSION + 1))
     with pytest.raises(StartRefused, match=f"version {tables.VERSION + 1}, of a later attend"):
         check_database(settings_of(place))
     later = Database(place)
-    with pytest.raises(NotStored, match="of a later attend"), later.reading():
+    with pytest.raises(NotStored), later.reading():
         pass
+    assert "of a later attend" in caplog.text
 
 
 def test_a_server_of_the_release_before_goes_on_with_what_a_release_adds(database: Database) -> None:
@@ -102,6 +106,29 @@ def test_a_server_of_the_release_before_goes_on_with_what_a_release_adds(databas
     check_database(settings_of(database._file.parent if database._file else database._url))
     assert glossaries.all() == [made]
     assert glossaries.create("Two", {("en", "fr"): {"a": "b"}}).dictionaries == made.dictionaries
+
+
+def test_columns_that_the_release_before_did_not_have_are_added(database: Database, place: Path | str) -> None:
+    store = JobStore(database, 100, 3)
+    job, key = store.add(b"a", "a.txt", "txt", ("en", "fr"), "{}", 1, 100)
+    with database.writing() as connection:
+        for name in ("n_claims", "error"):
+            connection.exec_driver_sql(f"ALTER TABLE attend_jobs DROP COLUMN {name}")
+        connection.execute(sa.update(tables.SCHEMA).values(version=tables.VERSION - 1))
+    later = Database(place)
+    assert JobStore(later, 100, 3).claim("a") is not None
+    assert JobStore(later, 100, 3).get(job.id, key).error is None
+    with later.reading() as connection:
+        assert connection.scalars(sa.select(tables.SCHEMA.c.version)).all() == [tables.VERSION]
+    later.close()
+
+
+def test_glossaries_of_the_version_before_that_cannot_be_read_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "glossaries.sqlite").write_bytes(b"no database" * 100)
+    check_database(Settings(data=tmp_path))
+    assert "file is not a database" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -201,7 +228,7 @@ def test_glossaries_of_the_version_before_are_taken_over_once_and_its_documents_
                                              'v');
             """
         )
-    for name in ("documents.sqlite", "documents.sqlite-wal", "documents/a.source"):
+    for name in ("documents.sqlite", "documents.sqlite-wal", "documents/a.source", "documents/own"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     databases = [Database(tmp_path) for _ in range(2)]
@@ -210,13 +237,28 @@ def test_glossaries_of_the_version_before_are_taken_over_once_and_its_documents_
         (glossary,) = one.all()
         assert (glossary.name, glossary.created_at.timestamp()) == ("Animals", 1764300000.5)
         assert one.entries(glossary.id, "en", "fr") == {"dog": "chien"}
-    assert [*tmp_path.glob("documents*")] == []
+    assert [path.name for path in tmp_path.glob("documents*/*")] == ["own"]
+    assert [*tmp_path.glob("documents.*")] == []
     Glossaries(databases[0]).delete(glossary.id)
     for database in databases:
         database.close()
     again = Database(tmp_path)
     assert Glossaries(again).all() == []
     again.close()
+
+
+def test_a_process_ends_while_the_database_hangs() -> None:
+    code = """
+import asyncio, threading
+from service.base import database_threads, errors
+database_threads.TIMEOUT_S = 0.01
+try:
+    asyncio.run(database_threads.in_thread(threading.Event().wait))
+except errors.NotStored:
+    print("ended")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, stdout=subprocess.PIPE)
+    assert (ended.returncode, ended.stdout) == (0, b"ended\n")
 
 
 def test_a_service_that_stores_nothing_does_not_import_sqlalchemy() -> None:
