@@ -5,7 +5,7 @@ import os
 import sys
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -160,9 +160,14 @@ class Metrics:
             self._of_engine[engine] = self.of_task(TASKS.get(kind, kind))
         self._of_engine[engine].add(counts)
 
-    def watch(self, states: Callable[[], Iterable["ModelState"]], is_ready: Callable[[], bool]) -> None:
+    def watch(
+        self,
+        states: Callable[[], Iterable["ModelState"]],
+        is_ready: Callable[[], bool],
+        devices: Callable[[], Mapping[str, str | None]] = dict,
+    ) -> None:
         """Add the gauges, which call these functions at every scrape."""
-        self._collect(_Gauges(states, is_ready))
+        self._collect(_Gauges(states, is_ready, devices))
         # The processes of all servers have the supervisor above them.
         self._collect(_Memory(Footprint(os.getppid() if self._shared else os.getpid())))
 
@@ -310,9 +315,15 @@ class _BeforeOthers(Collector):
 class _Gauges(Collector):
     """Gauges: waiting, running and slots of each task, and the state of each model."""
 
-    def __init__(self, states: Callable[[], Iterable[ModelState]], is_ready: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        states: Callable[[], Iterable[ModelState]],
+        is_ready: Callable[[], bool],
+        devices: Callable[[], Mapping[str, str | None]],
+    ) -> None:
         self._states = states
         self._is_ready = is_ready
+        self._devices = devices
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("attend_ready", "1 where /health/ready answers 200.", self._is_ready())
@@ -340,6 +351,12 @@ class _Gauges(Collector):
         for s in states:
             loaded.add_metric([s.model, s.task], s.slots > 0)
         yield loaded
+        device_ready = GaugeMetricFamily(
+            "attend_device_ready", "1 where a GPU of ATTEND_DEVICES takes requests for every model.", labels=["device"]
+        )
+        for device, lost_because in self._devices().items():
+            device_ready.add_metric([device], lost_because is None)
+        yield device_ready
 
 
 def _per_task(name: str, documentation: str, values: Iterable[tuple[str, int]]) -> GaugeMetricFamily:

@@ -21,6 +21,9 @@ ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 """An origin as browsers send it: without a path, and without a slash at its end."""
 
+DEVICE = re.compile(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]+", re.ASCII)
+"""A device as CUDA_VISIBLE_DEVICES names it."""
+
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
 
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
@@ -63,7 +66,7 @@ class Settings(BaseSettings):
         default=None,
         ge=0,
         description="Number of workers, the processes that run models; by default one for each thread or core on the "
-        "CPU, four at most, and one on CUDA. 0: models run in the server's own process.",
+        "CPU, four at most, and one on each GPU. 0: models run in the server's own process.",
     )
     model_memory: ByteSize | None = Field(
         default=None,
@@ -102,6 +105,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Number of the GPU that runs the models, from 0, among those that CUDA_VISIBLE_DEVICES lists, or "
         "among all. By default the first.",
+    )
+    devices: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="GPUs that run the models together, each with a worker of its own: all, or a comma-separated list "
+        "of numbers, as for ATTEND_DEVICE, and of UUIDs of GPUs or MIG instances. By default one GPU runs them.",
     )
     cuda_graphs: bool = Field(
         default=True,
@@ -299,6 +307,21 @@ class Settings(BaseSettings):
             raise ValueError("needs workers, but ATTEND_LOOPS is 0")
         return value
 
+    @field_validator("devices")
+    @classmethod
+    def _are_devices(cls, value: tuple[str, ...], others: ValidationInfo) -> tuple[str, ...]:
+        if value and others.data.get("provider") == "cpu":
+            raise ValueError("names GPUs, but ATTEND_PROVIDER is cpu")
+        if value and others.data.get("loops") == 0:
+            raise ValueError("needs workers, but ATTEND_LOOPS is 0")
+        if value and others.data.get("device") is not None:
+            raise ValueError("says more than ATTEND_DEVICE, which must then be unset")
+        if value != ("all",) and not all(map(DEVICE.fullmatch, value)):
+            raise ValueError("must be all, or numbers and UUIDs such as 0,1 or GPU-8f2c,MIG-41d0")
+        if len(set(value)) < len(value):
+            raise ValueError("must name each device once")
+        return value
+
     @field_validator("database_file", "rate_store_file")
     @classmethod
     def _is_the_only_address(cls, value: Path | None, others: ValidationInfo) -> Path | None:
@@ -334,7 +357,7 @@ class Settings(BaseSettings):
             raise ValueError("must be a path, such as /attend")
         return value.rstrip("/")
 
-    @field_validator("models", "allowed_origins", mode="before")
+    @field_validator("models", "devices", "allowed_origins", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

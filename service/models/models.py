@@ -100,6 +100,10 @@ class Models:
         if (reason := self._serving.unready_reason()) is not None:
             raise NotReady(f"Not ready: {reason}")
 
+    def lost_devices(self) -> dict[str, str]:
+        """Return why each GPU takes no requests, of those that the settings chose and that take none."""
+        return {device: reason for device, reason in self._serving.devices().items() if reason is not None}
+
     def refuse_unready_model(self, name: str) -> None:
         """Raises UnknownModel, NotReady: the model takes no requests."""
         self.catalog.named(name)

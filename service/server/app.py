@@ -93,7 +93,7 @@ def create_app(
         routes=[route for router in (*native, *of_dialects) for route in router.routes],
     )
     paths_of_documents = [path for dialect in dialects for path in dialect.paths_of_documents]
-    metrics.watch(serving.states, lambda: serving.unready_reason() is None)
+    metrics.watch(serving.states, lambda: serving.unready_reason() is None, serving.devices)
     for route in _plain(app.routes):
         metrics.expect(dialects.of(route.path).name, route.path_format)
     app.add_middleware(

@@ -15,7 +15,8 @@ from service.http.keys import Keys
 from service.http.limiters import storage_of
 from service.server.listening import address_of, listen
 from service.server.tracing import announce_traces
-from service.workers.loader import Loader, select_device
+from service.workers.devices import select_device
+from service.workers.loader import Loader
 from service.workers.processes import n_servers
 
 logger = logging.getLogger(__name__)

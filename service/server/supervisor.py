@@ -240,7 +240,7 @@ class Supervisor:
         loaded.announce()
         self._generation += 1
         self._loaded = loaded
-        loader.on_worker_end = self._report_worker_end
+        loader.report_worker_ends(self._report_worker_end)
         taken = [server.take(self._generation, loaded) for server in self._servers]
         if not is_first:
             begin(self._end(former, taken), self._tasks)
