@@ -1,9 +1,12 @@
 """Services that count the requests of clients together in a Redis, and go on without it."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -84,6 +87,26 @@ async def test_a_store_that_hangs_delays_one_request_alone(
         with redis.paused():
             assert await statuses(20, client) == {200: 10, 429: 10}
             assert (n_asked, await n_without_store(client)) == (3, 20)
+
+
+@pytest.mark.anyio
+async def test_a_store_is_not_to_blame_for_what_keeps_this_process_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limiters, "STORE_TIMEOUT_S", 0.001)
+
+    async def answered_late(pause_s: float) -> int:
+        answered = asyncio.Event()
+        asyncio.get_running_loop().call_later(pause_s, answered.set)
+        await answered.wait()
+        return 7
+
+    for late_s, pause_s in ((1.0, 0.002), (0.0, 600.0), (1.0, 600.0)):
+        monkeypatch.setattr(limiters, "time", SimpleNamespace(monotonic=count(step=late_s).__next__))
+        answer = limiters._in_time(answered_late(pause_s))
+        if pause_s < 1:
+            assert await answer == 7
+        else:
+            with pytest.raises(TimeoutError):
+                await answer
 
 
 @pytest.mark.parametrize(
