@@ -16,7 +16,7 @@ from service.base.usage import Account, Usage
 from service.http.addresses import client_at
 from service.http.key_file import Key
 from service.http.keys import Keys
-from service.http.limiters import limiter_of
+from service.http.rate_store import limiter_of
 
 bearer = HTTPBearer(auto_error=False, description="One of the keys that the service was configured with.")
 

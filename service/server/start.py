@@ -12,7 +12,7 @@ from service.base.database import check_database
 from service.base.errors import StartRefused
 from service.base.temporary_files import require_temporary_folder
 from service.http.keys import Keys
-from service.http.limiters import storage_of
+from service.http.rate_store import storage_of
 from service.server.listening import address_of, listen
 from service.server.tracing import announce_traces
 from service.workers.devices import select_device

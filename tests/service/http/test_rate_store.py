@@ -12,8 +12,8 @@ import pytest
 
 from service.base.errors import StartRefused
 from service.base.settings import Settings
-from service.http import limiters
-from service.http.limiters import StoredRateLimiter, storage_of
+from service.http import rate_store
+from service.http.rate_store import StoredRateLimiter, storage_of
 from tests.redis_server import PROGRAM, Redis, running_redis
 from tests.service.conftest import Client, Serve
 from tests.waiting import until
@@ -44,9 +44,9 @@ async def n_without_store(client: Client) -> int:
 async def test_services_share_a_rate_and_each_counts_alone_while_the_store_is_down(
     serve: Serve, redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(limiters, "STORE_TIMEOUT_S", 0.5)  # this machine may be busy
-    monkeypatch.setattr(limiters, "RETRY_S", 0.1)
-    caplog.set_level(logging.INFO, limiters.__name__)
+    monkeypatch.setattr(rate_store, "STORE_TIMEOUT_S", 0.5)  # this machine may be busy
+    monkeypatch.setattr(rate_store, "RETRY_S", 0.1)
+    caplog.set_level(logging.INFO, rate_store.__name__)
     settings = {"rate_limit": "60/hour", "rate_store": redis.address}
     async with serve(**settings) as one, serve(**settings) as other:
         assert await statuses(80, one, other) == {200: 60, 429: 20}
@@ -63,7 +63,7 @@ async def test_services_share_a_rate_and_each_counts_alone_while_the_store_is_do
             return await statuses(1, one) == {200: 1} and await n_without_store(one) == before
 
         await until(is_back)
-    messages = [record.message.partition(",")[0] for record in caplog.records if record.name == limiters.__name__]
+    messages = [record.message.partition(",")[0] for record in caplog.records if record.name == rate_store.__name__]
     assert Counter(messages) == {"the rate store cannot be used": 2, "the rate store can be used again": 1}
 
 
@@ -80,8 +80,8 @@ async def test_a_store_that_hangs_delays_one_request_alone(
         return await ask(self, client, rate)
 
     monkeypatch.setattr(StoredRateLimiter, "_ask", asking)
-    monkeypatch.setattr(limiters, "STORE_TIMEOUT_S", 0.5)  # this machine may be busy
-    monkeypatch.setattr(limiters, "RETRY_S", 600.0)
+    monkeypatch.setattr(rate_store, "STORE_TIMEOUT_S", 0.5)  # this machine may be busy
+    monkeypatch.setattr(rate_store, "RETRY_S", 600.0)
     async with serve(rate_limit="10/hour", rate_store=redis.address) as client:
         assert await statuses(2, client) == {200: 2}
         with redis.paused():
@@ -91,7 +91,7 @@ async def test_a_store_that_hangs_delays_one_request_alone(
 
 @pytest.mark.anyio
 async def test_a_store_is_not_to_blame_for_what_keeps_this_process_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limiters, "STORE_TIMEOUT_S", 0.001)
+    monkeypatch.setattr(rate_store, "STORE_TIMEOUT_S", 0.001)
 
     async def answered_late(pause_s: float) -> int:
         answered = asyncio.Event()
@@ -100,8 +100,8 @@ async def test_a_store_is_not_to_blame_for_what_keeps_this_process_busy(monkeypa
         return 7
 
     for late_s, pause_s in ((1.0, 0.002), (0.0, 600.0), (1.0, 600.0)):
-        monkeypatch.setattr(limiters, "time", SimpleNamespace(monotonic=count(step=late_s).__next__))
-        answer = limiters._in_time(answered_late(pause_s))
+        monkeypatch.setattr(rate_store, "time", SimpleNamespace(monotonic=count(step=late_s).__next__))
+        answer = rate_store._in_time(answered_late(pause_s))
         if pause_s < 1:
             assert await answer == 7
         else:
