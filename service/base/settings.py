@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,6 +27,14 @@ DEVICE = re.compile(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]+", re.ASCII)
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
 
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
+
+
+def one_rate(value: str) -> str:
+    """Return a rate. Raises ValueError: it is none, or several."""
+    with suppress(ValueError):
+        if [rate.amount > 0 for rate in limits.parse_many(value)] == [True]:
+            return value
+    raise ValueError("must be one rate, such as 60/minute")
 
 
 class Settings(BaseSettings):
@@ -217,12 +226,22 @@ class Settings(BaseSettings):
         default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."
     )
     api_keys_file: Path | None = Field(
-        default=None, description="File of keys, one a line; these are valid beside those of ATTEND_API_KEYS."
+        default=None,
+        description="File of keys, valid beside those of ATTEND_API_KEYS: one a line, or in TOML with names, rates, "
+        "characters a month and routes (docs/operate.md).",
     )
     rate_limit: str | None = Field(
         default=None,
         description="Limit of the requests of one client, such as 60/minute; more get 429. The window slides, and "
         "counts are exact to about one request. By default there is no limit.",
+    )
+    rate_store: SecretStr | None = Field(
+        default=None,
+        description="Address of a Redis or Valkey in which several services count the requests of clients together: "
+        "redis://USER:PASSWORD@HOST:PORT. By default each service counts by itself.",
+    )
+    rate_store_file: Path | None = Field(
+        default=None, description="File with the address, instead of ATTEND_RATE_STORE, for secrets."
     )
     trusted_proxies: str | None = Field(
         default=None,
@@ -303,19 +322,18 @@ class Settings(BaseSettings):
             raise ValueError("must name each device once")
         return value
 
-    @field_validator("database_file")
+    @field_validator("database_file", "rate_store_file")
     @classmethod
     def _is_the_only_address(cls, value: Path | None, others: ValidationInfo) -> Path | None:
-        if value is not None and others.data.get("database") is not None:
-            raise ValueError("must be unset where ATTEND_DATABASE is set")
+        setting = str(others.field_name).removesuffix("_file")
+        if value is not None and others.data.get(setting) is not None:
+            raise ValueError(f"must be unset where {PREFIX}{setting.upper()} is set")
         return value
 
     @field_validator("rate_limit")
     @classmethod
     def _is_a_rate(cls, value: str | None) -> str | None:
-        if value is not None and [rate.amount > 0 for rate in limits.parse_many(value)] != [True]:
-            raise ValueError("must be one rate, such as 60/minute")
-        return value
+        return value if value is None else one_rate(value)
 
     @field_validator("trusted_proxies")
     @classmethod

@@ -23,6 +23,7 @@ from service.base.errors import (
 )
 from service.base.manifest import NO_LANGUAGE
 from service.base.settings import Settings
+from service.base.usage import spending
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
 from service.models.attributes import Answer, attributes_of
@@ -248,6 +249,7 @@ class Models:
         Raises:
             TextTooLong, TooManyTexts, InvalidFields: the request is beyond its limits.
             Starting, Draining: there are no models.
+            QuotaExceeded: the client may not use so many characters in this month.
         """
         settings = self._settings
         longest = max(map(len, request.all_texts))
@@ -263,7 +265,8 @@ class Models:
         catalog = self.catalog
         catalog.n_users += 1
         try:
-            yield catalog, replace(context, deadline=time.monotonic() + timeout_s)
+            with spending(context.account, sum(map(len, request.all_texts))):
+                yield catalog, replace(context, deadline=time.monotonic() + timeout_s)
         finally:
             catalog.n_users -= 1
 

@@ -12,6 +12,7 @@ from service.base.database import check_database
 from service.base.errors import StartRefused
 from service.base.temporary_files import require_temporary_folder
 from service.http.keys import Keys
+from service.http.limiters import storage_of
 from service.server.listening import address_of, listen
 from service.server.tracing import announce_traces
 from service.workers.devices import select_device
@@ -34,6 +35,7 @@ def main() -> None:
         require_temporary_folder()
         announce_traces()
         keys = Keys(settings)
+        storage_of(settings)  # refuses a wrong address
         select_device(settings.device)
         servers = n_servers(settings)
         sockets = listen(settings.host, settings.port, shared=servers > 1)

@@ -39,7 +39,7 @@ MANIFEST = ROOT / "docs" / "deploy" / "kubernetes.yaml"
 NEWEST = "1.37"
 """The newest version of Kubernetes whose schemas are installed."""
 
-COMING = {"ATTEND_DEVICES", "ATTEND_RATE_STORE"}
+COMING = {"ATTEND_DEVICES"}
 """Settings of the chart that may be missing in the service of this commit."""
 
 

@@ -1,0 +1,203 @@
+"""Count the requests of clients: in this process, in one for several servers, or in a store for several services."""
+
+import asyncio
+import json
+import logging
+import math
+import time
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from limits import RateLimitItem, parse
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
+
+from service.base.errors import Draining, StartRefused
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+STORE_TIMEOUT_S = 0.04
+"""Seconds in which the store must answer; then this service counts the request."""
+N_CONNECTIONS = 4
+"""Most connections of a server to the store. Many requests at once would otherwise wait for connections to open."""
+RETRY_S = 1.0
+"""Seconds for which a store is not asked after it failed."""
+
+
+class Limiter(Protocol):
+    async def wait_s(self, client: str, rate: str) -> int:
+        """Count a request. Return the seconds until the client may send another one; 0: this one is allowed.
+
+        Args:
+            rate: the maximum rate of this client, such as 60/minute.
+        """
+
+
+class RateLimiter:
+    """Counts in this process."""
+
+    def __init__(self) -> None:
+        # The counters of a sliding window expire. A moving window would keep every client in memory for ever.
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    async def wait_s(self, client: str, rate: str) -> int:
+        return self.count(client, rate)
+
+    def count(self, client: str, rate: str) -> int:
+        """Do what `wait_s` does."""
+        limit = _parsed(rate)
+        if self._limiter.hit(limit, client):
+            return 0
+        return _seconds_until(self._limiter.get_window_stats(limit, client).reset_time)
+
+
+class RemoteRateLimiter:
+    """Asks the process that counts for several servers.
+
+    Args:
+        path: the Unix socket of that process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._asking = asyncio.Lock()
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def wait_s(self, client: str, rate: str) -> int:
+        """Raises Draining: the process has ended, and the servers end with it."""
+        async with self._asking:
+            streams, self._streams = self._streams, None  # a cancelled request leaves its answer unread
+            try:
+                streams = streams or await asyncio.open_unix_connection(self._path)
+                incoming, outgoing = streams
+                outgoing.write(json.dumps([client, rate]).encode() + b"\n")
+                answer = int(await incoming.readline())
+            except (OSError, ValueError):  # a closed connection reads as an empty line
+                if streams is not None:
+                    streams[1].close()
+                raise Draining("The process that counts requests does not answer", retry_after_s=5) from None
+            self._streams = streams
+            return answer
+
+
+class StoredRateLimiter:
+    """Counts in a Redis or Valkey, for several services. While that is down or slow, another limiter counts.
+
+    Args:
+        storage: an asynchronous storage of `limits`.
+    """
+
+    def __init__(self, storage: Any, otherwise: Limiter, metrics: Metrics) -> None:
+        from limits.aio.strategies import SlidingWindowCounterRateLimiter as StoredWindows
+
+        self._limiter = StoredWindows(storage)
+        self._otherwise = otherwise
+        self._metrics = metrics
+        self._connections = asyncio.Semaphore(N_CONNECTIONS)
+        self._has_failed = False
+        self._may_ask_at = -math.inf
+
+    async def wait_s(self, client: str, rate: str) -> int:
+        async with self._connections:
+            wait_s = await self._stored_wait_s(client, rate)
+        if wait_s is not None:
+            return wait_s
+        self._metrics.rates_without_store.inc()
+        return await self._otherwise.wait_s(client, rate)
+
+    async def _stored_wait_s(self, client: str, rate: str) -> int | None:
+        """Return what the store says; None if it cannot be used now."""
+        if (now := time.monotonic()) < self._may_ask_at:
+            return None
+        if self._has_failed:
+            self._may_ask_at = now + RETRY_S  # one request finds out for the others
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                wait_s = await self._ask(client, rate)
+        except Exception as error:  # whatever it is: rates are never why a request fails
+            self._may_ask_at = time.monotonic() + RETRY_S
+            if not self._has_failed:
+                reason = " ".join(str(error).split()) or f"no answer within {STORE_TIMEOUT_S:g} s"
+                logger.error("the rate store cannot be used, so this service counts by itself: %s", reason)
+            self._has_failed = True
+            return None
+        if self._has_failed:
+            logger.info("the rate store can be used again")
+        self._has_failed, self._may_ask_at = False, -math.inf
+        return wait_s
+
+    async def _ask(self, client: str, rate: str) -> int:
+        limit = _parsed(rate)
+        if await self._limiter.hit(limit, client):
+            return 0
+        return _seconds_until((await self._limiter.get_window_stats(limit, client)).reset_time)
+
+
+def limiter_of(settings: Settings, metrics: Metrics, rates: Path | None) -> Limiter | None:
+    """Return what counts requests; None if no client has a rate.
+
+    Args:
+        rates: the socket of the process that counts for several servers; None: this process counts.
+
+    Raises:
+        StartRefused: the address of the store is wrong.
+    """
+    if not may_have_rates(settings):
+        return None
+    local = RateLimiter() if rates is None else RemoteRateLimiter(rates)
+    storage = storage_of(settings)
+    return local if storage is None else StoredRateLimiter(storage, local, metrics)
+
+
+def may_have_rates(settings: Settings) -> bool:
+    """Return whether a client may have a rate: the file of keys may get one while the service runs."""
+    return settings.rate_limit is not None or settings.api_keys_file is not None
+
+
+def storage_of(settings: Settings) -> Any | None:
+    """Return an asynchronous storage of `limits`, which is not connected yet; None if no store is configured.
+
+    Raises:
+        StartRefused: its address is wrong, or redis is missing. The message never has the address.
+    """
+    if (address := _address(settings)) is None:
+        return None
+    scheme, separator, rest = address.partition("://")
+    if not separator or scheme not in ("redis", "rediss", "redis+unix", "valkey", "valkeys", "valkey+unix"):
+        raise StartRefused("The address of the rate store must be redis://USER:PASSWORD@HOST:PORT")
+    if find_spec("redis") is None:
+        raise StartRefused("ATTEND_RATE_STORE needs redis: pip install attend[redis]")
+    from limits.aio.storage import RedisStorage
+    from limits.errors import ConfigurationError
+
+    try:
+        # Valkey speaks Redis' protocol, so its own client is not needed.
+        return RedisStorage(f"async+{scheme.replace('valkey', 'redis')}://{rest}", implementation="redispy")
+    except (ConfigurationError, ValueError):
+        raise StartRefused("The address of the rate store must be redis://USER:PASSWORD@HOST:PORT") from None
+
+
+def _address(settings: Settings) -> str | None:
+    """Raises StartRefused: the file with the address cannot be read."""
+    if settings.rate_store is not None:
+        return settings.rate_store.get_secret_value()
+    if (file := settings.rate_store_file) is None:
+        return None
+    try:
+        return file.read_text("utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise StartRefused(f"The file {file} (ATTEND_RATE_STORE_FILE) cannot be read: {reason}") from None
+
+
+@lru_cache(1000)
+def _parsed(rate: str) -> RateLimitItem:
+    return parse(rate)
+
+
+def _seconds_until(time_s: float) -> int:
+    return max(1, math.ceil(time_s - time.time()))
