@@ -99,6 +99,10 @@ class Serving:
         """Tell how each model does, for the gauges."""
         return [] if self._catalog is None else self._catalog.states()
 
+    def devices(self) -> dict[str, str | None]:
+        """Return, for each GPU that the settings chose, why it takes no requests; None if it does."""
+        return {} if self._catalog is None else self._catalog.devices()
+
     def _all(self) -> Iterator[Catalog]:
         yield from self._retired
         if self._catalog is not None:

@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from service.base.usage import Account
 from service.schemas.timing import Timing
 from service.workers.pool import Admission
 
@@ -18,6 +19,7 @@ class Context:
         admission: counts the request once for all engines; None where one engine does all the work.
         background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
             have any number of tags, whose characters do not count.
+        account: whose characters count; None if nobody's do.
         attributes: receives what a trace tells of the answer; None if the request is not traced.
     """
 
@@ -25,6 +27,7 @@ class Context:
     deadline: float = math.inf
     admission: Admission | None = None
     background: bool = False
+    account: Account | None = None
     attributes: dict[str, Any] | None = None
 
     @property

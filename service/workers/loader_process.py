@@ -75,6 +75,7 @@ class _LoaderProcess:
         self._loaded: dict[str, Engines] = {}
         self._budget: Budget | None = None
         self._workers: list[_Worker] = []
+        self._on_device = f" on device {plan.device}" if plan.device else ""
         self._deaths: dict[str, list[float]] = {}
         """When processes died that computed for a model."""
 
@@ -275,14 +276,14 @@ class _LoaderProcess:
             now, cause = time.monotonic(), _exit_cause(wait_status)
             model = self._status.current_model(worker.number)
             at_work = f" while it worked for {model}" if model else ""
-            logger.critical("worker %d has died of %s%s", worker.number, cause, at_work)
+            logger.critical("worker %d%s has died of %s%s", worker.number, self._on_device, cause, at_work)
             with suppress(OSError):
                 self._server.sendall(packed(cause))
             if model is not None:
                 recent = [at for at in self._deaths.get(model, []) if now - at < DEATH_WINDOW_S]
                 self._deaths[model] = [*recent, now]
                 if len(self._deaths[model]) >= DEATHS_TO_DISABLE:
-                    logger.critical("%s is disabled", model)
+                    logger.critical("%s is disabled%s", model, self._on_device)
                     self._status.disable(model)
             worker.process_id = 0
             if self._status.has_answered(worker.number) or model is not None:

@@ -39,9 +39,6 @@ MANIFEST = ROOT / "docs" / "deploy" / "kubernetes.yaml"
 NEWEST = "1.37"
 """The newest version of Kubernetes whose schemas are installed."""
 
-COMING = {"ATTEND_DEVICES", "ATTEND_RATE_STORE"}
-"""Settings of the chart that may be missing in the service of this commit."""
-
 
 @pytest.fixture(params=cases(40), ids=str)
 def case(request: pytest.FixtureRequest) -> Case:
@@ -90,7 +87,7 @@ def test_pods_fit_together(case: Case) -> None:
             variables = [variable["name"] for variable in container["env"]]
             assert len(set(variables)) == len(variables)
             named = {name for name in variables if name.startswith(PREFIX)}
-            assert named - COMING <= {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+            assert named <= {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
 
 
 def containers(spec: Object) -> list[Object]:
