@@ -72,30 +72,31 @@ def postgresql_engine(address: str) -> "sa.Engine":
     Raises:
         StartRefused: the address is wrong, or psycopg is missing. The message never has the address.
     """
+    parameters = dict(OPTIONS)
     try:
-        import psycopg
+        engine = sa.create_engine(
+            "postgresql+psycopg://",
+            creator=lambda: psycopg.connect(**parameters),
+            pool_size=N_THREADS,
+            max_overflow=0,
+            pool_timeout=BUSY_TIMEOUT_S,
+            pool_pre_ping=True,
+        )
     except ImportError:  # psycopg, or libpq
         raise StartRefused("ATTEND_DATABASE needs psycopg: pip install attend[postgres]") from None
+    psycopg: Any = engine.dialect.dbapi
     found = ADDRESS.fullmatch(address)
     try:
         if found is None:
             raise ValueError
         user = f"{found['user']}:{quote(unquote(found['password']), safe='')}@" if found["password"] else ""
-        parameters: dict[str, Any] = OPTIONS | psycopg.conninfo.conninfo_to_dict(f"postgresql://{user}{found['rest']}")
+        parameters |= psycopg.conninfo.conninfo_to_dict(f"postgresql://{user}{found['rest']}")
         for port in filter(None, str(parameters.get("port", "")).split(",")):
             int(port)
     except (psycopg.Error, ValueError):  # its message may have the password
         raise StartRefused(
             "The address of the database must be postgresql://USER:PASSWORD@HOST:PORT/NAME, with libpq's parameters"
         ) from None
-    engine = sa.create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(**parameters),
-        pool_size=N_THREADS,
-        max_overflow=0,
-        pool_timeout=BUSY_TIMEOUT_S,
-        pool_pre_ping=True,
-    )
 
     @sa.event.listens_for(engine, "begin")
     def limit_time(connection: "sa.Connection") -> None:
