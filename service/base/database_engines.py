@@ -3,6 +3,7 @@
 import logging
 import re
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ ADDRESS = re.compile(
     r"(postgresql|postgres|postgresql\+psycopg)://((?P<user>[^:/?@]*):(?P<password>.*)@)?(?P<rest>.*)", re.DOTALL
 )
 """Any password is understood, percent-encoded or not: libpq would take a part of some for a host, and name it."""
+LOOK_S = 0.01
 CONNECT_TIMEOUT_S = 5
 OPTIONS: dict[str, Any] = {
     "connect_timeout": CONNECT_TIMEOUT_S,
@@ -56,7 +58,8 @@ def sqlite_engine(file: Path) -> "sa.Engine":
     @sa.event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions begin as the next function says
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "secure_delete = ON"):
+        _write_ahead(connection)
+        for pragma in ("synchronous = NORMAL", "foreign_keys = ON", "secure_delete = ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @sa.event.listens_for(engine, "begin")
@@ -64,6 +67,19 @@ def sqlite_engine(file: Path) -> "sa.Engine":
         connection.exec_driver_sql(connection.get_execution_options()["begin"])
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Turn SQLite's log on. Where several do so at once, SQLite refuses some without waiting."""
+    ends_at = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
+                raise
+        time.sleep(LOOK_S)
 
 
 def postgresql_engine(address: str) -> "sa.Engine":
