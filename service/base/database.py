@@ -87,12 +87,9 @@ class Database:
             self._opened()
 
     def close(self) -> None:
-        """Close it for good."""
-        with self._lock:
-            self._is_closed = True
-            if self._engine is not None:
-                self._engine.dispose()
-                self._engine = None
+        """Close it for good, also while a thread waits for it."""
+        self._is_closed = True
+        self._close_engine()
 
     @contextmanager
     def _transaction(self, options: dict[str, str]) -> Iterator["sa.Connection"]:
@@ -119,16 +116,20 @@ class Database:
         except OSError as error:
             raise self._failed(error.strerror or str(error)) from error
         except _errors() as error:
+            if isinstance(error, (sa.exc.DataError, sa.exc.IntegrityError)):  # a mistake of ours
+                raise
+            if isinstance(error, sa.exc.ProgrammingError):  # a table or a right is missing: look again
+                self._close_engine()
             if self._file is None and getattr(error, "statement", None) is None:  # it could not connect
                 self._may_connect_at = time.monotonic() + RETRY_S
             raise self._failed(" ".join(str(getattr(error, "orig", None) or error).split())) from error
         if self._has_failed:
             logger.info("the database can be used again")
-            self._has_failed, self._may_log_at = False, -math.inf
+            self._has_failed = False
 
     def _failed(self, reason: str) -> NotStored:
-        self._has_failed = True
         if time.monotonic() >= self._may_log_at:
+            self._has_failed = True
             logger.error("%s cannot be used: %s", self._file or "the database", reason)
             self._may_log_at = time.monotonic() + LOG_INTERVAL_S
         return self._not_stored(reason)
@@ -143,30 +144,39 @@ class Database:
 
     def _opened(self) -> "sa.Engine":
         with self._lock:
-            if self._is_closed:
-                raise NotStored("The service ends", retry_after_s=5)
+            self._refuse_if_closed()
             if self._engine is None:
                 engine = sqlite_engine(self._file) if self._file else postgresql_engine(self._url)
                 try:
                     with engine.connect().execution_options(begin="BEGIN IMMEDIATE") as connection, connection.begin():
                         self._wait_for_writers(connection)
                         make_tables(connection, self._file and self._file.parent)
+                    self._refuse_if_closed()  # nobody waits for the lock to close it
                 except BaseException:
                     engine.dispose()
                     raise
                 self._engine = engine
             return self._engine
 
+    def _close_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise NotStored("The service ends", retry_after_s=5)
+
 
 def _errors() -> tuple[type[Exception], ...]:
-    """The errors of a database that is down, full or read-only; others are mistakes of ours."""
-    return sqlite3.Error, sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError, sa.exc.TimeoutError
+    """Errors of a database that is down, full, read-only or damaged, or that denies this user a right."""
+    return sqlite3.Error, sa.exc.DBAPIError, sa.exc.TimeoutError
 
 
 def database_of(settings: Settings) -> Database:
     """Return the database of a service, which is not opened yet. Raises StartRefused: its address cannot be read."""
     if settings.database is not None:
-        return Database(settings.database.get_secret_value())
+        return Database(settings.database.get_secret_value().strip())
     if settings.database_file is None:
         return Database(settings.data or DEFAULT)
     try:

@@ -1,11 +1,14 @@
 """The engines of SQLAlchemy for both databases, and the tables in them."""
 
 import logging
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
 
-from service.base.database_threads import N_THREADS
+from service.base.database_threads import N_THREADS, TIMEOUT_S
 from service.base.errors import StartRefused
 from service.base.sql import sa, tables
 
@@ -15,8 +18,12 @@ FILE = "attend.sqlite"
 
 BUSY_TIMEOUT_S = 10.0
 """How long a writer waits for other writers."""
+ADDRESS = re.compile(
+    r"(postgresql|postgres|postgresql\+psycopg)://((?P<user>[^:/?@]*):(?P<password>.*)@)?(?P<rest>.*)", re.DOTALL
+)
+"""Any password is understood, percent-encoded or not: libpq would take a part of some for a host, and name it."""
 CONNECT_TIMEOUT_S = 5
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "connect_timeout": CONNECT_TIMEOUT_S,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -26,6 +33,12 @@ OPTIONS = {
 }
 """Of connections to PostgreSQL: a network that was cut is noticed within 25 s. Nothing is prepared, as a pooler such as
 pgbouncer gives each transaction another connection."""
+TIME_LIMITS = (
+    f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT_S}s'; SET LOCAL statement_timeout = '{TIMEOUT_S}s'; "
+    f"SET LOCAL idle_in_transaction_session_timeout = '{TIMEOUT_S}s'"
+)
+"""Of each transaction, as a pooler keeps no settings of a session: a server that is paused within a transaction, or
+whoever locks a table, holds up others for so long."""
 
 
 def sqlite_engine(file: Path) -> "sa.Engine":
@@ -54,25 +67,41 @@ def sqlite_engine(file: Path) -> "sa.Engine":
 
 
 def postgresql_engine(address: str) -> "sa.Engine":
-    """Raises StartRefused: the address is wrong, or psycopg is missing. The message never has the address."""
-    scheme, separator, rest = address.partition("://")
+    """Return the engine of an address that libpq can read.
+
+    Raises:
+        StartRefused: the address is wrong, or psycopg is missing. The message never has the address.
+    """
     try:
-        if scheme not in ("postgresql", "postgres") or not separator:
-            raise ValueError(scheme)
-        url = sa.make_url(f"postgresql+psycopg://{rest}")
-    except (sa.exc.ArgumentError, ValueError):
-        raise StartRefused("The address of the database must be postgresql://USER:PASSWORD@HOST:PORT/NAME") from None
-    try:
-        return sa.create_engine(
-            url,
-            pool_size=N_THREADS,
-            max_overflow=0,
-            pool_timeout=BUSY_TIMEOUT_S,
-            pool_pre_ping=True,
-            connect_args=OPTIONS,
-        )
-    except ModuleNotFoundError:
+        import psycopg
+    except ImportError:  # psycopg, or libpq
         raise StartRefused("ATTEND_DATABASE needs psycopg: pip install attend[postgres]") from None
+    found = ADDRESS.fullmatch(address)
+    try:
+        if found is None:
+            raise ValueError
+        user = f"{found['user']}:{quote(unquote(found['password']), safe='')}@" if found["password"] else ""
+        parameters: dict[str, Any] = OPTIONS | psycopg.conninfo.conninfo_to_dict(f"postgresql://{user}{found['rest']}")
+        for port in filter(None, str(parameters.get("port", "")).split(",")):
+            int(port)
+    except (psycopg.Error, ValueError):  # its message may have the password
+        raise StartRefused(
+            "The address of the database must be postgresql://USER:PASSWORD@HOST:PORT/NAME, with libpq's parameters"
+        ) from None
+    engine = sa.create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(**parameters),
+        pool_size=N_THREADS,
+        max_overflow=0,
+        pool_timeout=BUSY_TIMEOUT_S,
+        pool_pre_ping=True,
+    )
+
+    @sa.event.listens_for(engine, "begin")
+    def limit_time(connection: "sa.Connection") -> None:
+        connection.exec_driver_sql(TIME_LIMITS)
+
+    return engine
 
 
 def make_tables(connection: "sa.Connection", directory: Path | None) -> None:
