@@ -1,6 +1,7 @@
 """API keys and the rate limit of each client, where they are configured."""
 
 import asyncio
+import hashlib
 import json
 import math
 import time
@@ -102,6 +103,7 @@ def key_check(keys: Keys, credentials: Credentials) -> Check:
             raise KeyMissing(f"A key is required: {credentials.hint}")
         if not keys.have(key):
             raise KeyWrong("The key is not one of this service's keys")
+        request.state.context.caller = hashlib.sha256(key).hexdigest()
 
     return check
 

@@ -18,6 +18,8 @@ class Context:
         admission: counts the request once for all engines; None where one engine does all the work.
         background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
             have any number of tags, whose characters do not count.
+        caller: a name for who asks, never the key itself. Callers with the same name share answers; "": all without a
+            key; None: unknown, so no answers are shared.
         attributes: receives what a trace tells of the answer; None if the request is not traced.
     """
 
@@ -25,6 +27,7 @@ class Context:
     deadline: float = math.inf
     admission: Admission | None = None
     background: bool = False
+    caller: str | None = ""
     attributes: dict[str, Any] | None = None
 
     @property
