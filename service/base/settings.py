@@ -64,7 +64,7 @@ class Settings(BaseSettings):
         "and all models are loaded at the start.",
     )
     cache: ByteSize = Field(
-        default=ByteSize(32_000_000),
+        default=ByteSize(16_000_000),
         ge=0,
         description="Most memory in which each server keeps translated sentences, such as 64MB, so that it need not "
         "translate them again; 0: none. Without effect on CUDA.",
