@@ -27,10 +27,10 @@ class PostgreSQL:
     def start(self) -> None:
         options = " ".join(f"-c {name}='{value}'" for name, value in OPTIONS.items())
         log = self.directory / "log"
-        self._run("pg_ctl", "-w", "-l", log, "-o", f"{options} -k {self.directory}", "start")
+        run_program(self.directory, "pg_ctl", "-w", "-l", log, "-o", f"{options} -k {self.directory}", "start")
 
     def stop(self) -> None:
-        self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+        run_program(self.directory, "pg_ctl", "-w", "-m", "immediate", "stop")
 
     @property
     def runs(self) -> bool:
@@ -43,12 +43,11 @@ class PostgreSQL:
         processes = [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
         for process in processes:
             os.kill(process, signal.SIGSTOP)
-        yield
-        for process in processes:
-            os.kill(process, signal.SIGCONT)
-
-    def make(self) -> None:
-        self._run("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C")
+        try:
+            yield
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
 
     def address(self) -> str:
         """The address of tables in a new schema of their own."""
@@ -58,12 +57,13 @@ class PostgreSQL:
             connection.execute(sa.text(f"CREATE SCHEMA {schema}"))
         return f"{url}&options=-csearch_path%3D{schema}"
 
-    def _run(self, program: str, *arguments: object) -> None:
-        assert PROGRAMS is not None
-        under = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
-        command = [*under, PROGRAMS / program, "-D", self.directory / "data", *arguments]
-        done = subprocess.run([*map(str, command)], cwd=self.directory, stdout=subprocess.DEVNULL, timeout=60)
-        done.check_returncode()
+
+def run_program(directory: Path, program: str, *arguments: object) -> None:
+    """Run one of PostgreSQL's programs, for the database in a folder."""
+    assert PROGRAMS is not None
+    under = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+    command = [*under, PROGRAMS / program, "-D", directory / "data", *arguments]
+    subprocess.run([*map(str, command)], cwd=directory, stdout=subprocess.DEVNULL, timeout=60, check=True)
 
 
 @contextmanager
@@ -73,7 +73,8 @@ def running_postgresql() -> Iterator[PostgreSQL]:
         if os.geteuid() == 0:
             shutil.chown(name, "postgres")
         own = PostgreSQL(Path(name))
-        own.make()
+        settings = "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"
+        run_program(own.directory, "initdb", "--no-sync", *settings)
         own.start()
         try:
             yield own

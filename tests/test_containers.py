@@ -70,7 +70,8 @@ def test_what_serving_never_reads_is_deleted_and_licences_are_not(tmp_path: Path
     module = Path(httptools.parser.parser.__file__)
     capi = "onnxruntime/capi/"
     kept = ["a/LICENSE", "a/module.py", "a-1.dist-info/licenses/LICENSE.c.txt", f"{capi}libonnxruntime_providers.so"]
-    deleted = ["a/tests/test_a.py", "a/module.pyi", "a/module.pyx", "a/src/module.c", f"{capi}libonnxruntime.so.1.2"]
+    deleted = [f"onnxruntime/{folder}/module.py" for folder in ("quantization", "tools", "transformers")]
+    deleted += ["a/tests/test_a.py", "a/module.pyi", "a/module.pyx", "a/src/module.c", f"{capi}libonnxruntime.so.1.2"]
     for name in kept + deleted:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

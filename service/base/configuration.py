@@ -98,7 +98,7 @@ def _variable(setting: str) -> str:
 
 def _sentence(problem: ErrorDetails) -> str:
     setting, message = str(problem["loc"][0]), SUBJECT.sub("must ", problem["msg"].removeprefix("Value error, "))
-    if setting in ("api_keys", "database"):
+    if setting in ("api_keys", "database", "rate_store"):
         return f"{_variable(setting)} {message}"
     return f"{_variable(setting)} is {problem['input']!r}: {message}"
 

@@ -11,6 +11,7 @@ describes each code.
         ├── BadRequest                  400  malformed_body
         ├── KeyMissing                  401  key_missing
         ├── KeyWrong                    403  key_wrong
+        ├── RouteForbidden              403  route_forbidden
         ├── UnknownModel                404  unknown_model
         ├── UnknownGlossary             404  unknown_glossary
         ├── UnknownDocument             404  unknown_document
@@ -38,6 +39,7 @@ describes each code.
         │   ├── GlossaryMismatch        422  glossary_mismatch
         │   ├── InvalidDocument         422  invalid_document
         │   └── DocumentFailed          422  document_failed
+        ├── QuotaExceeded               429  quota_exceeded
         ├── ClientGone                  499  without a code: counted, but never sent, as nobody is left to read it
         ├── InferenceFailed             500  internal_error
         ├── DeadlinePassed              504  deadline_passed
@@ -110,6 +112,12 @@ class KeyMissing(RequestError):
 
 class KeyWrong(RequestError):
     status, code = 403, "key_wrong"
+
+
+class RouteForbidden(RequestError):
+    """The key may not use this route."""
+
+    status, code = 403, "route_forbidden"
 
 
 class UnknownModel(RequestError):
@@ -278,6 +286,12 @@ class DocumentFailed(UnprocessableRequest):
     """The document could not be translated."""
 
     code = "document_failed"
+
+
+class QuotaExceeded(RequestError):
+    """The key has used its characters of this month. Without Retry-After: some clients would wait for weeks."""
+
+    status, code = 429, "quota_exceeded"
 
 
 class ClientGone(RequestError):

@@ -1,10 +1,11 @@
-"""Prometheus metrics. Each app has a registry of its own; no label ever carries a client's identity."""
+"""Prometheus metrics. Each app has a registry of its own; no label carries a client's identity, except the names of
+some keys."""
 
 import os
 import sys
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,8 @@ FOUND = ("hit", "joined", "miss")
 """What a look into the cache finds: an answer, another sentence that is being computed, or nothing."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
 """The kinds of files in which each of several servers counts, and their size: enough for every route and status."""
+MAX_KEYS, OTHER_KEYS = 100, "other"
+"""Most names of keys in labels, and the label of all other keys."""
 MAX_UNCOUNTED = 4096
 """Most events that are kept until somebody reads the metrics."""
 
@@ -101,6 +104,16 @@ class Metrics:
         )
         for reason in ("head_timeout", "send_timeout", "limit"):
             self.connections_closed.labels(reason)
+        self.key_requests = Counter(
+            "attend_key_requests", "Requests by the name of their key.", ["key"], registry=registry
+        )
+        self.key_characters = Counter(
+            "attend_key_characters", "Characters of texts by the name of their key.", ["key"], registry=registry
+        )
+        self._keys: set[str] = set()
+        self.rates_without_store = Counter(
+            "attend_rates_without_store", "Requests counted without the rate store, which failed.", registry=registry
+        )
         self.loops_ended = Counter(
             "attend_loops_ended", "Workers that ended and were replaced.", ["how"], registry=registry
         )
@@ -118,6 +131,14 @@ class Metrics:
         """Count an answered request and its time."""
         self._requests(dialect, route, status).inc()
         self._request_seconds(dialect, route).observe(seconds)
+
+    def asked(self, key: str, n_characters: int) -> None:
+        """Count a request of a key by its name, and the characters that it used."""
+        if len(self._keys) < MAX_KEYS:
+            self._keys.add(key)
+        label = key if key in self._keys else OTHER_KEYS
+        self.key_requests.labels(label).inc()
+        self.key_characters.labels(label).inc(n_characters)
 
     def worker_ended(self, how: str) -> None:
         """Count a worker that has ended, by signal or status."""
@@ -142,9 +163,14 @@ class Metrics:
             self._of_engine[engine] = self.of_task(TASKS.get(kind, kind))
         self._of_engine[engine].add(counts)
 
-    def watch(self, states: Callable[[], Iterable["ModelState"]], is_ready: Callable[[], bool]) -> None:
+    def watch(
+        self,
+        states: Callable[[], Iterable["ModelState"]],
+        is_ready: Callable[[], bool],
+        devices: Callable[[], Mapping[str, str | None]] = dict,
+    ) -> None:
         """Add the gauges, which call these functions at every scrape."""
-        self._collect(_Gauges(states, is_ready))
+        self._collect(_Gauges(states, is_ready, devices))
         # The processes of all servers have the supervisor above them.
         self._collect(_Memory(Footprint(os.getppid() if self._shared else os.getpid())))
 
@@ -317,9 +343,15 @@ class _BeforeOthers(Collector):
 class _Gauges(Collector):
     """Gauges: waiting, running and slots of each task, and the state of each model."""
 
-    def __init__(self, states: Callable[[], Iterable[ModelState]], is_ready: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        states: Callable[[], Iterable[ModelState]],
+        is_ready: Callable[[], bool],
+        devices: Callable[[], Mapping[str, str | None]],
+    ) -> None:
         self._states = states
         self._is_ready = is_ready
+        self._devices = devices
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("attend_ready", "1 where /health/ready answers 200.", self._is_ready())
@@ -347,6 +379,12 @@ class _Gauges(Collector):
         for s in states:
             loaded.add_metric([s.model, s.task], s.slots > 0)
         yield loaded
+        device_ready = GaugeMetricFamily(
+            "attend_device_ready", "1 where a GPU of ATTEND_DEVICES takes requests for every model.", labels=["device"]
+        )
+        for device, lost_because in self._devices().items():
+            device_ready.add_metric([device], lost_because is None)
+        yield device_ready
 
 
 def _per_task(name: str, documentation: str, values: Iterable[tuple[str, int]]) -> GaugeMetricFamily:

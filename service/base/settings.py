@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,9 +21,20 @@ ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 """An origin as browsers send it: without a path, and without a slash at its end."""
 
+DEVICE = re.compile(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]+", re.ASCII)
+"""A device as CUDA_VISIBLE_DEVICES names it."""
+
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
 
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
+
+
+def one_rate(value: str) -> str:
+    """Return a rate. Raises ValueError: it is none, or several."""
+    with suppress(ValueError):
+        if [rate.amount > 0 for rate in limits.parse_many(value)] == [True]:
+            return value
+    raise ValueError("must be one rate, such as 60/minute")
 
 
 class Settings(BaseSettings):
@@ -54,7 +66,7 @@ class Settings(BaseSettings):
         default=None,
         ge=0,
         description="Number of workers, the processes that run models; by default one for each thread or core on the "
-        "CPU, four at most, and one on CUDA. 0: models run in the server's own process.",
+        "CPU, four at most, and one on each GPU. 0: models run in the server's own process.",
     )
     model_memory: ByteSize | None = Field(
         default=None,
@@ -99,6 +111,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Number of the GPU that runs the models, from 0, among those that CUDA_VISIBLE_DEVICES lists, or "
         "among all. By default the first.",
+    )
+    devices: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="GPUs that run the models together, each with a worker of its own: all, or a comma-separated list "
+        "of numbers, as for ATTEND_DEVICE, and of UUIDs of GPUs or MIG instances. By default one GPU runs them.",
     )
     cuda_graphs: bool = Field(
         default=True,
@@ -215,12 +232,22 @@ class Settings(BaseSettings):
         default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."
     )
     api_keys_file: Path | None = Field(
-        default=None, description="File of keys, one a line; these are valid beside those of ATTEND_API_KEYS."
+        default=None,
+        description="File of keys, valid beside those of ATTEND_API_KEYS: one a line, or in TOML with names, rates, "
+        "characters a month and routes (docs/operate.md).",
     )
     rate_limit: str | None = Field(
         default=None,
         description="Limit of the requests of one client, such as 60/minute; more get 429. The window slides, and "
         "counts are exact to about one request. By default there is no limit.",
+    )
+    rate_store: SecretStr | None = Field(
+        default=None,
+        description="Address of a Redis or Valkey in which several services count the requests of clients together: "
+        "redis://USER:PASSWORD@HOST:PORT. By default each service counts by itself.",
+    )
+    rate_store_file: Path | None = Field(
+        default=None, description="File with the address, instead of ATTEND_RATE_STORE, for secrets."
     )
     trusted_proxies: str | None = Field(
         default=None,
@@ -286,19 +313,33 @@ class Settings(BaseSettings):
             raise ValueError("needs workers, but ATTEND_LOOPS is 0")
         return value
 
-    @field_validator("database_file")
+    @field_validator("devices")
+    @classmethod
+    def _are_devices(cls, value: tuple[str, ...], others: ValidationInfo) -> tuple[str, ...]:
+        if value and others.data.get("provider") == "cpu":
+            raise ValueError("names GPUs, but ATTEND_PROVIDER is cpu")
+        if value and others.data.get("loops") == 0:
+            raise ValueError("needs workers, but ATTEND_LOOPS is 0")
+        if value and others.data.get("device") is not None:
+            raise ValueError("says more than ATTEND_DEVICE, which must then be unset")
+        if value != ("all",) and not all(map(DEVICE.fullmatch, value)):
+            raise ValueError("must be all, or numbers and UUIDs such as 0,1 or GPU-8f2c,MIG-41d0")
+        if len(set(value)) < len(value):
+            raise ValueError("must name each device once")
+        return value
+
+    @field_validator("database_file", "rate_store_file")
     @classmethod
     def _is_the_only_address(cls, value: Path | None, others: ValidationInfo) -> Path | None:
-        if value is not None and others.data.get("database") is not None:
-            raise ValueError("must be unset where ATTEND_DATABASE is set")
+        setting = str(others.field_name).removesuffix("_file")
+        if value is not None and others.data.get(setting) is not None:
+            raise ValueError(f"must be unset where {PREFIX}{setting.upper()} is set")
         return value
 
     @field_validator("rate_limit")
     @classmethod
     def _is_a_rate(cls, value: str | None) -> str | None:
-        if value is not None and [rate.amount > 0 for rate in limits.parse_many(value)] != [True]:
-            raise ValueError("must be one rate, such as 60/minute")
-        return value
+        return value if value is None else one_rate(value)
 
     @field_validator("trusted_proxies")
     @classmethod
@@ -322,7 +363,7 @@ class Settings(BaseSettings):
             raise ValueError("must be a path, such as /attend")
         return value.rstrip("/")
 
-    @field_validator("models", "allowed_origins", mode="before")
+    @field_validator("models", "devices", "allowed_origins", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

@@ -85,3 +85,12 @@ DICTIONARIES = sa.Table(
     sa.UniqueConstraint("glossary", "source", "target"),
 )
 """`number` counts up, so that the dictionaries of a glossary stay in the order in which they came."""
+
+USAGE = sa.Table(
+    "attend_usage",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("month", sa.Text, primary_key=True),
+    sa.Column("characters", sa.BigInteger, nullable=False),
+)
+"""Characters that the key of a name has used in a month of UTC, such as 2026-11."""

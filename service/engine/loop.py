@@ -94,6 +94,8 @@ class Loop:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.clock = clock
+        self.device: str | None = None
+        """No device: several devices need several processes."""
         self.warm = threading.Event()
         """Set when the first forward pass of every engine has been tried."""
         self.load = self.background_load = 0

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from service.base.database import Database, in_thread
+from service.base.database import Database
+from service.base.database_threads import in_thread
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
 from service.base.sql import sa, tables
 from service.glossaries.entries import MAX_ENTRIES, Entries

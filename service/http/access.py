@@ -1,10 +1,5 @@
 """API keys and the rate limit of each client, where they are configured."""
 
-import asyncio
-import hashlib
-import json
-import math
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +8,15 @@ from typing import Any
 from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 from limits import parse
-from limits.storage import MemoryStorage
-from limits.strategies import SlidingWindowCounterRateLimiter
 
-from service.base.errors import Draining, KeyMissing, KeyWrong, RateLimited
+from service.base.errors import KeyMissing, KeyWrong, RateLimited, RouteForbidden
+from service.base.metrics import Metrics
 from service.base.settings import Settings
+from service.base.usage import Account, Usage
 from service.http.addresses import client_at
+from service.http.key_file import Key
 from service.http.keys import Keys
+from service.http.rate_store import limiter_of
 
 bearer = HTTPBearer(auto_error=False, description="One of the keys that the service was configured with.")
 
@@ -62,15 +59,15 @@ class Access:
     """The checks that the settings require. A client has one rate for all routes and interfaces.
 
     Args:
+        usage: the characters that keys with names have used.
         rates: the socket of the process that counts for several servers; None: this process counts.
     """
 
-    def __init__(self, settings: Settings, keys: Keys, rates: Path | None) -> None:
+    def __init__(self, settings: Settings, keys: Keys, usage: Usage, metrics: Metrics, rates: Path | None) -> None:
         self._keys = keys
+        self._usage = usage
         self._rate = settings.rate_limit
-        self._limiter: RateLimiter | RemoteRateLimiter | None = None
-        if self._rate is not None:
-            self._limiter = RateLimiter(self._rate) if rates is None else RemoteRateLimiter(rates)
+        self._limiter = limiter_of(settings, metrics, rates)
 
     @property
     def wants_keys(self) -> bool:
@@ -85,90 +82,42 @@ class Access:
         """
         guards = Guards()
         if self._keys and credentials is not None:
-            guards.checks.append(key_check(self._keys, credentials))
+            guards.checks.append(self._key_check(credentials))
             guards.statuses += (401, 403)
             guards.described += [Security(credentials.scheme)] if credentials.scheme is not None else []
-        if self._rate is not None and self._limiter is not None:
-            guards.checks.append(rate_check(self._rate, self._limiter, credentials if self._keys else None))
+        if self._limiter is not None:
+            guards.checks.append(self._check_rate)
             guards.statuses += (429,)
         return guards
 
+    def _key_check(self, credentials: Credentials) -> Check:
+        """Return a check that raises KeyMissing, KeyWrong or RouteForbidden."""
 
-def key_check(keys: Keys, credentials: Credentials) -> Check:
-    """Return a check that raises KeyMissing or KeyWrong."""
+        async def check(request: Request) -> None:
+            sent = await credentials.key(request)
+            if sent is None:
+                raise KeyMissing(f"A key is required: {credentials.hint}")
+            key = self._keys.find(sent)
+            if key is None:
+                raise KeyWrong("The key is not one of this service's keys")
+            request.state.key = key
+            request.state.context.caller = f"key:{key.digest}" if key.name is None else f"name:{key.name}"
+            if key.name is not None:
+                request.state.context.account = Account(key.name, key.characters_per_month, self._usage)
+            if not key.may_use(path := request.scope["path"]):
+                raise RouteForbidden(f"The key {key.name} may not use {path}; available: {', '.join(key.routes)}")
 
-    async def check(request: Request) -> None:
-        key = await credentials.key(request)
+        return check
+
+    async def _check_rate(self, request: Request) -> None:
+        """Know a client by its key if the route needs one, else by its address. Raises RateLimited."""
+        key: Key | None = getattr(request.state, "key", None)
+        rate = (key and key.rate) or self._rate
+        if rate is None or self._limiter is None:
+            return
         if key is None:
-            raise KeyMissing(f"A key is required: {credentials.hint}")
-        if not keys.have(key):
-            raise KeyWrong("The key is not one of this service's keys")
-        request.state.context.caller = hashlib.sha256(key).hexdigest()
-
-    return check
-
-
-class RateLimiter:
-    """Counts the requests of each client.
-
-    Args:
-        rate: the maximum rate of one client, such as 60/minute.
-    """
-
-    def __init__(self, rate: str) -> None:
-        self._limit = parse(rate)
-        # The counters of a sliding window expire. A moving window would keep every client in memory for ever.
-        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
-
-    def wait_s(self, client: str) -> int:
-        """Count a request. Return the seconds until the client may send another one; 0: this one is allowed."""
-        if self._limiter.hit(self._limit, client):
-            return 0
-        return max(1, math.ceil(self._limiter.get_window_stats(self._limit, client).reset_time - time.time()))
-
-
-class RemoteRateLimiter:
-    """Asks the process that counts for several servers.
-
-    Args:
-        path: the Unix socket of that process.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._asking = asyncio.Lock()
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def wait_s(self, client: str) -> int:
-        """Count a request. Return the seconds until the client may send another one; 0: this one is allowed.
-
-        Raises:
-            Draining: the process has ended, and the servers end with it.
-        """
-        async with self._asking:
-            streams, self._streams = self._streams, None  # a cancelled request leaves its answer unread
-            try:
-                streams = streams or await asyncio.open_unix_connection(self._path)
-                incoming, outgoing = streams
-                outgoing.write(json.dumps(client).encode() + b"\n")
-                answer = int(await incoming.readline())
-            except (OSError, ValueError):  # a closed connection reads as an empty line
-                if streams is not None:
-                    streams[1].close()
-                raise Draining("The process that counts requests does not answer", retry_after_s=5) from None
-            self._streams = streams
-            return answer
-
-
-def rate_check(rate: str, limiter: RateLimiter | RemoteRateLimiter, credentials: Credentials | None) -> Check:
-    """Return a check that raises RateLimited. It knows a client by its key if keys are checked, else by its address."""
-
-    async def check(request: Request) -> None:
-        key = await credentials.key(request) if credentials is not None else None
-        address = request.client.host if request.client else "unknown"
-        client = client_at(address) if key is None else key.decode("latin-1")
-        wait_s = limiter.wait_s(client) if isinstance(limiter, RateLimiter) else await limiter.wait_s(client)
-        if wait_s > 0:
+            client = client_at(request.client.host if request.client else "unknown")
+        else:
+            client = f"key:{key.digest}" if key.name is None else f"name:{key.name}"
+        if (wait_s := await self._limiter.wait_s(client, rate)) > 0:
             raise RateLimited(f"Rate limit exceeded: {parse(rate)} for each client", retry_after_s=wait_s)
-
-    return check

@@ -59,8 +59,8 @@ class Dialect:
     """Errors at or below these paths have the dialect's shape."""
     error: type[ErrorBody]
     routers: Callable[[Backend], list[APIRouter]]
-    statuses: Mapping[int, int] = field(default_factory=dict)
-    """The dialect's statuses of errors by the native ones, where they differ."""
+    statuses: Mapping[int | str, int] = field(default_factory=dict)
+    """The dialect's statuses of errors by the native ones or by their codes, where they differ."""
     client_fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Paths in the client's request by native fields, such as "text" or "tags.keep", where they differ. Errors that
     name a native field are answered with the client's path."""
@@ -81,6 +81,7 @@ class Dialect:
     def refusal(self, request: Request, error: RequestError) -> Response:  # noqa: ARG002
         """Return the answer to a request that failed with this error."""
         status = self.statuses.get(error.status, error.status)
+        status = self.statuses.get(getattr(error, "code", ""), status)
         headers = error.headers if status == error.status else {}
         body = self.error.of(self._with_client_fields(error)).model_dump(exclude_unset=True)
         return problems.ascii_json(body, status, headers, "application/json")
@@ -89,7 +90,11 @@ class Dialect:
         """Return OpenAPI's description of errors with these native statuses."""
         when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
-            when[self.statuses.get(native, native)].append(problems.WHEN[native])
+            own = [
+                self.statuses[code] for code, status in problems.codes() if status == native and code in self.statuses
+            ]
+            for status in (self.statuses.get(native, native), *own):
+                when[status].append(problems.WHEN[native])
         return {status: problems.describe_error(" ".join(reasons), self.error) for status, reasons in when.items()}
 
     def _with_client_fields(self, error: RequestError) -> RequestError:

@@ -74,7 +74,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         response_model_exclude_none=True,
         responses={**document_errors(400, 408, 413, 415, 422, 503, 504), **FILE_ANSWER},
     )
-    async def translate_document(form: Annotated[DocumentForm, Form()], _: Request) -> DocumentCard:
+    async def translate_document(form: Annotated[DocumentForm, Form()], http: Request) -> DocumentCard:
         """Translate a file. Its formatting stays."""
         timeout_s = _timeout_s(form, settings)
         options = form.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
@@ -85,6 +85,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
             TranslateRequest(text=["-"], **options),
             timeout_s,
             DocumentOptions(**own),
+            http.state.context.account,
         )
         if not form.wait:
             return _card(job, settings, key)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import Field
 
-from service.base.database import in_thread
+from service.base.database_threads import in_thread
 from service.base.errors import InvalidGlossary
 from service.glossaries.entries import Entries, check_entries, read_file
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair

@@ -112,6 +112,8 @@ class Middleware:
             status = exchange.status or InferenceFailed.status
             seconds = perf_counter() - began
             self._metrics.answered(dialect.name, route, status, seconds)
+            if (account := exchange.context.account) is not None:
+                self._metrics.asked(account.name, account.spent)
             is_unmatched = route == UNMATCHED and status >= 400
             if self._access_log or (is_unmatched and self._may_log_unmatched(began)):
                 level = logging.DEBUG if route in OPERATIONS and status < 400 else logging.INFO
@@ -127,7 +129,8 @@ class Middleware:
 
 def _log_access(level: int, exchange: "_Exchange", method: str, path: str, status: int, seconds: float) -> None:
     fields = exchange.ids | {"method": method, "path": path, "status": status, "seconds": round(seconds, 6)}
-    logger.log(level, "%s %s %d %.1f ms %s", method, path, status, seconds * 1000, exchange.request_id, extra=fields)
+    who = " ".join(str(fields[name]) for name in ("request_id", "key") if name in fields)
+    logger.log(level, "%s %s %d %.1f ms %s", method, path, status, seconds * 1000, who, extra=fields)
 
 
 class _Exchange:
@@ -161,7 +164,7 @@ class _Exchange:
         self.request_id = given_id.decode() if REQUEST_ID.fullmatch(given_id) else f"{random.getrandbits(128):032x}"
         self._traceparent = traceparent_of(scope["headers"])
         self._timing = Timing()
-        context = Context(self._timing)
+        self.context = context = Context(self._timing)
         self._spans = spans
         if spans is not None:
             self._timing.phases, context.attributes = spans.phases, spans.attributes
@@ -176,9 +179,11 @@ class _Exchange:
 
     @property
     def ids(self) -> dict[str, object]:
-        """The ids of the request, as fields of a log line."""
+        """The ids of the request and the name of its key, as fields of a log line."""
         trace_id = self._traceparent[TRACE_ID] if self._traceparent else self._spans and self._spans.trace_id
-        return {"request_id": self.request_id, **({"trace_id": trace_id} if trace_id else {})}
+        key = self.context.account and self.context.account.name
+        further = {"trace_id": trace_id, "key": key}
+        return {"request_id": self.request_id, **{name: value for name, value in further.items() if value}}
 
     async def receive(self) -> Message:
         if self._body_was_read:

@@ -54,14 +54,14 @@ FASTAPI_ERROR = {"schema": {"$ref": f"{SCHEMAS}HTTPValidationError"}}
 WHEN = {
     400: "The body is not JSON, not UTF-8, or not an object.",
     401: "The key is missing.",
-    403: "The key is wrong.",
+    403: "The key is wrong, or may not use this route.",
     404: "No model has this name, no glossary this id, or no document this id and key.",
     408: "The body did not arrive in time.",
     409: "The models were not replaced, or the document is not translated yet; the detail says why.",
     413: "The body or a text is larger than its limit.",
     415: "The content type is not supported.",
     422: "The request is well-formed, but cannot be done.",
-    429: "This client has sent more requests than its rate allows.",
+    429: "This client has sent more requests than its rate allows, or used its characters of this month.",
     500: "A bug; the log has it under the request id.",
     503: "The service is starting, draining or broken, a queue is full, or a file cannot be written; Retry-After says "
     "when to try again.",

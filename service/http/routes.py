@@ -21,6 +21,7 @@ from service.schemas.answers import (
     ModelCard,
     ModelsResponse,
     Ranked,
+    Readiness,
     Status,
     TranslateResponse,
 )
@@ -95,11 +96,11 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
         """Answer as long as the process lives."""
         return Status(status="live")
 
-    @router.get("/health/ready", responses=document_errors(503))
-    async def ready() -> Status:
+    @router.get("/health/ready", responses=document_errors(503), response_model_exclude_none=True)
+    async def ready() -> Readiness:
         """Answer 200 if every model's last forward pass succeeded and is recent, and requests are taken."""
         models.refuse_unready()
-        return Status(status="ready")
+        return Readiness(status="ready", lost_devices=models.lost_devices() or None)
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def scrape(request: Request) -> Response:

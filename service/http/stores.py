@@ -3,23 +3,27 @@
 from dataclasses import dataclass
 
 from service.base.database import Database
+from service.base.usage import Usage
 from service.glossaries.store import Glossaries
 from service.jobs.worker import DocumentJobs
 
 
 @dataclass(frozen=True)
 class Stores:
-    """Stored glossaries and documents, which servers share through a database. It is opened at its first use."""
+    """Stored glossaries, documents and usage, which servers share through a database. It is opened at its first use."""
 
     database: Database
     glossaries: Glossaries
     documents: DocumentJobs
+    usage: Usage
 
     def start(self) -> None:
-        """Start to translate documents, in the running event loop."""
+        """Start to translate documents and to write usage, in the running event loop."""
         self.documents.start()
+        self.usage.start()
 
     async def stop(self) -> None:
         """Stop. Other servers, or the next start, continue with the remaining documents."""
         await self.documents.stop()
+        await self.usage.stop()
         self.database.close()

@@ -8,9 +8,11 @@ import sys
 import time
 from contextlib import suppress
 
-from service.base.database import Database, in_thread
+from service.base.database import Database
+from service.base.database_threads import in_thread
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
+from service.base.usage import Account, spending
 from service.documents.contents import ReadOptions
 from service.jobs.job import Job
 from service.jobs.reading import DocumentReader
@@ -73,6 +75,7 @@ class DocumentJobs:
         request: TranslateRequest,
         timeout_s: float,
         document_options: DocumentOptions = NO_OPTIONS,
+        account: Account | None = None,
     ) -> tuple[Job, str]:
         """Queue a document, and return the job with the key by which its client asks for it.
 
@@ -80,10 +83,12 @@ class DocumentJobs:
             request: the options for each text of the document.
             timeout_s: seconds after which the translation is given up.
             document_options: how to read the document.
+            account: whose characters count, once the document is queued; None if nobody's do.
 
         Raises:
             UnsupportedFileType, InvalidDocument, TooLarge: the document cannot be read.
             RequestError: no model translates between its languages.
+            QuotaExceeded: the client may not use so many characters in this month.
             QueueFull: there are too many documents.
             NotStored: the document cannot be written.
             DeadlinePassed: reading took too long.
@@ -103,9 +108,9 @@ class DocumentJobs:
         languages = await self._translator.languages(read, request, left_s)
         options = json.dumps(request.model_dump(exclude=EXCLUDED, exclude_unset=True) | own_options)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
-        job = await in_thread(
-            self._store.add, data, file_name, read.kind, languages, options, n_characters, ends_at - time.monotonic()
-        )
+        left_s = ends_at - time.monotonic()
+        with spending(account, n_characters):
+            job = await in_thread(self._store.add, data, file_name, read.kind, languages, options, n_characters, left_s)
         self._wake.set()
         return job
 

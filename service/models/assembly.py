@@ -45,7 +45,7 @@ def load_catalog(
     if settings.loops == 0:
         return catalog_here(configured_artifacts(settings), settings, metrics, cache)
     loader = loader or Loader(settings)
-    loader.on_worker_end = metrics.worker_ended
+    loader.report_worker_ends(metrics.worker_ended)
     try:
         # What is read here is read while the loader loads.
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
@@ -70,7 +70,7 @@ def catalog_here(
     engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
     model_infos = {model: source.model_info(model) for model in artifacts}
-    loaded = LoadedModels(artifacts, model_infos, [], read_tokenizer_files(artifacts))
+    loaded = LoadedModels(artifacts, model_infos, {}, read_tokenizer_files(artifacts))
     loaded.announce()
     return _catalog(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files), cache)
 
@@ -93,7 +93,7 @@ def catalog_of(
     Raises:
         ArtifactRefused: a tokenizer is of a kind that the service cannot read.
     """
-    workers = [RemoteWorker(path, metrics.add) for path in loaded.paths]
+    workers = [RemoteWorker(path, metrics.add, device) for path, device in loaded.paths.items()]
     tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
     return _catalog(loaded, workers, settings, metrics, loader, tokenizers, cache)
 

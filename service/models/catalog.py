@@ -136,6 +136,16 @@ class Catalog:
                 reasons.setdefault(model.manifest.name, reason)
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
+    def devices(self) -> dict[str, str | None]:
+        """Return, for each GPU that the settings chose, why it takes no requests for a model; None if it takes all."""
+        found: dict[str, str | None] = {}
+        for _, model, pool in self._serving():
+            for device, reason in pool.unready_reasons().items():
+                if device is not None:
+                    said = reason and f"{model.manifest.name}: {reason}"
+                    found[device] = found.get(device) or said
+        return found
+
     def look_at_files(self) -> None:
         """Notice which files have changed: for the log and a metric alone, as memory serves what was proved. A service
         that starts anew would load the changed files."""

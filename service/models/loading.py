@@ -76,7 +76,10 @@ class ArtifactSource:
             StartRefused: there is a memory limit, and models run on CUDA.
         """
         settings = self.settings
-        name = choose_provider(settings.provider)
+        if settings.devices:
+            name = choose_provider("cuda", "ATTEND_DEVICES names GPUs")
+        else:
+            name = choose_provider(settings.provider)
         if name == "cuda" and settings.model_memory is not None:
             raise StartRefused(
                 "ATTEND_MODEL_MEMORY needs ATTEND_PROVIDER=cpu: it limits main memory, and models run on CUDA"

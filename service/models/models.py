@@ -23,6 +23,7 @@ from service.base.errors import (
 )
 from service.base.manifest import NO_LANGUAGE
 from service.base.settings import Settings
+from service.base.usage import spending
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
 from service.models.attributes import Answer, attributes_of
@@ -98,6 +99,10 @@ class Models:
         """Raises NotReady: this server should get no requests now."""
         if (reason := self._serving.unready_reason()) is not None:
             raise NotReady(f"Not ready: {reason}")
+
+    def lost_devices(self) -> dict[str, str]:
+        """Return why each GPU takes no requests, of those that the settings chose and that take none."""
+        return {device: reason for device, reason in self._serving.devices().items() if reason is not None}
 
     def refuse_unready_model(self, name: str) -> None:
         """Raises UnknownModel, NotReady: the model takes no requests."""
@@ -244,6 +249,7 @@ class Models:
         Raises:
             TextTooLong, TooManyTexts, InvalidFields: the request is beyond its limits.
             Starting, Draining: there are no models.
+            QuotaExceeded: the client may not use so many characters in this month.
         """
         settings = self._settings
         longest = max(map(len, request.all_texts))
@@ -259,7 +265,8 @@ class Models:
         catalog = self.catalog
         catalog.n_users += 1
         try:
-            yield catalog, replace(context, deadline=time.monotonic() + timeout_s)
+            with spending(context.account, sum(map(len, request.all_texts))):
+                yield catalog, replace(context, deadline=time.monotonic() + timeout_s)
         finally:
             catalog.n_users -= 1
 

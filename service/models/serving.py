@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from service.base.errors import Draining, Starting, StartRefused
+from service.base.garbage import keep_objects
 from service.base.metrics import ModelState
 from service.models.catalog import Catalog
 from service.models.origin import begin
@@ -98,6 +99,10 @@ class Serving:
         """Tell how each model does, for the gauges."""
         return [] if self._catalog is None else self._catalog.states()
 
+    def devices(self) -> dict[str, str | None]:
+        """Return, for each GPU that the settings chose, why it takes no requests; None if it does."""
+        return {} if self._catalog is None else self._catalog.devices()
+
     def _all(self) -> Iterator[Catalog]:
         yield from self._retired
         if self._catalog is not None:
@@ -111,8 +116,7 @@ class Serving:
             await asyncio.to_thread(catalog.stop, 0.0)
             self._retired.discard(catalog)
             gc.unfreeze()
-        gc.collect()
-        gc.freeze()
+        keep_objects()
 
     async def _look_at_files(self) -> None:
         while True:

@@ -164,8 +164,13 @@ def _numbered(number: int) -> RunOptions:
     return options
 
 
-def choose_provider(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "cuda"]:
+def choose_provider(
+    wanted: Literal["auto", "cpu", "cuda"], whose: str = "ATTEND_PROVIDER is cuda"
+) -> Literal["cpu", "cuda"]:
     """Return the provider to use.
+
+    Args:
+        whose: what the settings say by which CUDA is wanted, for the error.
 
     Raises:
         ProviderUnavailable: CUDA is wanted and cannot be used.
@@ -175,7 +180,7 @@ def choose_provider(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "c
         if reason is None:
             return "cuda"
         if wanted == "cuda":
-            raise ProviderUnavailable(f"ATTEND_PROVIDER is cuda, but CUDA cannot be used here: {reason}")
+            raise ProviderUnavailable(f"{whose}, but CUDA cannot be used here: {reason}")
     return "cpu"
 
 

@@ -332,6 +332,12 @@ class Status(BaseModel):
     status: Literal["live", "ready"]
 
 
+class Readiness(Status):
+    lost_devices: dict[str, str] | None = Field(
+        default=None, description="Why GPUs take no requests, by their names; their requests go to the others."
+    )
+
+
 def encoded(numbers: NDArray[np.float32], encoding: Encoding) -> Any:
     """Encode numbers as nested lists, or as base64 of little-endian float32, row after row.
 

@@ -1,6 +1,5 @@
 """The application: models in, ASGI out."""
 
-import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,8 +13,10 @@ from starlette.routing import BaseRoute, Route
 
 from service import __version__
 from service.base.database import database_of
+from service.base.garbage import keep_objects
 from service.base.metrics import Metrics
 from service.base.settings import Settings
+from service.base.usage import Usage
 from service.dialects import enabled
 from service.glossaries.store import Glossaries
 from service.http.access import Access
@@ -58,8 +59,7 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         serving.start()
         stores.start()
-        gc.collect()
-        gc.freeze()
+        keep_objects()
         yield
         await stores.stop()
         await serving.stop(settings.drain_timeout_s)
@@ -67,8 +67,9 @@ def create_app(
     database = database_of(settings)
     glossaries = Glossaries(database)
     models = Models(serving, settings, glossaries)
-    stores = Stores(database, glossaries, DocumentJobs(models, settings, database))
-    access = Access(settings, keys, rates)
+    usage = Usage(database, lambda: keys.have_names)
+    stores = Stores(database, glossaries, DocumentJobs(models, settings, database), usage)
+    access = Access(settings, keys, usage, metrics, rates)
     of_models = model_routes(models, access.guards(), reload)
     of_glossaries = glossary_routes(stores.glossaries, access.guards())
     of_documents = document_routes(stores.documents, settings, access.guards())
@@ -92,7 +93,7 @@ def create_app(
         routes=[route for router in (*native, *of_dialects) for route in router.routes],
     )
     paths_of_documents = [path for dialect in dialects for path in dialect.paths_of_documents]
-    metrics.watch(serving.states, lambda: serving.unready_reason() is None)
+    metrics.watch(serving.states, lambda: serving.unready_reason() is None, serving.devices)
     for route in _plain(app.routes):
         metrics.expect(dialects.of(route.path).name, route.path_format)
     app.add_middleware(

@@ -12,9 +12,11 @@ from service.base.database import check_database
 from service.base.errors import StartRefused
 from service.base.temporary_files import require_temporary_folder
 from service.http.keys import Keys
+from service.http.rate_store import storage_of
 from service.server.listening import address_of, listen
 from service.server.tracing import announce_traces
-from service.workers.loader import Loader, select_device
+from service.workers.devices import select_device
+from service.workers.loader import Loader
 from service.workers.processes import n_servers
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,7 @@ def main() -> None:
         require_temporary_folder()
         announce_traces()
         keys = Keys(settings)
+        storage_of(settings)  # refuses a wrong address
         select_device(settings.device)
         servers = n_servers(settings)
         sockets = listen(settings.host, settings.port, shared=servers > 1)

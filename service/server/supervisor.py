@@ -27,7 +27,7 @@ from typing import Any
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics, release
 from service.base.settings import Settings
-from service.http.access import RateLimiter
+from service.http.limiters import may_have_rates
 from service.http.rates import Rates
 from service.models.assembly import catalog_of
 from service.models.origin import LoadingOrigin, begin, in_daemon_thread
@@ -87,9 +87,9 @@ class Supervisor:
         self._metrics = directory / "metrics"
         self._metrics.mkdir()
         self._rates: Path | None = None
-        if settings.rate_limit is not None:
+        if may_have_rates(settings):
             self._rates = directory / RATES_SOCKET
-            Rates(str(self._rates), RateLimiter(settings.rate_limit)).start()
+            Rates(str(self._rates)).start()
         self._loader = loader
         self._loaded: LoadedModels | None = None
         self._generation = 0
@@ -240,7 +240,7 @@ class Supervisor:
         loaded.announce()
         self._generation += 1
         self._loaded = loaded
-        loader.on_worker_end = self._report_worker_end
+        loader.report_worker_ends(self._report_worker_end)
         taken = [server.take(self._generation, loaded) for server in self._servers]
         if not is_first:
             begin(self._end(former, taken), self._tasks)

@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from service.base.usage import Account
 from service.schemas.timing import Timing
 from service.workers.pool import Admission
 
@@ -18,8 +19,9 @@ class Context:
         admission: counts the request once for all engines; None where one engine does all the work.
         background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
             have any number of tags, whose characters do not count.
-        caller: a name for who asks, never the key itself. Callers with the same name share answers; "": all without a
-            key; None: unknown, so no answers are shared.
+        account: whose characters count; None if nobody's do.
+        caller: the name of the key, or its digest. Callers with the same one share answers. "": no key. None:
+            unknown, so no answers are shared.
         attributes: receives what a trace tells of the answer; None if the request is not traced.
     """
 
@@ -28,6 +30,7 @@ class Context:
     admission: Admission | None = None
     background: bool = False
     caller: str | None = ""
+    account: Account | None = None
     attributes: dict[str, Any] | None = None
 
     @property

@@ -1,20 +1,20 @@
-"""Starts the process that loads the models of the settings.
+"""Starts the processes that load the models of the settings.
 
 This module imports little: models load while the server's process still imports its libraries.
 """
 
 import logging
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from service import __version__
 from service.base.artifact import Artifact, read_artifacts
 from service.base.contract import ModelInfo
-from service.base.errors import ProviderUnavailable
+from service.base.errors import StartRefused
 from service.base.manifest import TOKENIZER, VOCABULARY
 from service.base.settings import Settings
+from service.workers.devices import devices_of
 from service.workers.remote_loader import RemoteLoader
 
 logger = logging.getLogger(__name__)
@@ -32,13 +32,13 @@ class LoadedModels:
 
     Attributes:
         model_infos: what the loader reported about each model.
-        paths: the sockets where the workers listen.
+        paths: the sockets where the workers listen, and the device of each: None for what CUDA or the CPU chooses.
         tokenizer_files: the files as they were when the models were loaded, for servers that start later.
     """
 
     artifacts: dict[str, Artifact]
     model_infos: dict[str, ModelInfo]
-    paths: list[Path]
+    paths: dict[Path, str | None]
     tokenizer_files: TokenizerFiles
 
     def announce(self) -> None:
@@ -47,27 +47,58 @@ class LoadedModels:
         logger.info("attend %s: %s on %s, %d workers", __version__, names, ", ".join(providers), len(self.paths))
 
 
-class Loader(RemoteLoader):
-    """The process that loads the artifacts of the settings, and the workers that it forks.
+class Loader:
+    """The processes that load the artifacts of the settings, one for each device, and the workers that they fork.
+
+    CUDA shows a process what CUDA_VISIBLE_DEVICES lists when it begins, and no more than one MIG instance. With a
+    process for each device, whatever a lost device does to CUDA stays in its own.
 
     Raises:
         ArtifactRefused: an artifact is missing, or its manifest is invalid.
+        ProviderUnavailable: a device that the settings name is not there.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.artifacts = configured_artifacts(settings)
+        self._loaders: dict[str | None, RemoteLoader] = {}
         arguments = self.artifacts, settings
-        super().__init__(SOURCE, arguments, settings.probe_interval_s, settings.log, settings.run_directory)
+        try:
+            for device in devices_of(settings):
+                self._loaders[device] = RemoteLoader(
+                    SOURCE, arguments, settings.probe_interval_s, settings.log, settings.run_directory, device
+                )
+        except BaseException:
+            self.end()
+            raise
+
+    def report_worker_ends(self, report: Callable[[str], None]) -> None:
+        """Call a function with the signal or status of each worker that ends, in a thread of the loader."""
+        for loader in self._loaders.values():
+            loader.on_worker_end = report
 
     def wait(self) -> LoadedModels:
-        """Wait until all models are loaded.
+        """Wait until all models are loaded on all devices.
 
         Raises:
             StartRefused: a model cannot be loaded.
         """
         files = read_tokenizer_files(self.artifacts)
-        self.wait_until_loaded()
-        return LoadedModels(self.artifacts, self.model_infos, self.paths, files)
+        for device, loader in self._loaders.items():
+            try:
+                loader.wait_until_loaded()
+            except StartRefused as refusal:
+                self.end()
+                if device is None:
+                    raise
+                raise StartRefused(f"Device {device}: {refusal}") from None
+        paths = {path: device for device, loader in self._loaders.items() for path in loader.paths}
+        model_infos = next(iter(self._loaders.values())).model_infos
+        return LoadedModels(self.artifacts, model_infos, paths, files)
+
+    def end(self) -> None:
+        """End all workers immediately: their requests have been answered."""
+        for loader in self._loaders.values():
+            loader.end()
 
 
 def configured_artifacts(settings: Settings) -> dict[str, Artifact]:
@@ -89,18 +120,3 @@ def read_tokenizer_files(artifacts: Mapping[str, Artifact]) -> TokenizerFiles:
         name: {file: artifact.read(file) for file in (TOKENIZER, VOCABULARY) if file in artifact.manifest.files}
         for name, artifact in artifacts.items()
     }
-
-
-def select_device(device: int | None) -> None:
-    """Let CUDA see only one GPU; None changes nothing.
-
-    Raises:
-        ProviderUnavailable: CUDA_VISIBLE_DEVICES lists too few GPUs.
-    """
-    if device is None:
-        return
-    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    visible = listed.split(",") if listed else [str(number) for number in range(device + 1)]
-    if device >= len(visible):
-        raise ProviderUnavailable(f"ATTEND_DEVICE is {device}, but CUDA_VISIBLE_DEVICES lists {listed}")
-    os.environ["CUDA_VISIBLE_DEVICES"] = visible[device]

@@ -5,7 +5,6 @@ share that memory, and one that dies is replaced within milliseconds. So this pr
 Models that cannot be forked, such as those that use CUDA or threads, are loaded by each worker after the fork.
 """
 
-import gc
 import logging
 import os
 import pkgutil
@@ -21,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from service.base.errors import StartRefused
+from service.base.garbage import keep_objects
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.workers.budget import Budget
@@ -75,6 +75,7 @@ class _LoaderProcess:
         self._loaded: dict[str, Engines] = {}
         self._budget: Budget | None = None
         self._workers: list[_Worker] = []
+        self._on_device = f" on device {plan.device}" if plan.device else ""
         self._deaths: dict[str, list[float]] = {}
         """When processes died that computed for a model."""
 
@@ -89,8 +90,7 @@ class _LoaderProcess:
         slow = self._load_models()
         self._add_workers(slow)
         self._status = SharedStatus(len(self._workers), self._source.models)
-        gc.collect()
-        gc.freeze()
+        keep_objects()
         for pipe in [self._fork(worker) for worker in self._workers]:
             _read_result(pipe)
         self._server.sendall(packed(None, len(self._workers), slow, self._model_infos))
@@ -228,8 +228,7 @@ class _LoaderProcess:
             pipe.write(packed(refusal, None))
         if refusal is not None:
             return
-        gc.collect()
-        gc.freeze()
+        keep_objects()
         on_demand = partial(self._on_demand, worker) if self._budget else None
         serve(
             engines,
@@ -277,14 +276,14 @@ class _LoaderProcess:
             now, cause = time.monotonic(), _exit_cause(wait_status)
             model = self._status.current_model(worker.number)
             at_work = f" while it worked for {model}" if model else ""
-            logger.critical("worker %d has died of %s%s", worker.number, cause, at_work)
+            logger.critical("worker %d%s has died of %s%s", worker.number, self._on_device, cause, at_work)
             with suppress(OSError):
                 self._server.sendall(packed(cause))
             if model is not None:
                 recent = [at for at in self._deaths.get(model, []) if now - at < DEATH_WINDOW_S]
                 self._deaths[model] = [*recent, now]
                 if len(self._deaths[model]) >= DEATHS_TO_DISABLE:
-                    logger.critical("%s is disabled", model)
+                    logger.critical("%s is disabled%s", model, self._on_device)
                     self._status.disable(model)
             worker.process_id = 0
             if self._status.has_answered(worker.number) or model is not None:

@@ -27,12 +27,18 @@ BUSY_WORK = 200
 engine decodes two sentences together in less time than two engines one each."""
 
 
+STARTING = "starting"
+
 CALM_S = 1.0
 """Seconds without other work after which work in the background takes all workers."""
 
 
 class Worker(Protocol):
     """The process that runs models; or a loop in this process."""
+
+    @property
+    def device(self) -> str | None:
+        """The GPU of this worker, where several were chosen."""
 
     @property
     def load(self) -> int:
@@ -114,7 +120,7 @@ class Pool(Generic[Output]):
     """Gives each sequence of a request to the least loaded worker whose engine is ready.
 
     The last worker is kept free for the server's own core: a single sentence goes there only while every other worker
-    is busy, and work in the background only while there is no other.
+    is busy, and work in the background only while there is no other. Where each worker has a GPU, none is kept free.
 
     Args:
         name: name of the engine.
@@ -217,18 +223,30 @@ class Pool(Generic[Output]):
         self._draining = True
 
     def unready_reason(self) -> str | None:
-        """Return why this engine should get no requests now; None if it is ready."""
+        """Return why this engine should get no requests now; None if it is ready, on one device at least."""
         if self._draining:
             return "draining"
-        states = self.states()
-        if not states:
-            return "starting"
-        return next((state.unready_reason for state in states if state.unready_reason is not None), None)
+        reasons = [*self.unready_reasons().values()]
+        return None if None in reasons else next(iter(reasons), STARTING)
+
+    def unready_reasons(self) -> dict[str | None, str | None]:
+        """Return, for each device, why this engine should get no requests there now; None if it is ready."""
+        reasons: dict[str | None, str | None] = {}
+        for worker in self._workers:
+            states = self._states_in(worker)
+            if states or worker.device is not None:  # a CPU has workers without this model
+                found = [state.unready_reason for state in states if state.unready_reason is not None]
+                reason = next(iter(found), None if states else STARTING)
+                reasons[worker.device] = reasons.get(worker.device) or reason
+        return reasons
 
     def states(self) -> list[EngineState]:
         """Return the engine's state in each worker that has it, also in the background."""
+        return [state for worker in self._workers for state in self._states_in(worker)]
+
+    def _states_in(self, worker: Worker) -> list[EngineState]:
         names = self.name, self._background_name
-        return [state for worker in self._workers for name in names if (state := worker.state(name)) is not None]
+        return [state for name in names if (state := worker.state(name)) is not None]
 
     @property
     def _has_background(self) -> bool:
@@ -248,7 +266,7 @@ class Pool(Generic[Output]):
         else:
             loads = [worker.load for worker in workers]
             spares_last = len(sequences) == 1 and min(loads[:-1], default=math.inf) < self._busy_work
-        if spares_last and len(workers) > 1:
+        if spares_last and len(workers) > 1 and workers[-1].device is None:
             workers, loads = workers[:-1], loads[:-1]
         parts: list[list[Sequence[Output]]] = [[] for _ in workers]
         # The longest first, so that loads become even.

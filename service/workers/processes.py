@@ -2,6 +2,7 @@
 
 from service.base.cores import usable_cores
 from service.base.settings import Settings
+from service.workers.devices import devices_of
 
 MAX_WORKERS = MAX_SERVERS = 4
 """Limits of the default numbers: each process takes memory."""
@@ -9,17 +10,22 @@ MAX_WORKERS = MAX_SERVERS = 4
 
 def n_workers(settings: Settings, provider: str) -> int:
     """Return the number of processes that run models: one for each core, but few, since the server needs a core too; on
-    CUDA one."""
+    CUDA one for each device."""
     default = min(settings.threads or usable_cores(), MAX_WORKERS) if provider == "cpu" else 1
     return settings.loops or default
 
 
 def n_servers(settings: Settings) -> int:
     """Return the number of processes that speak HTTP: one, and more if the workers leave cores free. A worker keeps
-    about half a core of a server busy."""
+    about half a core of a server busy.
+
+    Raises:
+        ProviderUnavailable: a device that the settings name is not there.
+    """
     if settings.loops == 0:
         return 1
     # Whether there is a GPU that works is not known yet.
-    provider = "cuda" if settings.provider == "cuda" else "cpu"
-    free = usable_cores() - n_workers(settings, provider)
+    provider = "cuda" if settings.provider == "cuda" or settings.devices else "cpu"
+    n_devices = len(devices_of(settings))
+    free = usable_cores() - n_workers(settings, provider) * n_devices
     return settings.servers or max(1, min(MAX_SERVERS, free // 2))

@@ -47,6 +47,7 @@ class RemoteLoader:
     Args:
         source, arguments: see `Plan`.
         folder: where the folder of the sockets is created; None: where the system has temporary files.
+        device: the only GPU that CUDA shows the process, as CUDA_VISIBLE_DEVICES names it; None changes nothing.
 
     Raises:
         StartRefused: no folder can be created there, or its path is too long.
@@ -59,9 +60,10 @@ class RemoteLoader:
         probe_interval_s: float,
         log: Log,
         folder: Path | None = None,
+        device: str | None = None,
     ) -> None:
         self.directory = make_run_directory(folder)
-        self._plan = Plan(source, arguments, self.directory, probe_interval_s, log)
+        self._plan = Plan(source, arguments, self.directory, probe_interval_s, log, device=device)
         self._ending = threading.Event()
         self.paths: list[Path] = []
         self.model_infos: dict[str, ModelInfo] = {}
@@ -97,8 +99,12 @@ class RemoteLoader:
     def _start(self) -> None:
         self._socket, theirs = socket.socketpair()
         begin = "import sys; from service.workers.loader_process import main; main(int(sys.argv[1]))"
+        device = self._plan.device
         self._process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
-            [sys.executable, "-c", begin, str(theirs.fileno())], pass_fds=[theirs.fileno()], start_new_session=True
+            [sys.executable, "-c", begin, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            env=os.environ | ({} if device is None else {"CUDA_VISIBLE_DEVICES": device}),
         )
         theirs.close()
         self._socket.sendall(packed(self._plan))

@@ -50,9 +50,11 @@ class RemoteWorker:
     Args:
         path: the Unix socket where the worker listens.
         add_counts: takes the name of an engine, and what it did, for the metrics.
+        device: the GPU of this worker, where several were chosen.
     """
 
-    def __init__(self, path: Path, add_counts: Callable[[str, EngineCounts], None]) -> None:
+    def __init__(self, path: Path, add_counts: Callable[[str, EngineCounts], None], device: str | None = None) -> None:
+        self.device = device
         self.load = self.background_load = 0
         self.awaited_at = -math.inf
         self._path = path

@@ -66,6 +66,7 @@ class Plan:
         arguments: arguments of this class.
         directory: where workers listen, at "0.sock", "1.sock" and so on.
         slow: models that have workers of their own; None: those that prove slow on this machine.
+        device: the only GPU that the process sees; None: what CUDA chooses, or the CPU.
     """
 
     source: str
@@ -74,3 +75,4 @@ class Plan:
     probe_interval_s: float
     log: Log
     slow: list[str] | None = None
+    device: str | None = None

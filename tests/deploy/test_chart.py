@@ -39,9 +39,6 @@ MANIFEST = ROOT / "docs" / "deploy" / "kubernetes.yaml"
 NEWEST = "1.37"
 """The newest version of Kubernetes whose schemas are installed."""
 
-COMING = {"ATTEND_DATABASE_FILE", "ATTEND_DEVICES", "ATTEND_RATE_STORE"}
-"""Settings of the chart that may be missing in the service of this commit."""
-
 
 @pytest.fixture(params=cases(40), ids=str)
 def case(request: pytest.FixtureRequest) -> Case:
@@ -90,7 +87,7 @@ def test_pods_fit_together(case: Case) -> None:
             variables = [variable["name"] for variable in container["env"]]
             assert len(set(variables)) == len(variables)
             named = {name for name in variables if name.startswith(PREFIX)}
-            assert named - COMING <= {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+            assert named <= {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
 
 
 def containers(spec: Object) -> list[Object]:
@@ -189,3 +186,15 @@ def test_the_manifest_is_what_the_chart_renders() -> None:
 def test_chart_and_service_have_one_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+@pytest.mark.parametrize("provider", ["cpu", "cuda"])
+@pytest.mark.parametrize("pods", [DATABASE | {"replicas": 2}, DATABASE | SCALED], ids=["fixed", "scaled"])
+def test_ray_is_told_how_many_replicas_there_are_and_what_each_needs(provider: str, pods: Values) -> None:
+    documents = rendered(NETWORK | pods | {"kind": "RayService", "provider": provider})
+    [service] = [document for document in documents if document["kind"] == "RayService"]
+    [application] = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+    [deployment] = application["deployments"]
+    assert ("num_replicas" in deployment) == ("replicas" in pods)
+    assert ("autoscaling_config" in deployment) == ("autoscaling" in pods)
+    assert deployment.get("ray_actor_options") == ({"num_gpus": 1} if provider == "cuda" else None)

@@ -31,12 +31,12 @@ def said_by(script: str, environment: Environment, *arguments: object) -> tuple[
 
 
 def test_the_service_starts_and_answers(gpu: Environment, artifact: MakeArtifact, tmp_path: Path) -> None:
-    """Translations come from a worker process, everything else from the server's own."""
+    """On two devices, each with a process of its own."""
     artifacts = tmp_path / "artifacts"
     artifacts.mkdir()
     for kind in ("translation", "mean_classifier"):
         (artifacts / kind).symlink_to(artifact(kind, "int8"))
-    settings = {"ATTEND_PROVIDER": "cuda", "ATTEND_ARTIFACTS": str(artifacts)}
+    settings = {"ATTEND_PROVIDER": "cuda", "ATTEND_ARTIFACTS": str(artifacts), "ATTEND_DEVICES": "0,1"}
     with running_service(tmp_path / "log", gpu | settings) as client:
         models = client.get("/models").json()["models"]
         assert [model["provider"] for model in models] == ["cuda", "cuda"]
@@ -48,6 +48,8 @@ def test_the_service_starts_and_answers(gpu: Environment, artifact: MakeArtifact
         assert client.post("/classify", json={"text": texts}).status_code == 200
         for model in models:
             assert client.post("/embed", json={"text": texts, "model": model["name"]}).status_code == 200
+        metrics = client.get("/metrics").text
+        assert all(f'attend_device_ready{{device="{device}"}} 1.0' in metrics for device in (0, 1))
     assert "onnxruntime" not in (tmp_path / "log").read_text(encoding="utf-8"), "it warns"
 
 

@@ -18,7 +18,10 @@ NO_LIMIT = 10**12
 
 
 class DeepLUsage(BaseModel):
-    character_count: int = Field(description="Characters translated since the service started, for all clients.")
+    character_count: int = Field(
+        description="Characters that the key has used in this month; if it has no name, those that were translated "
+        "since the service started, for all clients."
+    )
     character_limit: int = NO_LIMIT
 
 
@@ -40,8 +43,12 @@ def routers(backend: Backend) -> list[APIRouter]:
         return languages.sources(directions) if kind == "source" else languages.targets(directions)
 
     @router.get("/v2/usage")
-    async def usage(_: Request) -> DeepLUsage:
+    async def usage(http: Request) -> DeepLUsage:
         """Return how many characters were translated."""
+        account = http.state.context.account
+        if account is not None:
+            await account.usage.refresh()
+            return DeepLUsage(character_count=account.used, character_limit=account.limit or NO_LIMIT)
         return DeepLUsage(character_count=models.catalog.metrics.n_characters())
 
     return [router, uploads]
@@ -53,7 +60,7 @@ DEEPL = Dialect(
     paths=("/v2", *(f"/v2/{name}" for name in PARTS), "/v3"),
     error=DeepLError,
     routers=routers,
-    statuses={401: 403, 409: 503, 422: 400},
+    statuses={401: 403, 409: 503, 422: 400, "quota_exceeded": 456},
     client_fields=CLIENT_FIELDS,
     paths_of_documents=("/v2/document",),
 )

@@ -77,13 +77,15 @@ def add_documents(router: APIRouter, uploads: APIRouter, backend: Backend) -> No
     documents = backend.stores.documents
 
     @uploads.post("/v2/document", description=TRANSLATE_FILE)
-    async def translate_document(form: Annotated[DeepLDocument, Form()], _: Request) -> DeepLDocumentHandle:
+    async def translate_document(form: Annotated[DeepLDocument, Form()], http: Request) -> DeepLDocumentHandle:
         """Translate a file. Its formatting stays."""
         name = name_of(form.filename or form.file.filename)
         _refuse_other_format(form, name)
         native = to_native(form, backend.models.catalog.directions(None))
         try:
-            job, key = await documents.submit(name, form._data, native, backend.settings.document_timeout_s)
+            job, key = await documents.submit(
+                name, form._data, native, backend.settings.document_timeout_s, account=http.state.context.account
+            )
         except UnsupportedFileType as error:
             raise InvalidFields([(("file",), str(error))]) from None
         return DeepLDocumentHandle(document_id=job.id, document_key=key)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from service.base.database import in_thread
+from service.base.database_threads import in_thread
 from service.base.errors import UnknownGlossary, UnprocessableRequest
 from service.dialects.deepl.glossary_bodies import (
     DeepLDictionaries,

@@ -39,7 +39,9 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
             await http.close()
         native = validate(TranslateRequest, {"text": "-", "source": source, "target": target})
         try:
-            job, key = await documents.submit(name_of(file.filename), data, native, settings.document_timeout_s)
+            job, key = await documents.submit(
+                name_of(file.filename), data, native, settings.document_timeout_s, account=http.state.context.account
+            )
         except UnsupportedFileType:
             raise BadRequest("Invalid request: file format not supported") from None
         except UnprocessableRequest:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 BY_STATUS = {
     400: ["malformed_body"],
     401: ["key_missing"],
-    403: ["key_wrong"],
+    403: ["key_wrong", "route_forbidden"],
     404: ["unknown_model", "unknown_glossary", "unknown_document", "unknown_path"],
     405: ["method_not_allowed"],
     408: ["body_timeout"],
@@ -27,7 +27,7 @@ BY_STATUS = {
         "language_not_detected", "unsupported_option", "empty_text", "too_many_texts", "limit_exceeded",
         "invalid_glossary", "glossary_mismatch", "invalid_document", "document_failed",
     ],
-    429: ["rate_limited"],
+    429: ["rate_limited", "quota_exceeded"],
     500: ["internal_error"],
     503: ["queue_full", "starting", "draining", "broken", "not_stored", "not_ready"],
     504: ["deadline_passed"],

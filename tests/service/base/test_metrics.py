@@ -112,6 +112,8 @@ for task in ("translation", "classification", "embedding", "attention", "detecti
 for dialect, route, _ in list(metrics.requests._metrics):
     for status in (200, 202, 204, *WHEN, 405, 456, 499):
         metrics.answered(dialect, route, status, 1.0)
+for i in range(101):
+    metrics.asked(f"{i:a>64}", 1)
 assert sizes() == before
 assert all(held >= SHARED_BYTES for held in sizes(lambda file: 512 * file.st_blocks).values())
 whole = metrics.render()
@@ -125,3 +127,15 @@ assert [line for line in whole.splitlines() if not any(gauge in line for gauge i
 """
     environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+def test_only_a_hundred_names_of_keys_are_labels() -> None:
+    metrics = Metrics()
+    for _ in range(2):
+        for i in range(102):
+            metrics.asked(f"key{i}", n_characters=3)
+    value = metrics.registry.get_sample_value
+    assert [value("attend_key_requests_total", {"key": key}) for key in ("key0", "key99", "key100", "other")] == [
+        2, 2, None, 4,
+    ]  # fmt: skip
+    assert value("attend_key_characters_total", {"key": "other"}) == 12

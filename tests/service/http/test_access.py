@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.base.errors import Draining, KeyMissing, KeyWrong, RateLimited, RequestError
-from service.http.access import RemoteRateLimiter
+from service.http.limiters import RemoteRateLimiter
 from tests.service.conftest import Serve, problem
 
 pytestmark = pytest.mark.anyio
@@ -84,14 +84,14 @@ async def test_when_who_counts_has_gone_requests_are_told_that_the_service_ends(
         counting.bind(str(path))
         counting.listen()
         counting.setblocking(False)
-        asked = asyncio.create_task(limiter.wait_s("a"))
+        asked = asyncio.create_task(limiter.wait_s("a", "1/hour"))
         connection, _ = await loop.sock_accept(counting)
         with connection:
             await loop.sock_recv(connection, 100)
             await loop.sock_sendall(connection, b"0\n")
             assert await asked == 0
-            asked = asyncio.create_task(limiter.wait_s("a"))
+            asked = asyncio.create_task(limiter.wait_s("a", "1/hour"))
             await loop.sock_recv(connection, read)
-    for asking in (asked, limiter.wait_s("a")):
+    for asking in (asked, limiter.wait_s("a", "1/hour")):
         with pytest.raises(Draining):
             await asking

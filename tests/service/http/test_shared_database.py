@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from service.base import database, tables
+from service.base import database, database_threads, tables
 from service.base.database import Database
 from service.base.errors import NotStored
 from service.jobs import worker
@@ -111,7 +111,7 @@ async def test_a_database_that_hangs_holds_up_only_those_who_ask_it(
 ) -> None:
     async with serve(database=postgresql.address()) as client:
         await glossaries(client)
-        monkeypatch.setattr(database, "TIMEOUT_S", 0.1)
+        monkeypatch.setattr(database_threads, "TIMEOUT_S", 0.1)
         with postgresql.paused():
             for _ in range(8):
                 problem(await client.get("/glossaries"), NotStored)

@@ -1,4 +1,3 @@
-import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,6 @@ from service.base.errors import (
     ArtifactRefused,
     InvalidFields,
     ModelRequired,
-    ProviderUnavailable,
     RequestError,
     TargetRequired,
     UnknownModel,
@@ -22,7 +20,7 @@ from service.models.assembly import catalog_of, load_catalog
 from service.models.catalog import Catalog
 from service.tasks.translation import Translator
 from service.text.languages import Direction
-from service.workers.loader import Loader, select_device
+from service.workers.loader import Loader
 from tests.service.text.test_languages import CODES as LANGUAGE_CODES
 from tests.service.tiny_artifacts import TinyTranslator, language
 from tests.service.tiny_classifier import TinyClassifier
@@ -96,25 +94,6 @@ def test_a_server_that_begins_later_reads_no_file_that_has_changed_meanwhile(
     with (saved / "tokenizer.json").open("a") as file:
         file.write(" ")
     assert catalog_of(loaded, settings, Metrics()).translators[0].manifest.name == "en-fr"
-
-
-@pytest.mark.parametrize(
-    ("listed", "device", "seen"), [(None, 1, "1"), ("", 0, "0"), ("4,6", 1, "6"), ("GPU-a,GPU-b", 0, "GPU-a")]
-)
-def test_one_gpu_is_seen_where_one_is_chosen(
-    monkeypatch: pytest.MonkeyPatch, listed: str | None, device: int, seen: str
-) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if listed is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
-    select_device(device)
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
-
-
-def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    with pytest.raises(ProviderUnavailable, match=r"ATTEND_DEVICE .*2.*4,6"):
-        select_device(2)
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from service.base.errors import ReloadRefused
 from tests.running_service import ROOT, Service, running_service
 from tests.service.conftest import problem
 from tests.service.fakes import PATIENCE_S
+from tests.service.http.key_tables import table
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.workers.worker_services import children
 from tests.waiting import wait_until
@@ -124,7 +125,7 @@ def test_a_signal_takes_new_models_and_new_keys(artifacts: Path, tmp_path: Path,
     with started(root, log, servers=n_servers, api_keys_file=keys) as service:
         assert status(service, "one") == 200
         shutil.rmtree(root / "tiny-sentiment")
-        keys.write_text("two\n")
+        keys.write_text(table("site", "two"))
         os.kill(service.process_id, signal.SIGHUP)
         wait_until(lambda: {status(service, "two") for _ in range(8)} == {200})
         assert {status(service, "one") for _ in range(8)} == {403}

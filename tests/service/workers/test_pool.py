@@ -339,8 +339,9 @@ async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(b
 class Worker:
     """A worker that answers nothing, and notes what it was given."""
 
-    def __init__(self, *engines: str, load: int = 0, background_load: int = 0) -> None:
+    def __init__(self, *engines: str, load: int = 0, background_load: int = 0, device: str | None = None) -> None:
         self.engines, self.load, self.background_load = engines, load, background_load
+        self.device = device
         self.awaited_at = -math.inf
         self.given: list[tuple[str, bool]] = []
 

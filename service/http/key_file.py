@@ -1,0 +1,133 @@
+"""The file of API keys: a key on each line, or in TOML a table for each key, which says what its client may do."""
+
+import re
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from service.base.configuration import SUBJECT
+from service.base.errors import StartRefused
+from service.base.settings import one_rate
+
+IS_TOML = re.compile(r"^\s*(\[|#|[\w.-]+\s*=\s*[\"'\[{])", re.MULTILINE)
+"""A table, a comment, or a value, of which a key has none: so no mistake in TOML turns its lines into keys."""
+VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
+"""Messages for some types of pydantic's errors."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the client of a key may do. It is known by `name`, or by `digest` if it has no name."""
+
+    digest: str
+    name: str | None = None
+    rate: str | None = None
+    characters_per_month: int | None = None
+    routes: tuple[str, ...] = ("/",)
+
+    def may_use(self, path: str) -> bool:
+        """Return whether a path is one of the routes, or below one."""
+        return any(f"{path}/".startswith(f"{route.rstrip('/')}/") for route in self.routes)
+
+
+def digest_of(key: bytes) -> str:
+    return sha256(key).hexdigest()
+
+
+def read_keys(file: Path) -> list[Key]:
+    """Raises StartRefused: the file cannot be read, has no key, or is wrong. The message never has a key."""
+    try:
+        text = file.read_text("utf-8-sig")
+    except OSError as error:
+        raise StartRefused(f"The file of API keys {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise StartRefused(f"The file of API keys {file} is not UTF-8") from None
+    try:
+        keys = _tables(text) if IS_TOML.search(text) else [*map(_nameless, text.splitlines())]
+    except ValueError as error:
+        raise StartRefused(f"The file of API keys {file} is wrong: {error}") from None
+    if not (found := [key for key in keys if key is not None]):
+        raise StartRefused(f"The file of API keys {file} has no key")
+    return found
+
+
+def _nameless(line: str) -> Key | None:
+    return Key(digest_of(line.strip().encode())) if line.strip() else None
+
+
+def _route(value: str) -> str:
+    if not re.fullmatch(r"/\S*", value):
+        raise ValueError("must be a path that begins with /, such as /translate")
+    return value
+
+
+def _digest(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
+        raise ValueError("must be the SHA-256 of a key: 64 hexadecimal digits")
+    return value.lower()
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(r"[\w.@-]{1,64}", value):
+        raise ValueError("must be 1 to 64 letters, digits, and characters of `_.@-`")
+    return value
+
+
+Digest = Annotated[str, AfterValidator(_digest)]
+
+
+class _Table(BaseModel):
+    """`sha256` may be a list, so that a client may change from one key to the next."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, AfterValidator(_name)]
+    sha256: Annotated[list[Digest], Field(min_length=1), BeforeValidator(_listed)]
+    rate: Annotated[str, AfterValidator(one_rate)] | None = None
+    characters_per_month: int | None = Field(default=None, ge=1)
+    routes: Annotated[list[Annotated[str, AfterValidator(_route)]], Field(min_length=1)] = Field(default=["/"])
+
+    def keys(self) -> list[Key]:
+        options = self.model_dump(include={"name", "rate", "characters_per_month"})
+        return [Key(digest, routes=(*self.routes,), **options) for digest in self.sha256]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    keys: list[_Table] = []
+
+
+def _tables(text: str) -> list[Key]:
+    """Raises ValueError: the text is not TOML, or a value in it is wrong. The message is one sentence."""
+    content = tomllib.loads(text)
+    try:
+        tables = _File.model_validate(content, strict=True).keys
+    except ValidationError as error:
+        raise ValueError(_sentence(error.errors()[0], content)) from None
+    keys = [key for table in tables for key in table.keys()]  # noqa: SIM118  no dictionary
+    for kind, values in (("name", [table.name for table in tables]), ("sha256", [key.digest for key in keys])):
+        [(most, n)] = Counter(values).most_common(1) or [("", 0)]
+        if n > 1:
+            raise ValueError(f"`{kind}` must be another one for each key, but {n} have {most}")
+    return keys
+
+
+def _sentence(problem: Any, content: dict[str, Any]) -> str:
+    message = VERBS.get(problem["type"]) or SUBJECT.sub("must ", problem["msg"].removeprefix("Value error, "))
+    match problem["loc"]:
+        case ("keys", int(i), str(field), *_):
+            name = content["keys"][i].get("name")
+            return f"`{field}` of key {i + 1}{f' ({name})' if isinstance(name, str) else ''} {message}"
+        case (str(field), *_):
+            return f"`{field}` {message}; each key is a table [[keys]]"
+    return str(message)
