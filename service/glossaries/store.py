@@ -183,13 +183,15 @@ class Glossaries:
             found = [(one.id, *_closest(one, source, target)) for one in glossaries]
             versions = tuple(connection.scalar(sa.select(stored.version).where(_is_of(*one))) for one in found)
             with self._lock:
-                table = self._tables.pop(versions, None)
+                table = self._tables.get(versions)
             if table is None:
                 queries = [sa.select(stored.entries).where(_is_of(*one)) for one in reversed(found)]
                 entries = {term: to for one in queries for term, to in _load(connection.scalar(one) or "{}").items()}
-                table = TermTable(entries, subtag(found[0][1]))
+        if table is None:  # this may take a second, so the transaction has ended
+            table = TermTable(entries, subtag(found[0][1]))
         with self._lock:
             self._tables[versions] = table
+            self._tables.move_to_end(versions)
             while len(self._tables) > MAX_CACHED_TABLES:
                 self._tables.popitem(last=False)
         return table

@@ -8,8 +8,9 @@ import logging
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -38,8 +39,23 @@ LOG_INTERVAL_S = 60.0
 """Time between two log lines of OpenTelemetry. A collector that is down would cause many."""
 
 
-def announce_traces(environment: Mapping[str, str] = os.environ) -> None:
-    """Log where traces are sent, or why they are not although an endpoint is set."""
+HEADERS_LOGGER = "opentelemetry.util.re"
+"""The logger of OpenTelemetry that names the whole variable of headers, which has keys."""
+LOGGERS = "opentelemetry.exporter.", "opentelemetry.sdk.", HEADERS_LOGGER
+"""The others tell what is wrong with the headers of clients, which would hide what is wrong here."""
+
+
+def announce_traces(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Log where traces are sent, or why they are not although an endpoint is set.
+
+    Propagators that are not installed are removed from the environment: OpenTelemetry could not be imported with them.
+    """
+    if "OTEL_PROPAGATORS" in environment:
+        try:
+            import_module("opentelemetry.propagate")
+        except ValueError as error:
+            logger.warning("OTEL_PROPAGATORS is ignored: %s", error)
+            del environment["OTEL_PROPAGATORS"]
     if (name := _endpoint_variable(environment)) is None:
         return
     if (obstacle := _obstacle(name, environment)) is not None:
@@ -53,14 +69,14 @@ def open_traces(environment: Mapping[str, str] = os.environ) -> "TracerProvider 
     name = _endpoint_variable(environment)
     if name is None or _obstacle(name, environment) is not None:
         return None
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-    from opentelemetry.sdk.trace import SpanLimits, TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
     _log_rarely(logging.getLogger("opentelemetry"))
     ours = {"service.name": "attend", "service.version": __version__}
     try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+        from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
         limits = SpanLimits()
         if limits.max_span_attribute_length is None:
             limits.max_span_attribute_length = MAX_ATTRIBUTE_CHARACTERS
@@ -131,6 +147,8 @@ class _Rarely(logging.Handler):
         self._may_log_at = -math.inf
 
     def emit(self, record: logging.LogRecord) -> None:
-        if time.monotonic() >= self._may_log_at:
+        if record.name == HEADERS_LOGGER:
+            record.msg, record.args = "the OTEL_ variable of headers must be NAME=VALUE, separated by commas", ()
+        if record.name.startswith(LOGGERS) and time.monotonic() >= self._may_log_at:
             self._may_log_at = time.monotonic() + LOG_INTERVAL_S
             logging.getLogger().handle(record)

@@ -11,6 +11,7 @@ from service.base.database import Database
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
 from service.glossaries import store
 from service.glossaries.store import Dictionary, Glossaries, Glossary
+from service.glossaries.terms import TermTable
 
 pytestmark = pytest.mark.anyio
 
@@ -95,6 +96,37 @@ def test_an_update_adds_entries_and_a_put_replaces_them(glossaries: Glossaries) 
     for call in (glossaries.entries, glossaries.delete_dictionary):
         with pytest.raises(UnknownGlossary, match=r"'Beasts' .*en to de.*en to fr"):
             call(made.id, "en", "de")
+
+
+def test_a_table_is_made_once_for_requests_at_the_same_time_and_in_no_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(tmp_path)
+    glossaries, reading, n_open, made = Glossaries(database), database.reading, 0, 0
+    glossary = glossaries.create("Animals", {("en", "fr"): {"dog": "chien"}})
+
+    def made_table(*arguments: Any) -> TermTable:
+        nonlocal made
+        made += 1
+        assert n_open == 0
+        return TermTable(*arguments)
+
+    @contextmanager
+    def reading_beside_another_request() -> Iterator[Any]:
+        nonlocal n_open
+        n_open += 1
+        with reading() as connection:
+            yield connection
+        if n_open == 1 and made:
+            glossaries._table(glossary.id, "en", "fr")
+        n_open -= 1
+
+    monkeypatch.setattr(store, "TermTable", made_table)
+    monkeypatch.setattr(database, "reading", reading_beside_another_request)
+    for _ in range(2):
+        glossaries._table(glossary.id, "en", "fr")
+    assert made == 1
+    database.close()
 
 
 def test_a_change_that_is_refused_changes_nothing(glossaries: Glossaries, monkeypatch: pytest.MonkeyPatch) -> None:

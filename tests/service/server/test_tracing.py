@@ -1,6 +1,9 @@
 import asyncio
 import logging
+import os
 import socket
+import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -115,6 +118,38 @@ def test_a_variable_that_the_sdk_cannot_read_is_told(
     with quiet_library():
         assert open_traces() is None
     assert "an OTEL_ variable is wrong" in caplog.text
+
+
+@pytest.mark.parametrize("endpoint", [{}, {ENDPOINT: "http://collector"}])
+def test_propagators_that_are_not_installed_are_ignored(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, endpoint: dict[str, str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "opentelemetry.propagate")
+    monkeypatch.setenv("OTEL_PROPAGATORS", "no-such-one")
+    environment = {"OTEL_PROPAGATORS": "no-such-one"} | endpoint
+    announce_traces(environment)
+    assert environment == endpoint
+    assert "OTEL_PROPAGATORS is ignored: Propagator no-such-one not found" in caplog.text
+
+
+def test_a_variable_with_which_the_sdk_cannot_be_imported_is_told() -> None:
+    code = "from service.server.tracing import open_traces; assert open_traces() is None"
+    environment = {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "-1", ENDPOINT: "http://collector"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **environment}, timeout=60, stderr=subprocess.PIPE
+    )
+    assert ended.returncode == 0
+    assert b"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT must be" in ended.stderr
+
+
+def test_the_log_has_no_headers_of_clients_and_no_keys(caplog: pytest.LogCaptureFixture) -> None:
+    library = logging.getLogger("some-library")
+    tracing._log_rarely(library)
+    handler = next(one for one in library.handlers if isinstance(one, tracing._Rarely))
+    for name in ("opentelemetry.trace.span", "opentelemetry.baggage.propagation", tracing.HEADERS_LOGGER):
+        handler.handle(logging.LogRecord(name, logging.WARNING, __file__, 1, "wrong: %s", ("secret",), None))
+    (line,) = caplog.messages
+    assert line == "the OTEL_ variable of headers must be NAME=VALUE, separated by commas"
 
 
 @pytest.mark.parametrize(("variable", "limit"), [(None, 256), ("10", 10)])
