@@ -46,7 +46,7 @@ def started(artifacts: Path, **environment: str) -> Iterator[tuple[httpx.Client,
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     variables = {**os.environ, "ATTEND_ARTIFACTS": str(artifacts), "ATTEND_PORT": str(port), **environment}
-    variables["ATTEND_LOG_LEVEL"] = "error"
+    variables |= {"ATTEND_LOG_LEVEL": "error", "ATTEND_CACHE": "0"}  # texts repeat
     began = time.monotonic()
     with subprocess.Popen([sys.executable, "-m", "service"], env=variables) as service:
         try:

@@ -74,6 +74,7 @@ def _running_service(folder: Path) -> Iterator[int]:
         "ATTEND_ARTIFACTS": str(folder / "artifacts"),
         "ATTEND_PORT": "0",
         "ATTEND_PROVIDER": "cpu",
+        "ATTEND_CACHE": "0",
         "ATTEND_THREADS": "1",
     }
     said = folder / "said"

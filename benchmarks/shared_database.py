@@ -95,7 +95,7 @@ def _claim_all(place: Path | str) -> list[str]:
 
 
 def _server(address: str) -> Server:
-    settings = {"ATTEND_DATABASE": address, "ATTEND_MODELS": MODEL, "ATTEND_MAX_DOCUMENTS": "100"}
+    settings = {"ATTEND_DATABASE": address, "ATTEND_MODELS": MODEL, "ATTEND_MAX_DOCUMENTS": "100", "ATTEND_CACHE": "0"}
     return Server(
         Variant(
             server="attend",

@@ -24,6 +24,7 @@ BODY = json.dumps({"text": "Yes.", "source": "en", "target": "fr"})
 SETTINGS = {
     "ATTEND_PORT": "0",
     "ATTEND_PROVIDER": "cpu",
+    "ATTEND_CACHE": "0",
     "ATTEND_MODELS": "translate-en-fr",
     "ATTEND_SERVERS": "1",
     "ATTEND_LOOPS": "1",

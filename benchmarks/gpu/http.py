@@ -54,6 +54,7 @@ def serving(provider: ProviderName, graphs: bool = True, servers: int | None = N
         **os.environ,
         "ATTEND_ARTIFACTS": str(artifacts(SHIPPED, CLASSIFIER)),
         "ATTEND_PROVIDER": provider,
+        "ATTEND_CACHE": "0",
         "ATTEND_CUDA_GRAPHS": str(int(graphs and provider == "cuda")),
         "ATTEND_SERVERS": str(servers or ""),
         "ATTEND_LOG_LEVEL": "warning",

@@ -37,6 +37,8 @@ TASKS = {"greedy": "translation", "beam": "translation"}
 REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken, NotStored))
 CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
+FOUND = ("hit", "joined", "miss")
+"""What a look into the cache finds: an answer, another sentence that is being computed, or nothing."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
 """The kinds of files in which each of several servers counts, and their size: enough for every route and status."""
 MAX_KEYS, OTHER_KEYS = 100, "other"
@@ -117,6 +119,7 @@ class Metrics:
         )
         for how in ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT", "exit 1"):
             self.loops_ended.labels(how)
+        self.cache = CacheMetrics(registry)
         self._collect(_BuildInfo())
 
     def expect(self, dialect: str, route: str) -> None:
@@ -257,6 +260,31 @@ class TaskMetrics:
     def cancelled(self, reason: str) -> None:
         """Count a request that was accepted and given up: once, however many engines worked on it."""
         self._cancelled[reason].inc()
+
+
+class CacheMetrics:
+    """Metrics of the cache of sentences."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        sentences = Counter(
+            "attend_cache_sentences", "Sentences by how they were found.", ["result"], registry=registry
+        )
+        self._found = {result: sentences.labels(result) for result in FOUND}
+        self._evictions = Counter("attend_cache_evictions", "Answers that made room for others.", registry=registry)
+        self._bytes = Gauge(
+            "attend_cache_bytes", "Memory of the answers.", registry=registry, multiprocess_mode="livesum"
+        )
+
+    def found(self, result: str, n_sentences: int) -> None:
+        """Count sentences by their result, one of FOUND."""
+        if n_sentences:
+            self._found[result].inc(n_sentences)
+
+    def holds(self, n_bytes: int, n_evicted: int) -> None:
+        """Tell the memory of all answers, and count those that were evicted."""
+        self._bytes.set(n_bytes)
+        if n_evicted:
+            self._evictions.inc(n_evicted)
 
 
 class _Histogram(Histogram):

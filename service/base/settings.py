@@ -75,6 +75,12 @@ class Settings(BaseSettings):
         "at its first request, and models not used for the longest time are unloaded. By default there is no limit, "
         "and all models are loaded at the start.",
     )
+    cache: ByteSize = Field(
+        default=ByteSize(16_000_000),
+        ge=0,
+        description="Most memory in which each server keeps translated sentences, such as 64MB, so that it need not "
+        "translate them again; 0: none. Without effect on CUDA.",
+    )
     servers: int | None = Field(
         default=None,
         ge=1,

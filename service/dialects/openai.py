@@ -6,15 +6,18 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
-from service.base.errors import KeyMissing, KeyWrong, RateLimited, RequestError, UnknownModel
+from service.base.errors import KeyMissing, KeyWrong, QuotaExceeded, RateLimited, RequestError, UnknownModel
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
 from service.http.json_route import validate
 from service.schemas.answers import EmbedResponse, TextEmbedding
 from service.schemas.requests import EmbedRequest, Texts
 
-CODES = {KeyMissing: "invalid_api_key", KeyWrong: "invalid_api_key", RateLimited: "rate_limit_exceeded"} | {
-    UnknownModel: "model_not_found"
-}
+CODES = {
+    KeyMissing: "invalid_api_key",
+    KeyWrong: "invalid_api_key",
+    RateLimited: "rate_limit_exceeded",
+    QuotaExceeded: "insufficient_quota",
+} | {UnknownModel: "model_not_found"}
 
 
 class Reason(BaseModel):
@@ -127,6 +130,6 @@ OPENAI = Dialect(
     paths=("/v1",),
     error=OpenAIError,
     routers=routers,
-    statuses={403: 401, 422: 400},
+    statuses={403: 401, 422: 400, "route_forbidden": 403},
     client_fields={"text": ("input",), "encoding": ("encoding_format",)},
 )

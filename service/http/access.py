@@ -101,6 +101,7 @@ class Access:
             if key is None:
                 raise KeyWrong("The key is not one of this service's keys")
             request.state.key = key
+            request.state.context.caller = f"key:{key.digest}" if key.name is None else f"name:{key.name}"
             if key.name is not None:
                 request.state.context.account = Account(key.name, key.characters_per_month, self._usage)
             if not key.may_use(path := request.scope["path"]):

@@ -24,7 +24,7 @@ MAX_LATE = 5
 """How often the store gets its time once more because this process noticed the end of the time late."""
 N_CONNECTIONS = 4
 """Most connections of a server to the store. Many requests at once would otherwise wait for connections to open."""
-RETRY_S = 1.0
+RETRY_S = 0.25
 """Seconds for which a store is not asked after it failed."""
 
 

@@ -77,6 +77,8 @@ class DocumentTranslator:
 
     async def _part(self, request: TranslateRequest, ends_at: float) -> list[str]:
         n_tries = 0
+        needs_keys = bool(self.settings.api_keys or self.settings.api_keys_file)
+        caller = None if needs_keys else ""  # a document does not tell whose key it came with
         while True:
             left_s = ends_at - asyncio.get_running_loop().time()
             if left_s <= 0:
@@ -84,7 +86,7 @@ class DocumentTranslator:
             try:
                 timeout_s = min(left_s, self.settings.max_timeout_s)
                 answer = await self.models.translate(
-                    request.model_copy(update={"timeout_s": timeout_s}), Context(background=True)
+                    request.model_copy(update={"timeout_s": timeout_s}), Context(background=True, caller=caller)
                 )
             except (QueueFull, Starting, Silent) as error:
                 await asyncio.sleep(error.retry_after_s)

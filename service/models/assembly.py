@@ -27,19 +27,23 @@ from service.workers.loader import (
 )
 from service.workers.pool import Pool
 from service.workers.remote_worker import RemoteWorker
+from service.workers.sentence_cache import CachedSearches, SentenceCache
 
 
-def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = None) -> Catalog:
+def load_catalog(
+    settings: Settings, metrics: Metrics, loader: Loader | None = None, cache: SentenceCache | None = None
+) -> Catalog:
     """Load the models that the settings name; they are not started yet.
 
     Args:
         loader: the process that is loading them; by default a new one.
+        cache: keeps the answers of these models, beside those of former ones; by default a new one.
 
     Raises:
         StartRefused: an artifact or the provider cannot be used.
     """
     if settings.loops == 0:
-        return catalog_here(configured_artifacts(settings), settings, metrics)
+        return catalog_here(configured_artifacts(settings), settings, metrics, cache)
     loader = loader or Loader(settings)
     loader.report_worker_ends(metrics.worker_ended)
     try:
@@ -48,13 +52,15 @@ def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = N
         canonical("en")  # the first call reads the tables of languages
         loaded = loader.wait()
         loaded.announce()
-        return catalog_of(loaded, settings, metrics, loader, tokenizers)
+        return catalog_of(loaded, settings, metrics, loader, tokenizers, cache)
     except BaseException:
         loader.end()
         raise
 
 
-def catalog_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Metrics) -> Catalog:
+def catalog_here(
+    artifacts: dict[str, Artifact], settings: Settings, metrics: Metrics, cache: SentenceCache | None = None
+) -> Catalog:
     """Make a catalog of models that run in one loop, a thread of this process.
 
     Raises:
@@ -66,7 +72,7 @@ def catalog_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Me
     model_infos = {model: source.model_info(model) for model in artifacts}
     loaded = LoadedModels(artifacts, model_infos, {}, read_tokenizer_files(artifacts))
     loaded.announce()
-    return _catalog(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files))
+    return _catalog(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files), cache)
 
 
 def catalog_of(
@@ -75,19 +81,21 @@ def catalog_of(
     metrics: Metrics,
     loader: Loader | None = None,
     tokenizers: Mapping[str, Tokenizer] | None = None,
+    cache: SentenceCache | None = None,
 ) -> Catalog:
     """Make a catalog of models that run in worker processes. Nothing is read from disk: files may have changed since.
 
     Args:
         loader: the process that loaded the models, if it is to end with them.
         tokenizers: the tokenizers by model, if they have been read.
+        cache: keeps the answers of these models, beside those of former ones; by default a new one.
 
     Raises:
         ArtifactRefused: a tokenizer is of a kind that the service cannot read.
     """
     workers = [RemoteWorker(path, metrics.add, device) for path, device in loaded.paths.items()]
     tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
-    return _catalog(loaded, workers, settings, metrics, loader, tokenizers)
+    return _catalog(loaded, workers, settings, metrics, loader, tokenizers, cache)
 
 
 def _tokenizers(artifacts: Mapping[str, Artifact], files: TokenizerFiles) -> dict[str, Tokenizer]:
@@ -113,18 +121,21 @@ def _catalog(
     metrics: Metrics,
     loader: Loader | None,
     tokenizers: Mapping[str, Tokenizer],
+    cache: SentenceCache | None,
 ) -> Catalog:
+    cache = cache or SentenceCache(settings.cache, metrics.cache)
     translators, classifiers, embedders = [], [], []
     for name, artifact in loaded.artifacts.items():
         manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.model_infos[name].provider
 
-        def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
-            task_metrics = metrics.of_task(task)
-            return Pool(f"{name}/{kind}", workers, task_metrics, settings.max_sequences, settings.max_waiting)
+        def pool(kind: str, task: str, name: str = name, answers: CachedSearches | None = None) -> Pool[Any]:
+            limits = settings.max_sequences, settings.max_waiting
+            return Pool(f"{name}/{kind}", workers, metrics.of_task(task), *limits, answers=answers)
 
         attention = pool("attention", "attention"), settings.max_attention_weights
         if manifest.task == "translation":
-            greedy, beam = pool("greedy", "translation"), pool("beam", "translation")
+            answers = _cached_searches(cache, artifact, provider)
+            greedy, beam = (pool(kind, "translation", answers=answers) for kind in ("greedy", "beam"))
             slots = slots_of(manifest.slots, tokenizer)
             shown = settings.max_shown_tokens
             translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *attention, shown, slots))
@@ -138,3 +149,10 @@ def _catalog(
     watch = Watch(loaded.artifacts.values())
     ordered = bool(settings.models)
     return Catalog(translators, classifiers, embedders, workers, loader, watch, ordered, metrics)
+
+
+def _cached_searches(cache: SentenceCache, artifact: Artifact, provider: str) -> CachedSearches | None:
+    """Return the part of the cache for a translator; None on CUDA, where the last bits of scores may differ."""
+    if not cache.max_bytes or provider != "cpu" or artifact.manifest_sum is None:
+        return None
+    return CachedSearches(cache, artifact.manifest.name, artifact.manifest_sum.sha256)

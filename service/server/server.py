@@ -28,6 +28,7 @@ from service.server.app import create_app
 from service.server.connections import Connections, max_connections
 from service.server.tracing import close_traces, open_traces
 from service.workers.loader import Loader
+from service.workers.sentence_cache import SentenceCache
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -52,7 +53,8 @@ def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: 
         StartRefused: a model cannot be loaded.
     """
     metrics, serving = Metrics(), Serving(settings.probe_interval_s)
-    origin = LoadingOrigin(partial(load_catalog, settings, metrics), serving.replace, loader)
+    cache = SentenceCache(settings.cache, metrics.cache)
+    origin = LoadingOrigin(partial(load_catalog, settings, metrics, cache=cache), serving.replace, loader)
     run(settings, sockets, keys, metrics, serving, origin)
 
 

@@ -21,6 +21,7 @@ from service.models.serving import Serving
 from service.server.listening import share
 from service.server.server import run
 from service.workers.loader import LoadedModels
+from service.workers.sentence_cache import SentenceCache
 from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class SupervisedOrigin:
     ) -> None:
         self._settings = settings
         self._metrics = metrics
+        self._cache = SentenceCache(settings.cache, metrics.cache)
         self._serving = serving
         self._keys = keys
         self._supervisor = supervisor
@@ -113,7 +115,7 @@ class SupervisedOrigin:
                 self._reloads.pop(number).set_result(refusal)
 
     async def _take(self, generation: int, loaded: LoadedModels) -> None:
-        make = partial(catalog_of, loaded, self._settings, self._metrics)
+        make = partial(catalog_of, loaded, self._settings, self._metrics, cache=self._cache)
         retiring = await self._serving.replace(await in_daemon_thread(make))
         retiring.add_done_callback(lambda _: self._tell("taken", generation))
         self._may_listen.set()

@@ -20,6 +20,8 @@ class Context:
         background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
             have any number of tags, whose characters do not count.
         account: whose characters count; None if nobody's do.
+        caller: the name of the key, or its digest. Callers with the same one share answers. "": no key. None:
+            unknown, so no answers are shared.
         attributes: receives what a trace tells of the answer; None if the request is not traced.
     """
 
@@ -27,6 +29,7 @@ class Context:
     deadline: float = math.inf
     admission: Admission | None = None
     background: bool = False
+    caller: str | None = ""
     account: Account | None = None
     attributes: dict[str, Any] | None = None
 

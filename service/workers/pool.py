@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from collections.abc import Sequence as SequenceOf
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -73,16 +73,18 @@ class Admission:
         accepted: whether an engine was given a part of the request. From then on the request is answered: no further
             part is refused because a pool drains or a queue is full.
         background: whether nobody waits for the answer right now, as for a part of a document.
+        caller: who asks, as `Context` has it.
     """
 
     accepted: bool = False
     background: bool = False
+    caller: str | None = None
 
 
 @contextmanager
-def admission_of(metrics: TaskMetrics, background: bool = False) -> Iterator[Admission]:
+def admission_of(metrics: TaskMetrics, background: bool = False, caller: str | None = None) -> Iterator[Admission]:
     """Enclose all that engines do for one request; if it gets no answer, count it once."""
-    admission = Admission(background=background)
+    admission = Admission(background=background, caller=caller)
     try:
         yield admission
     except Unavailable as error:
@@ -95,6 +97,23 @@ def admission_of(metrics: TaskMetrics, background: bool = False) -> Iterator[Adm
         if admission.accepted:
             metrics.cancelled("deadline" if isinstance(error, DeadlinePassed) else "client_gone")
         raise
+
+
+Compute = Callable[[list[Sequence[Output]], float, Admission], Coroutine[Any, Any, Answer[Output]]]
+"""Lets workers compute sequences, until a deadline."""
+
+
+class Answers(Protocol[Output]):
+    """Answers that are known, or will soon be."""
+
+    async def run(
+        self, sequences: list[Sequence[Output]], deadline: float, admission: Admission, compute: Compute[Output]
+    ) -> Answer[Output]:
+        """Find the output of each sequence; compute those that are not known.
+
+        Raises:
+            RequestError: what `compute` raises, or a deadline passed.
+        """
 
 
 class Pool(Generic[Output]):
@@ -110,6 +129,7 @@ class Pool(Generic[Output]):
         max_sequences: most sequences of one request.
         max_waiting: number of waiting sequences at which an engine refuses a request.
         clock: returns monotonic seconds, the same in every process; deadlines are on this clock.
+        answers: gets the sequences first; None if workers compute all of them.
     """
 
     def __init__(
@@ -120,12 +140,14 @@ class Pool(Generic[Output]):
         max_sequences: float = math.inf,
         max_waiting: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
+        answers: Answers[Output] | None = None,
     ) -> None:
         self.name = name
         self._background_name = in_background(name)
         self.clock = clock
         self._workers = workers
         self._metrics = metrics
+        self._answers = answers
         self._max_sequences = max_sequences
         self._draining = False
         # The work of a sequence is at least 1: while the last worker is kept free, the others refuse nothing.
@@ -154,6 +176,13 @@ class Pool(Generic[Output]):
         late_s = self.clock() - deadline
         if sequences and late_s >= 0:
             raise DeadlinePassed(f"The deadline passed {late_s:.1f} s ago, before this work was queued")
+        if self._answers is None:
+            return await self._compute(sequences, deadline, admission)
+        return await self._answers.run(sequences, deadline, admission, self._compute)
+
+    async def _compute(
+        self, sequences: list[Sequence[Output]], deadline: float, admission: Admission
+    ) -> Answer[Output]:
         for sequence in sequences:
             sequence.accepted = admission.accepted
             sequence.background = sequence.background or admission.background

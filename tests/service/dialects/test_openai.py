@@ -3,6 +3,7 @@
 import base64
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import openai
 import pytest
 
 from tests.service.dialects.conftest import Listen, post_json
+from tests.service.http.key_tables import table
 
 TEXTS = ["the dog runs", "a cat sees the red house", "the man"]
 
@@ -125,3 +127,18 @@ def test_the_client_retries_after_the_time_it_is_told(listen: Listen, monkeypatc
 def test_it_can_be_turned_off(listen: Listen) -> None:
     gone = httpx.get(f"{listen(openai=False)}/v1/models")
     assert (gone.status_code, gone.headers["content-type"]) == (404, "application/problem+json")
+
+
+def test_a_quota_and_a_forbidden_route_are_what_the_client_expects(listen: Listen, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(
+        table("site", "one", characters_per_month=10) + table("app", "two", routes=["/translate"])
+    )
+    address = f"{listen(api_keys_file=tmp_path / 'keys')}/v1"
+    with openai.OpenAI(base_url=address, api_key="one", max_retries=0) as client:
+        with pytest.raises(openai.RateLimitError, match="has used 0 of its 10 characters of this month") as exceeded:
+            client.embeddings.create(model="tiny-en-fr", input="the dog runs")
+        assert exceeded.value.code == "insufficient_quota"
+        assert client.embeddings.create(model="tiny-en-fr", input="the dog").data
+    forbidden = httpx.post(f"{address}/embeddings", headers={"Authorization": "Bearer two"})
+    assert forbidden.status_code == 403
+    assert forbidden.json()["error"]["message"] == "The key app may not use /v1/embeddings; available: /translate"
