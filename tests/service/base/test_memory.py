@@ -19,18 +19,26 @@ def test_children_belong_to_the_family() -> None:
     assert child.pid not in family(os.getpid())
 
 
+GROWING = "import os; input(); kept = bytearray(os.urandom(1)) * 64_000_000; print(flush=True); input()"
+
+
 def test_memory_is_measured_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    footprint = Footprint(os.getpid())
-    before = footprint.bytes()
-    assert before is not None
-    assert before >= proportional_bytes(os.getpid()) / 2
-    kept = bytearray(os.urandom(1)) * 64_000_000
-    assert footprint.bytes() == before
-    monkeypatch.setattr(memory, "PAUSE_S", 0.2)
-    footprint = Footprint(os.getpid())
-    first = footprint.bytes()
-    del kept
-    wait_until(lambda: (footprint.bytes() or 0) < (first or 0) - 50_000_000)
+    with subprocess.Popen([sys.executable, "-c", GROWING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        footprint = Footprint(child.pid)
+        before = footprint.bytes()
+        assert before is not None
+        assert before >= proportional_bytes(child.pid) / 2
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        assert footprint.bytes() == before
+        monkeypatch.setattr(memory, "PAUSE_S", 0.2)
+        footprint = Footprint(child.pid)
+        assert (footprint.bytes() or 0) > before + 60_000_000
+        child.kill()
+        wait_until(lambda: footprint.bytes() is None)
 
 
 def test_a_process_that_has_ended_has_no_memory() -> None:

@@ -130,7 +130,7 @@ def test_every_server_sends_its_spans(service: Service, collected: Collector) ->
     for trace_id in sent:
         with httpx.Client(base_url=service.base_url) as client:  # each connection may be with another server
             headers = {"traceparent": f"00-{trace_id.hex()}-{'1' * 16}-01"}
-            client.post("/translate", json={"text": "a zebra"}, headers=headers).raise_for_status()
+            client.post("/translate", json={"text": "a zebra " * trace_id[0]}, headers=headers).raise_for_status()
     wait_until(lambda: sent <= {span.trace_id for span in collected.server_spans()})
     for span in (span for span in collected.server_spans() if span.trace_id in sent):
         assert attributes(span)["http.route"] == "/translate"
