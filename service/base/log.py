@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 Form = Literal["text", "json"]
 
-FIELDS = ("request_id", "trace_id", "method", "path", "status", "seconds")
+FIELDS = ("request_id", "trace_id", "method", "path", "status", "seconds", "key")
 """Fields of a request that a log call may pass in `extra`; in JSON each is a field of its own."""
 
 MAX_CLIENT_CHARACTERS = 200

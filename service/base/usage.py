@@ -69,8 +69,12 @@ class Usage:
         return self._used(name, self._month())
 
     @contextmanager
-    def spending(self, name: str, n: int, limit: int | None) -> Iterator[None]:
-        """Count characters, unless an error is raised within. Raises QuotaExceeded: they are too many."""
+    def spending(
+        self, name: str, n: int, limit: int | None, is_owed: Callable[[], bool] = lambda: False
+    ) -> Iterator[None]:
+        """Count characters, unless an error is raised within and they are not owed. Raises QuotaExceeded: they are too
+        many.
+        """
         month = self._month()
         with self._counting:
             used = self._used(name, month)
@@ -82,13 +86,14 @@ class Usage:
         try:
             yield
         except BaseException:
-            with self._counting:
-                self._new[name, month] -= n
+            if not is_owed():
+                with self._counting:
+                    self._new[name, month] -= n
             raise
 
-    def flush(self) -> None:
+    def flush(self, locked_s: float = LOCKED_S) -> None:
         """Write new counts and read those of this month. Raises NotStored: the new counts stay new."""
-        if not self._flushing.acquire(timeout=LOCKED_S):
+        if not self._flushing.acquire(timeout=locked_s):
             return
         try:
             with self._counting:
@@ -126,7 +131,7 @@ class Usage:
     async def _try_to_flush(self, timeout_s: float) -> None:
         with suppress(NotStored, TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await in_thread(self.flush)
+                await in_thread(self.flush, timeout_s)
 
     def _used(self, name: str, month: str) -> int:
         return self._stored.get((name, month), 0) + self._new[name, month]
@@ -142,12 +147,14 @@ class Account:
     Attributes:
         limit: characters that it may use in a month; None: any number.
         spent: characters that this request has used.
+        has_answer: whether a part of the answer was sent, so that its characters are owed whatever happens then.
     """
 
     name: str
     limit: int | None
     usage: Usage
     spent: int = 0
+    has_answer: bool = False
 
     @property
     def used(self) -> int:
@@ -157,7 +164,7 @@ class Account:
 
 @contextmanager
 def spending(account: Account | None, n: int) -> Iterator[None]:
-    """Count characters of a client, unless an error is raised within.
+    """Count characters of a client, unless an error is raised within before any part of the answer was sent.
 
     Raises:
         QuotaExceeded: the client may not use so many.
@@ -165,6 +172,10 @@ def spending(account: Account | None, n: int) -> Iterator[None]:
     if account is None:
         yield
         return
-    with account.usage.spending(account.name, n, account.limit):
-        yield
     account.spent += n
+    try:
+        with account.usage.spending(account.name, n, account.limit, lambda: account.has_answer):
+            yield
+    except BaseException:
+        account.spent -= 0 if account.has_answer else n
+        raise

@@ -14,7 +14,7 @@ from service.base.configuration import SUBJECT
 from service.base.errors import StartRefused
 from service.base.settings import one_rate
 
-IS_TOML = re.compile(r"^\s*(\[|#|[\w.-]+\s*=\s*[\"'\[{])", re.MULTILINE)
+IS_TOML = re.compile(r"^\s*([\[\]{}#]|[\w.\"'-]+\s*=\s*[\"'\[{])", re.MULTILINE)
 """A table, a comment, or a value, of which a key has none: so no mistake in TOML turns its lines into keys."""
 VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
 """Messages for some types of pydantic's errors."""

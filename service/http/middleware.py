@@ -106,9 +106,10 @@ class Middleware:
             await exchange.fail(error, dialect)
         finally:
             exchange.end()
-            if spans is not None:
-                spans.end()
             route = scope["path"] if handle else getattr(scope.get("route"), "path_format", UNMATCHED)
+            if spans is not None:
+                spans.hide_path(route)
+                spans.end()
             status = exchange.status or InferenceFailed.status
             seconds = perf_counter() - began
             self._metrics.answered(dialect.name, route, status, seconds)

@@ -5,6 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -62,8 +63,14 @@ class StoredRateLimiter:
         self._may_ask_at = -math.inf
 
     async def wait_s(self, client: str, rate: str) -> int:
-        async with self._connections:
-            wait_s = await self._stored_wait_s(client, rate)
+        wait_s = None
+        with suppress(TimeoutError):  # the store is slower than requests come
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                await self._connections.acquire()
+            try:
+                wait_s = await self._stored_wait_s(client, rate)
+            finally:
+                self._connections.release()
         if wait_s is not None:
             return wait_s
         self._metrics.rates_without_store.inc()

@@ -53,6 +53,11 @@ class RequestSpans:
     def trace_id(self) -> str:
         return format_trace_id(self._span.get_span_context().trace_id)
 
+    def hide_path(self, route: str) -> None:
+        """Tell the route in place of a path that may have keys, numbers of documents or names of files."""
+        if "{" in route:
+            self._span.set_attribute("url.path", route)
+
     def found_route(self, method: str, route: str) -> None:
         """Name the route of a request that FastAPI's router does not see."""
         self._span.update_name(f"{method} {route}")

@@ -149,6 +149,8 @@ class Models:
                 while waiting[index]:
                     piece = waiting[index].pop(0)
                     if piece:
+                        if context.account is not None:
+                            context.account.has_answer = True
                         yield StreamedPiece(index=index, piece=piece)
                     else:
                         index += 1

@@ -77,7 +77,11 @@ class DeviceCaches:
         old_length, self._length = self._length, length
         if old_length > 0 and rows > 0:
             every = np.arange(rows)
-            self._copy(self._own(old_length), every, every, self._units(min(length, old_length)))
+            try:
+                self._copy(self._own(old_length), every, every, self._units(min(length, old_length)))
+            except BaseException:
+                self._length = old_length  # the rows are still there
+                raise
 
     def write(self, rows: IntArray, block: int, shape: tuple[int, int]) -> None:
         """Copy the first rows of a block (C, B, *heads, K, D) to the first K columns of these rows.

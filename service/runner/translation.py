@@ -7,6 +7,7 @@ a key is written into its row and nothing else moves. The states of SSRUs are ke
 Legend: M steps, R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,8 @@ class TranslationGraphs:
     """The encoder and the decoder step of one artifact; several runners may share them."""
 
     def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
+        if artifact.manifest.decoder_self == "ssru":  # a capture runs the pass more than once, and its state with it
+            provider = replace(provider, captures=False)
         self.manifest = artifact.manifest
         self.provider = provider
         self.encoder = load_session(artifact, provider, "encoder.onnx", provider.captures, weights)

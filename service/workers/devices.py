@@ -33,14 +33,18 @@ def devices_of(settings: Settings) -> list[str | None]:
         return [None]
     if settings.devices == ("all",):
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        return [*(visible.split(",") if visible else _of_driver())]
-    return [_numbered("ATTEND_DEVICES", int(one)) if one.isdigit() else one for one in settings.devices]
+        names = [one.strip() for one in visible.split(",") if one.strip()] if visible is not None else _of_driver()
+        if not names:
+            raise ProviderUnavailable("ATTEND_DEVICES is all, but CUDA_VISIBLE_DEVICES lists no GPU")
+    else:
+        names = [_numbered("ATTEND_DEVICES", int(one)) if one.isdigit() else one for one in settings.devices]
+    return [*dict.fromkeys(names)]
 
 
 def _numbered(setting: str, number: int) -> str:
     """Return the name of a GPU by its number among those that CUDA_VISIBLE_DEVICES lists, or among all."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = listed.split(",") if listed else [str(one) for one in range(number + 1)]
+    names = [one.strip() for one in listed.split(",")] if listed else [str(one) for one in range(number + 1)]
     if number >= len(names):
         raise ProviderUnavailable(f"{setting} is {number}, but CUDA_VISIBLE_DEVICES lists {listed}")
     return names[number]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from service.base.contract import Answer
-from service.base.errors import DeadlinePassed
+from service.base.errors import DeadlinePassed, WorkerEnded
 from service.base.metrics import CacheMetrics
 from service.engine.beam_search import Search
 from service.engine.scheduler import BURST, Sequence
@@ -39,12 +39,12 @@ class Leader:
     Attributes:
         n_sequences: number of sequences that the request computes together with it.
         background: whether they run in the background.
-        done: gets the answer; None if the request failed or was cancelled.
+        done: gets the answer; None if the request failed or was cancelled, and the error if its worker has ended.
     """
 
     n_sequences: int
     background: bool
-    done: "asyncio.Future[bytes | None]"
+    done: "asyncio.Future[bytes | WorkerEnded | None]"
 
     def is_soon(self, n_sequences: int, background: bool) -> bool:
         """Whether a request of so many sequences may wait for this one: a small request must not wait for a place at
@@ -128,10 +128,11 @@ class CachedSearches:
             if led:
                 answer = await self._lead(led, deadline, admission, compute)
                 queue_s, encode_s, decode_s = queue_s + answer.queue_s, answer.encode_s, answer.decode_s
-            admission.accepted = True
             began = self._clock()
-            alike = await self._follow(followed, alike, deadline) if followed else {}
+            left = await self._follow(followed, alike, deadline) if followed else {}
             queue_s += self._clock() - began
+            admission.accepted |= len(left) < len(alike)  # but not if others were refused, who came before
+            alike = left
         return Answer([sequence.output for sequence in sequences], queue_s, encode_s, decode_s)
 
     def _key(self, sequence: Sequence[Search], caller: str) -> bytes:
@@ -170,6 +171,10 @@ class CachedSearches:
                 cache.put(key, found)
                 leaders[key].done.set_result(found)
                 n_joined += _fill(others, found)
+        except WorkerEnded as error:
+            for leader in leaders.values():
+                leader.done.set_result(error)
+            raise
         finally:
             for key, leader in leaders.items():
                 if cache.leaders.get(key) is leader:  # a smaller request may lead now
@@ -180,12 +185,24 @@ class CachedSearches:
         return answer
 
     async def _follow(self, followed: dict[bytes, Leader], alike: Alike, deadline: float) -> Alike:
-        """Wait for other requests. Return the sequences that they have not computed. Raises DeadlinePassed."""
+        """Wait for other requests. Return the sequences that they have not computed.
+
+        Raises:
+            DeadlinePassed: they take too long.
+            WorkerEnded: the worker of one of them died.
+        """
         left_s = max(0.0, deadline - self._clock())
         _, late = await asyncio.wait([leader.done for leader in followed.values()], timeout=left_s)
         if late:
             raise DeadlinePassed("The deadline passed while another request translated the same sentence")
-        answers = {key: leader.done.result() for key, leader in followed.items()}
+        answers: dict[bytes, bytes | None] = {}
+        for key, leader in followed.items():
+            found = leader.done.result()
+            if isinstance(
+                found, WorkerEnded
+            ):  # perhaps because of the sentence, and a second death takes the model out
+                raise found
+            answers[key] = found
         n_joined = sum(_fill(alike[key], answer) for key, answer in answers.items() if answer is not None)
         self._cache.metrics.found("joined", n_joined)
         return {key: alike[key] for key, answer in answers.items() if answer is None}

@@ -84,6 +84,7 @@ WRONG = [
     ("[[key]]\n", "`key` is unknown; each key is a table [[keys]]"),
     ("keys = [1]", "`keys` must be a valid dictionary"),
     ("[[keys]]\n", "`name` of key 1 is required"),
+    ('"keys" = [\n{name = "a"},\n]', "`sha256` of key 1 (a) is required"),
     ('[[keys]]\nname = "a"', "`sha256` of key 1 (a) is required"),
     (table("a", "k") + table("b"), "`sha256` of key 2 (b) must"),
     (table("a", "k") + table("b", "k", sha256="s3cret"), "`sha256` of key 2 (b) must be the SHA-256 of a key: 64 hexa"),

@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import ANY
 
 import pytest
+from limits.aio.storage import MemoryStorage
 
 from service.base.errors import StartRefused
+from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http import rate_store
-from service.http.rate_store import StoredRateLimiter, storage_of
+from service.http.limiters import RateLimiter
+from service.http.rate_store import N_CONNECTIONS, StoredRateLimiter, storage_of
 from tests.redis_server import PROGRAM, Redis, running_redis
 from tests.service.conftest import Client, Serve
 from tests.waiting import until
@@ -87,6 +91,27 @@ async def test_a_store_that_hangs_delays_one_request_alone(
         with redis.paused():
             assert await statuses(20, client) == {200: 10, 429: 10}
             assert (n_asked, await n_without_store(client)) == (3, 20)
+
+
+@pytest.mark.anyio
+async def test_a_store_that_is_slower_than_requests_come_lets_none_wait_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    event = asyncio.Event()
+
+    async def asking(*_: object) -> int:
+        await event.wait()
+        return 0
+
+    monkeypatch.setattr(StoredRateLimiter, "_stored_wait_s", asking)
+    metrics = Metrics()
+    limiter = StoredRateLimiter(MemoryStorage(), RateLimiter(), metrics)
+    stuck = [asyncio.create_task(limiter.wait_s("one", "9/hour")) for _ in range(N_CONNECTIONS)]
+    await asyncio.sleep(0)
+    assert await asyncio.gather(*(limiter.wait_s("other", "9/hour") for _ in range(20))) == [0] * 9 + [ANY] * 11
+    assert metrics.registry.get_sample_value("attend_rates_without_store_total") == 20
+    event.set()
+    assert await asyncio.gather(*stuck) == [0] * N_CONNECTIONS
 
 
 @pytest.mark.anyio

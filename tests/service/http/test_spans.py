@@ -139,6 +139,7 @@ async def test_no_span_has_a_text_a_key_or_a_query(serve: Serve, spans: Spans) -
         await client.post("/translate", json={"text": ["zebra"], "zebra": "hunter2"}, headers=key)
         await client.post("/translate?auth_key=hunter2", json={"text": [{"zebra": 1}]}, headers=key)
         await client.get("/languages?text=zebra", headers=key)
+        await client.get("/libretranslate/download_file/1/hunter2/zebra.txt", headers=key)
     told = "".join(span.to_json() for span in spans.get_finished_spans())
     assert "/languages" in told
     assert "zebra" not in told

@@ -154,6 +154,24 @@ def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, head
     assert caches.shape(2) == (2, *heads, 64, width)
 
 
+def test_rows_stay_where_growing_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    caches = DeviceCaches(SHAPES, N_ROWS, CpuAsDevice("cpu", 1, dtype=np.float32))
+    caches.resize(32, rows=0)
+    block = np.random.default_rng(0).standard_normal((C, N_ROWS, H, 32, D)).astype(np.float32)
+    caches.write(np.arange(N_ROWS), block.ctypes.data, (N_ROWS, 32))
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeviceCaches, "_copy", fails)
+        with pytest.raises(RuntimeError):
+            caches.resize(64, rows=N_ROWS)
+    caches.resize(64, rows=N_ROWS)
+    found = content(caches, 64, np.float32).reshape(C, N_ROWS, H, 64, D)
+    np.testing.assert_array_equal(found[..., :32, :], block)
+
+
 def group_of(lengths: LengthBuckets) -> CacheGroup[HostCaches]:
     return CacheGroup(SHAPES, host_caches(), lengths)
 

@@ -177,3 +177,12 @@ def test_usual_shapes_of_newcomers_are_seen_before(
     rng = np.random.default_rng(5)
     search_all(engine_of("greedy", runner), some_sequences("greedy", rng, 60), rng)
     assert shapes == seen
+
+
+def test_states_are_not_captured(translator_artifact: Artifact) -> None:
+    """A capture runs the pass more than once, which changes a state each time."""
+    states = translator_artifact.manifest.model_copy(update={"decoder_self": "ssru"})
+    for manifest, captures in ((translator_artifact.manifest, True), (states, False)):
+        graphs = TranslationGraphs(replace(translator_artifact, manifest=manifest), replace(CPU, captures=True))
+        assert graphs.provider.captures == captures
+        assert (graphs.captures.new() is not None) == captures

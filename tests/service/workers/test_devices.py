@@ -91,6 +91,20 @@ def test_all_devices_of_a_machine_without_any_are_refused(
         devices_of(Settings(devices=("all",)))
 
 
+@pytest.mark.parametrize("listed", ["", " , "])
+def test_all_of_no_visible_device_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listed: str) -> None:
+    driver_that(monkeypatch, tmp_path, f"cat <<'END'\n{LIST}END")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
+    with pytest.raises(ProviderUnavailable, match="CUDA_VISIBLE_DEVICES lists no GPU"):
+        devices_of(Settings(devices=("all",)))
+
+
+@pytest.mark.parametrize("devices", [("all",), ("0", "1")])
+def test_a_device_that_is_listed_twice_counts_once(monkeypatch: pytest.MonkeyPatch, devices: tuple[str, ...]) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a, GPU-a")
+    assert devices_of(Settings(devices=devices)) == ["GPU-a"]
+
+
 def driver_that(monkeypatch: pytest.MonkeyPatch, folder: Path, says: str) -> None:
     program = folder / "nvidia-smi"
     program.write_text(f"#!/bin/sh\n{says}\n")

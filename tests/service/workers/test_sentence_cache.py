@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.base.contract import Answer
-from service.base.errors import DeadlinePassed, Draining, InferenceFailed
+from service.base.errors import DeadlinePassed, Draining, InferenceFailed, QueueFull, WorkerEnded
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import BURST, Sequence
@@ -221,6 +221,43 @@ def test_a_deadline_is_that_of_the_request_alone() -> None:
         with pytest.raises(DeadlinePassed):
             await hasty
         await patient
+
+    in_virtual_time(scenario)
+
+
+def test_whoever_waits_for_a_worker_that_died_does_not_try_the_sentence_again() -> None:
+    """It may have died because of the sentence, and a second death takes the model out for everybody."""
+
+    async def scenario() -> None:
+        bench = Bench()
+
+        async def dies(*_: object) -> Answer[Search]:
+            bench.workers.calls.append([])
+            await asyncio.sleep(1)
+            raise WorkerEnded("the worker died")
+
+        bench.workers.compute = dies  # type: ignore[method-assign]
+        ended = await asyncio.gather(*(bench.ask(1) for _ in range(3)), return_exceptions=True)
+        assert [type(one) for one in ended] == [WorkerEnded] * 3
+        assert len(bench.workers.calls) == 1
+
+    in_virtual_time(scenario)
+
+
+def test_a_full_queue_refuses_those_who_waited_for_a_request_that_it_refused() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        seen = []
+
+        async def refuses(_: object, __: float, admission: Admission) -> Answer[Search]:
+            seen.append(admission.accepted)
+            await asyncio.sleep(1)
+            raise QueueFull("the queue is full", retry_after_s=1)
+
+        bench.workers.compute = refuses  # type: ignore[method-assign]
+        ended = await asyncio.gather(*(bench.ask(1) for _ in range(3)), return_exceptions=True)
+        assert [type(one) for one in ended] == [QueueFull] * 3
+        assert seen == [False] * 3, "nothing of these requests was accepted"
 
     in_virtual_time(scenario)
 
