@@ -108,7 +108,6 @@ class Middleware:
             exchange.end()
             route = scope["path"] if handle else getattr(scope.get("route"), "path_format", UNMATCHED)
             if spans is not None:
-                spans.hide_path(route)
                 spans.end()
             status = exchange.status or InferenceFailed.status
             seconds = perf_counter() - began

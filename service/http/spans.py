@@ -39,10 +39,12 @@ class RequestSpans:
 
     Args:
         tracer: makes the spans of its phases.
+        scope: of the request; the router adds the route.
     """
 
-    def __init__(self, tracer: Tracer, span: Span) -> None:
+    def __init__(self, tracer: Tracer, span: Span, scope: Mapping[str, Any]) -> None:
         self._tracer = tracer
+        self._scope = scope
         self._span = span
         self._began = perf_counter()
         self.phases: list[Phase] = []
@@ -52,11 +54,6 @@ class RequestSpans:
     @property
     def trace_id(self) -> str:
         return format_trace_id(self._span.get_span_context().trace_id)
-
-    def hide_path(self, route: str) -> None:
-        """Tell the route in place of a path that may have keys, numbers of documents or names of files."""
-        if "{" in route:
-            self._span.set_attribute("url.path", route)
 
     def found_route(self, method: str, route: str) -> None:
         """Name the route of a request that FastAPI's router does not see."""
@@ -68,6 +65,9 @@ class RequestSpans:
         if not self._span.is_recording():
             return
         self._span.set_attributes(self.attributes)
+        route = getattr(self._scope.get("route"), "path_format", "")
+        if "{" in route:  # the path may have keys and names of documents
+            self._span.set_attribute("url.path", route)
         context = set_span_in_context(self._span)
         to_epoch = time_ns() - perf_counter_ns()
         for name, began, ended in self.phases[:MAX_PHASES]:
@@ -84,4 +84,4 @@ def spans_of_request(tracer: Tracer, scope: Mapping[str, Any]) -> RequestSpans |
         return None
     if scope.get("query_string"):  # it may have texts and keys
         span.set_attribute("url.query", "REDACTED")
-    return RequestSpans(tracer, span)
+    return RequestSpans(tracer, span, scope)

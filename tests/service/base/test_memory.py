@@ -19,13 +19,14 @@ def test_children_belong_to_the_family() -> None:
     assert child.pid not in family(os.getpid())
 
 
-GROWING = "import os; input(); kept = bytearray(os.urandom(1)) * 64_000_000; print(flush=True); input()"
+GROWING = "import os; print(flush=1); input(); kept = bytearray(os.urandom(1)) * 64_000_000; print(flush=1); input()"
 
 
 def test_memory_is_measured_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen([sys.executable, "-c", GROWING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
+        child.stdout.readline()
         footprint = Footprint(child.pid)
         before = footprint.bytes()
         assert before is not None
