@@ -115,9 +115,9 @@ class Database:
             yield
         except OSError as error:
             raise self._failed(error.strerror or str(error)) from error
-        except _errors() as error:
-            if isinstance(error, (sa.exc.DataError, sa.exc.IntegrityError)):  # a mistake of ours
-                raise
+        except Exception as error:  # not a signal, which may come while SQLAlchemy is imported and unusable
+            if not isinstance(error, _errors()) or isinstance(error, (sa.exc.DataError, sa.exc.IntegrityError)):
+                raise  # the latter are mistakes of ours
             if isinstance(error, sa.exc.ProgrammingError):  # a table or a right is missing: look again
                 self._close_engine()
             if self._file is None and getattr(error, "statement", None) is None:  # it could not connect

@@ -270,7 +270,8 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
     ahead = graphs.provider.captures
     greedy = FixedGreedySearch(rows, max_rows, *special, ahead)
     places = max(MIN_STEP_SIZE, max_rows // 2)
-    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, max_rows, places), max_rows, *special, ahead)
+    repeats = ahead and graphs.manifest.decoder_self == "attention"  # a state must not advance twice
+    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, max_rows, places), max_rows, *special, repeats)
     return {
         kind: FixedEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens))
         for kind, search in (("greedy", greedy), ("beam", beam))
