@@ -175,17 +175,8 @@ def _errors() -> tuple[type[Exception], ...]:
 
 def database_of(settings: Settings) -> Database:
     """Return the database of a service, which is not opened yet. Raises StartRefused: its address cannot be read."""
-    if settings.database is not None:
-        return Database(settings.database.get_secret_value().strip())
-    if settings.database_file is None:
-        return Database(settings.data or DEFAULT)
-    try:
-        return Database(settings.database_file.read_text("utf-8-sig").strip())
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise StartRefused(
-            f"The file {settings.database_file} (ATTEND_DATABASE_FILE) cannot be read: {reason}"
-        ) from None
+    address = settings.secret("database")
+    return Database((settings.data or DEFAULT) if address is None else address)
 
 
 def check_database(settings: Settings) -> None:

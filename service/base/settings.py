@@ -10,6 +10,7 @@ import limits
 from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from service.base.errors import StartRefused
 from service.base.log import Form, Log
 from service.base.manifest import MAX_BEAM_SIZE
 
@@ -299,6 +300,25 @@ class Settings(BaseSettings):
     def _leave_out_the_empty(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Treat an empty variable as unset. Not for keys: a mistake there would let everybody in."""
         return {name: value for name, value in given.items() if value != "" or name in ("api_keys", "api_keys_file")}
+
+    def secret(self, name: str) -> str | None:
+        """Return a setting that may lie in a file (`NAME_file`); None if neither is set.
+
+        Raises:
+            StartRefused: the file cannot be read.
+        """
+        given: SecretStr | None = getattr(self, name)
+        if given is not None:
+            return given.get_secret_value().strip()
+        file: Path | None = getattr(self, f"{name}_file")
+        if file is None:
+            return None
+        try:
+            return file.read_text("utf-8-sig").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            variable = f"{PREFIX}{name.upper()}_FILE"
+            raise StartRefused(f"The file {file} ({variable}) cannot be read: {reason}") from None
 
     @field_validator("port", mode="before")
     @classmethod

@@ -68,13 +68,8 @@ class Usage:
         """Return how many characters a name has used in this month."""
         return self._used(name, self._month())
 
-    @contextmanager
-    def spending(
-        self, name: str, n: int, limit: int | None, is_owed: Callable[[], bool] = lambda: False
-    ) -> Iterator[None]:
-        """Count characters, unless an error is raised within and they are not owed. Raises QuotaExceeded: they are too
-        many.
-        """
+    def spend(self, name: str, n: int, limit: int | None) -> str:
+        """Count characters, and return the month in which they count. Raises QuotaExceeded: they are too many."""
         month = self._month()
         with self._counting:
             used = self._used(name, month)
@@ -83,13 +78,12 @@ class Usage:
                     f"The key {name} has used {used} of its {limit} characters of this month; this request needs {n}"
                 )
             self._new[name, month] += n
-        try:
-            yield
-        except BaseException:
-            if not is_owed():
-                with self._counting:
-                    self._new[name, month] -= n
-            raise
+        return month
+
+    def give_back(self, name: str, n: int, month: str) -> None:
+        """Count characters of a month no more."""
+        with self._counting:
+            self._new[name, month] -= n
 
     def flush(self, locked_s: float = LOCKED_S) -> None:
         """Write new counts and read those of this month. Raises NotStored: the new counts stay new."""
@@ -172,10 +166,12 @@ def spending(account: Account | None, n: int) -> Iterator[None]:
     if account is None:
         yield
         return
+    month = account.usage.spend(account.name, n, account.limit)
     account.spent += n
     try:
-        with account.usage.spending(account.name, n, account.limit, lambda: account.has_answer):
-            yield
+        yield
     except BaseException:
-        account.spent -= 0 if account.has_answer else n
+        if not account.has_answer:
+            account.usage.give_back(account.name, n, month)
+            account.spent -= n
         raise

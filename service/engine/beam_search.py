@@ -122,6 +122,20 @@ NO_ROW = -1
 """The row of a hypothesis that has just begun."""
 
 
+def try_out(decoder: DecoderRows, bos: int, eos: int, k: int) -> None:
+    """Run one forward pass of a source and a step. Raises FloatingPointError: its results are not numbers."""
+    decoder.enter(0, decoder.encode([[eos]]))
+    _, log_probs = decoder.step([bos], [0], length=1, k=k)
+    refuse_nan(float(log_probs.sum()))
+
+
+def encode_sources(decoder: DecoderRows, sequences: list[Sequence[Search]]) -> None:
+    """Encode the sources of sequences, whose state they become until they enter."""
+    sources = decoder.encode([sequence.source_ids for sequence in sequences])
+    for sequence, source in zip(sequences, sources, strict=True):
+        sequence.state = source
+
+
 class BeamSearch:
     """The `Computation` of sequences with beams: running[i] is in place i.
 
@@ -137,14 +151,10 @@ class BeamSearch:
         self._bos, self._eos = bos, eos
 
     def warm_up(self) -> None:
-        self._decoder.enter(0, self._decoder.encode([[self._eos]]))
-        _, log_probs = self._decoder.step([self._bos], [0], length=1, k=1)
-        refuse_nan(float(log_probs.sum()))
+        try_out(self._decoder, self._bos, self._eos, k=1)
 
     def encode(self, sequences: list[Sequence[Search]]) -> None:
-        sources = self._decoder.encode([sequence.source_ids for sequence in sequences])
-        for sequence, source in zip(sequences, sources, strict=True):
-            sequence.state = source
+        encode_sources(self._decoder, sequences)
 
     def enter(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
         self._decoder.enter(first_place, [sequence.state for sequence in sequences])

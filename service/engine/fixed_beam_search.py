@@ -173,12 +173,13 @@ class FixedBeamSearch:
         candidates = self._select(P, W, best, log_probs)
         self._lengths[:P] += 1
         ended = self._end(P, candidates)
-        if self._has_rank_to_beat[:P].any():
+        counts_now = bool(self._has_rank_to_beat[:P].any())
+        if counts_now:
             self._record(ended)
         finished = self._go_on(P, W, candidates)
         if self._ahead and len(finished) < len(self.places.running):
             self._launched = self._launch()
-        if not self._has_rank_to_beat[:P].any():  # while the device computes
+        if not counts_now:  # while the device computes
             self._record(ended)
         for sequence in finished:
             sequence.finished = True

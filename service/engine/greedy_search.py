@@ -19,11 +19,13 @@ from service.engine.beam_search import (
     Hypothesis,
     Search,
     TokenScores,
+    encode_sources,
     is_runaway,
     prefix_scores,
     reason_of,
     refuse_nan,
     score_token,
+    try_out,
 )
 from service.engine.scheduler import Sequence
 
@@ -73,14 +75,10 @@ class GreedySearch:
         """Steps until a sequence is at its limit, or is checked for repetition."""
 
     def warm_up(self) -> None:
-        self._decoder.enter(0, self._decoder.encode([[self._eos]]))
-        _, log_probs = self._decoder.step([self._bos], [0], length=1, k=N_CANDIDATES)
-        refuse_nan(float(log_probs.sum()))
+        try_out(self._decoder, self._bos, self._eos, N_CANDIDATES)
 
     def encode(self, sequences: list[Sequence[Search]]) -> None:
-        sources = self._decoder.encode([sequence.source_ids for sequence in sequences])
-        for sequence, source in zip(sequences, sources, strict=True):
-            sequence.state = source
+        encode_sources(self._decoder, sequences)
 
     def enter(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
         self._has_changed = True

@@ -101,7 +101,7 @@ class Access:
             if key is None:
                 raise KeyWrong("The key is not one of this service's keys")
             request.state.key = key
-            request.state.context.caller = f"key:{key.digest}" if key.name is None else f"name:{key.name}"
+            request.state.context.caller = key.client
             if key.name is not None:
                 request.state.context.account = Account(key.name, key.characters_per_month, self._usage)
             if not key.may_use(path := request.scope["path"]):
@@ -115,9 +115,6 @@ class Access:
         rate = (key and key.rate) or self._rate
         if rate is None or self._limiter is None:
             return
-        if key is None:
-            client = client_at(request.client.host if request.client else "unknown")
-        else:
-            client = f"key:{key.digest}" if key.name is None else f"name:{key.name}"
+        client = key.client if key else client_at(request.client.host if request.client else "unknown")
         if (wait_s := await self._limiter.wait_s(client, rate)) > 0:
             raise RateLimited(f"Rate limit exceeded: {parse(rate)} for each client", retry_after_s=wait_s)

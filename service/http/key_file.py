@@ -30,6 +30,11 @@ class Key:
     characters_per_month: int | None = None
     routes: tuple[str, ...] = ("/",)
 
+    @property
+    def client(self) -> str:
+        """What tells the client from others: the name, or the digest if there is none."""
+        return f"key:{self.digest}" if self.name is None else f"name:{self.name}"
+
     def may_use(self, path: str) -> bool:
         """Return whether a path is one of the routes, or below one."""
         return any(f"{path}/".startswith(f"{route.rstrip('/')}/") for route in self.routes)

@@ -109,7 +109,7 @@ def storage_of(settings: Settings) -> Any | None:
     Raises:
         StartRefused: its address is wrong, or redis is missing. The message never has the address.
     """
-    if (address := _address(settings)) is None:
+    if (address := settings.secret("rate_store")) is None:
         return None
     scheme, separator, rest = address.partition("://")
     if not separator or scheme not in ("redis", "rediss", "redis+unix", "valkey", "valkeys", "valkey+unix"):
@@ -124,19 +124,6 @@ def storage_of(settings: Settings) -> Any | None:
         return RedisStorage(f"async+{scheme.replace('valkey', 'redis')}://{rest}", implementation="redispy")
     except (ConfigurationError, ValueError):
         raise StartRefused("The address of the rate store must be redis://USER:PASSWORD@HOST:PORT") from None
-
-
-def _address(settings: Settings) -> str | None:
-    """Raises StartRefused: the file with the address cannot be read."""
-    if settings.rate_store is not None:
-        return settings.rate_store.get_secret_value()
-    if (file := settings.rate_store_file) is None:
-        return None
-    try:
-        return file.read_text("utf-8-sig").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise StartRefused(f"The file {file} (ATTEND_RATE_STORE_FILE) cannot be read: {reason}") from None
 
 
 async def _in_time(asking: Coroutine[Any, Any, T]) -> T:

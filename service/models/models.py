@@ -130,7 +130,7 @@ class Models:
             directions = catalog.directions(request.model)
             answer = await self._translated(directions, request, context, on_piece)
         catalog.metrics.characters.inc(answer.usage.characters)
-        return _told(answer, context)
+        return _traced(answer, context)
 
     async def stream(
         self, request: TranslateRequest, context: Context
@@ -169,7 +169,7 @@ class Models:
             sources = catalog.directions(request.model).sources()
             found = await detect_languages(request.text, request.format, sources, context.left_s)
         detections = [Detection(languages=[*_listed(ranked)]) for ranked in found]
-        return _told(DetectResponse(detections=detections), context)
+        return _traced(DetectResponse(detections=detections), context)
 
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyResponse:
         """Label each text.
@@ -183,7 +183,7 @@ class Models:
             predictions = await classifier.classify(request, context)
         usage = ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions))
         answer = ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
-        return _told(answer, context)
+        return _traced(answer, context)
 
     async def rerank(self, request: RerankRequest, context: Context) -> RerankResponse:
         """Rank texts by how well they answer a query.
@@ -201,7 +201,7 @@ class Models:
             ranked=ranked(predictions, request),
             usage=ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions)),
         )
-        return _told(answer, context)
+        return _traced(answer, context)
 
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedResponse:
         """Turn each text into a vector, or into one for each of its tokens.
@@ -219,7 +219,7 @@ class Models:
             dimensions=dimensions,
             usage=EmbedUsage(tokens=n_tokens),
         )
-        return _told(answer, context)
+        return _traced(answer, context)
 
     async def languages(self, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
         """Tell from which language into which the first text is translated; both are the same if it is not.
@@ -344,7 +344,7 @@ class Models:
         return await self._glossaries.table(request.glossary_id, source, target)
 
 
-def _told(answer: AnyAnswer, context: Context) -> AnyAnswer:
+def _traced(answer: AnyAnswer, context: Context) -> AnyAnswer:
     """Tell the trace of the answer, if the request is traced."""
     if context.attributes is not None:
         context.attributes |= attributes_of(answer)
