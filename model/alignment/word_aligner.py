@@ -27,7 +27,7 @@ def statistical_links(rows: Sequence[Row], n: int) -> list[tuple[Links, Links]]:
     try:
         eflomal = importlib.import_module("eflomal")  # it needs a C compiler, and only this function uses it
     except ImportError as error:
-        raise AlignmentError("aligning words needs eflomal: pip install 'attend[align]'") from error
+        raise AlignmentError("aligning words needs eflomal: pip install eflomal") from error
     with TemporaryDirectory() as directory:
         paths = [Path(directory) / name for name in ("forward", "reverse")]
         lines = ([spaced(text) for text in side] for side in zip(*rows, strict=True))

@@ -99,7 +99,7 @@ def postgresql_engine(address: str) -> "sa.Engine":
             pool_pre_ping=True,
         )
     except ImportError:  # psycopg, or libpq
-        raise StartRefused("ATTEND_DATABASE needs psycopg: pip install attend[postgres]") from None
+        raise StartRefused("ATTEND_DATABASE needs psycopg: pip install 'psycopg[binary]'") from None
     psycopg: Any = engine.dialect.dbapi
     found = ADDRESS.fullmatch(address)
     try:

@@ -115,7 +115,7 @@ def storage_of(settings: Settings) -> Any | None:
     if not separator or scheme not in ("redis", "rediss", "redis+unix", "valkey", "valkeys", "valkey+unix"):
         raise StartRefused("The address of the rate store must be redis://USER:PASSWORD@HOST:PORT")
     if find_spec("redis") is None:
-        raise StartRefused("ATTEND_RATE_STORE needs redis: pip install attend[redis]")
+        raise StartRefused("ATTEND_RATE_STORE needs redis: pip install redis")
     from limits.aio.storage import RedisStorage
     from limits.errors import ConfigurationError
 

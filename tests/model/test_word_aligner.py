@@ -15,7 +15,7 @@ def test_words_are_written_and_links_are_read_as_the_aligner_does_it() -> None:
 
 def test_an_aligner_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "eflomal", None)
-    with pytest.raises(AlignmentError, match=r"needs eflomal: pip install 'attend\[align\]'"):
+    with pytest.raises(AlignmentError, match=r"needs eflomal: pip install eflomal"):
         statistical_links([Row("A dog.", "Un chien.")], 1)
 
 
