@@ -176,7 +176,7 @@ def test_only_one_setting_may_have_the_address(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(StartRefused, match=r"pip install attend\[postgres\]"):
+    with pytest.raises(StartRefused, match=r"pip install 'psycopg\[binary\]'"):
         check_database(Settings(database=NOWHERE))
 
 
