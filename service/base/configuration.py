@@ -30,6 +30,8 @@ KUBERNETES_NAMES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d
 
 SUBJECT = re.compile(r"^\w+ should ")
 """Pydantic's messages begin with "Input should"."""
+MESSAGES = dict.fromkeys(("byte_size", "byte_size_unit"), "must be a number of bytes, or a size such as 16MB")
+"""In place of pydantic's own messages, by their type."""
 
 
 def take_arguments(arguments: Sequence[str]) -> None:
@@ -97,10 +99,12 @@ def _variable(setting: str) -> str:
 
 
 def _sentence(problem: ErrorDetails) -> str:
-    setting, message = str(problem["loc"][0]), SUBJECT.sub("must ", problem["msg"].removeprefix("Value error, "))
+    message = SUBJECT.sub("must ", problem["msg"].removeprefix("Value error, "))
+    setting, message = str(problem["loc"][0]), MESSAGES.get(problem["type"], message)
     if setting in ("api_keys", "database", "rate_store"):
         return f"{_variable(setting)} {message}"
-    return f"{_variable(setting)} is {problem['input']!r}: {message}"
+    value = problem["input"]
+    return f"{_variable(setting)} is {','.join(value) if isinstance(value, (list, tuple)) else repr(value)}: {message}"
 
 
 def _described() -> Iterator[str]:

@@ -62,6 +62,27 @@ def test_what_kubernetes_sets_for_a_service_is_no_reason_for_a_warning(caplog: p
     assert warnings(caplog, **OF_KUBERNETES) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("ATTEND_CACHE", "lots", "ATTEND_CACHE is 'lots': must be a number of bytes, or a size such as 16MB"),
+        (
+            "ATTEND_MODEL_MEMORY",
+            "1XB",
+            "ATTEND_MODEL_MEMORY is '1XB': must be a number of bytes, or a size such as 16MB",
+        ),
+        ("ATTEND_DEVICES", "0,first", "ATTEND_DEVICES is 0,first: must be all, or numbers and UUIDs"),
+    ],
+)
+def test_a_wrong_value_is_told_as_it_was_given_with_what_is_right(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, sentence: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(StartRefused) as refused:
+        read_settings()
+    assert str(refused.value).startswith(sentence)
+
+
 def test_the_address_of_a_service_called_attend_is_no_port(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
