@@ -25,7 +25,7 @@ def test_the_translation_follows_the_text_as_it_is_written(visit: Visit, server:
     page = visit(state("translate"))
     editor(page).press_sequentially(TEXT)
     expect(part(page, "translation")).to_have_text(translated(server, TEXT)["text"])
-    expect(part(page, "timing")).to_contain_text("decode")
+    expect(part(page, "timing")).to_contain_text("tokenize")
     expect(part(page, "examples")).to_be_hidden()
 
 
