@@ -25,6 +25,8 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="short faults, few texts: for less than a minute")
     parser.add_argument("--write", type=Path, help="write the table into this page")
     given = parser.parse_args()
+    logging.getLogger("httpx").setLevel("WARNING")
+    logging.getLogger("asyncio").setLevel("CRITICAL")  # connections that are lost are counted
     logging.basicConfig(level="INFO", format="%(asctime)s %(message)s")
     small_disks.enter(sys.argv[1:])
     short = {"fault_s": 1.0, "pause_s": 0.4, "n_different": 250, "warm_up_s": 2.0, "documents_kept_s": 4.0}

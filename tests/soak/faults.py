@@ -51,7 +51,7 @@ def killed(role: str, random: Random) -> Fault:
     """A process is killed. A dead worker may have died of its document, which is not tried again."""
 
     async def strike(soaked: Soaked) -> None:
-        process_id = random.choice(soaked.processes()[role])
+        process_id = await _one_of(soaked, role, random)
         os.kill(process_id, signal.SIGKILL)
         while Path(f"/proc/{process_id}").exists():
             await asyncio.sleep(0.001)
@@ -61,11 +61,18 @@ def killed(role: str, random: Random) -> Fault:
     return Fault(f"a {role} killed", strike, touches, BROKEN, loses_connections=is_server, fails_documents=True)
 
 
+async def _one_of(soaked: Soaked, role: str, random: Random) -> int:
+    """Return one of the processes with a role, as soon as there is one."""
+    while not (process_ids := soaked.processes()[role]):
+        await asyncio.sleep(LOOK_S)
+    return random.choice(process_ids)
+
+
 def stopped(seconds: float, random: Random) -> Fault:
     """A worker hangs, and goes on."""
 
     async def strike(soaked: Soaked) -> None:
-        process_id = random.choice(soaked.processes()["worker"])
+        process_id = await _one_of(soaked, "worker", random)
         os.kill(process_id, signal.SIGSTOP)
         try:
             await asyncio.sleep(seconds)
@@ -79,7 +86,7 @@ def without_memory(seconds: float, random: Random) -> Fault:
     """A worker gets no more memory for some seconds."""
 
     async def strike(soaked: Soaked) -> None:
-        process_id = random.choice(soaked.processes()["worker"])
+        process_id = await _one_of(soaked, "worker", random)
         in_use = 1024 * status_value(process_id, "VmSize")
         former = resource.prlimit(process_id, resource.RLIMIT_AS, (in_use, resource.RLIM_INFINITY))
         await asyncio.sleep(seconds)

@@ -13,6 +13,7 @@ from tests.soak.clock import Clock, own_clock
 from tests.soak.counts import differences
 from tests.soak.faults import Fault
 from tests.soak.glossaries import delete_forgotten
+from tests.soak.http import Lost
 from tests.soak.ledger import Ledger
 from tests.soak.leftovers import Census, census, memory_bytes, rested
 from tests.soak.models import SHIPPED, TINY, save_tiny_models
@@ -36,13 +37,16 @@ def run(options: Options) -> Result:
     with TemporaryDirectory(prefix="soak-") as name:
         folders = Folders(Path(name))
         folders.make()
-        has_disks = small_disks.mount(folders.root)
         settings: dict[str, object] = {"documents_kept_s": options.documents_kept_s}
         if options.artifacts is None:
             save_tiny_models(folders.artifacts)
         else:
             settings["artifacts"] = options.artifacts.absolute()
-        with own_clock(folders.root) as (clock, variables), soaked_service(folders, settings, variables) as soaked:
+        with (
+            small_disks.mounted(folders.root) as has_disks,
+            own_clock(folders.root) as (clock, variables),
+            soaked_service(folders, settings, variables) as soaked,
+        ):
             soak = _Soak(options, soaked)
             soak.add_faults(has_disks, clock)
             asyncio.run(soak.run())
@@ -58,6 +62,7 @@ class _Soak:
         served = TINY if options.artifacts is None else SHIPPED
         self._storm = Storm(soaked, served, random, options.n_different)
         self._faults: list[Fault] = []
+        self._closing: list[asyncio.Task[None]] = []
         self.result = Result(options, self._storm.ledger)
 
     def add_faults(self, has_disks: bool, clock: Clock | None) -> None:
@@ -97,6 +102,7 @@ class _Soak:
         logger.info("coming to rest")
         result.seconds = time.monotonic() - self._began
         await tasks[0]  # the last fault comes to its end
+        await asyncio.gather(*self._closing)
         tasks[1].cancel()
         await soaked.wait_until_complete()
         result.failures += await delete_forgotten(soaked, storm.ledger)
@@ -130,11 +136,18 @@ class _Soak:
             await fault.strike(self._soaked)
             over_at = time.monotonic()
             strikes.seconds_until_ready.append(await self._soaked.seconds_until_ready(over_at))
-            await self._soaked.wait_until_complete()
-        except (AssertionError, OSError) as error:
+        except (AssertionError, OSError, Lost) as error:
             self.result.failures.append(f"{fault.name}: {error!r}")
-        window.ended = time.monotonic() + GRACE_S
+        self._closing.append(asyncio.create_task(self._close(window, strikes)))
+
+    async def _close(self, window: Window, strikes: Strikes) -> None:
+        """Close the window of a fault when the processes that died are replaced. Others may strike meanwhile."""
+        try:
+            await self._soaked.wait_until_complete()
+        except AssertionError as error:
+            self.result.failures.append(f"{window.fault.name}: {error}")
         await asyncio.sleep(GRACE_S)
+        window.ended = time.monotonic()
         strikes.n_excused += window.n_excused
 
     async def _measure_memory(self) -> None:

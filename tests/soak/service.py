@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,13 +55,11 @@ class Soaked:
 
     def processes(self) -> dict[str, list[int]]:
         """Return the process ids by role."""
-        with suppress(FileNotFoundError, ProcessLookupError):
-            servers = children(self.supervisor, "supervised")
-            loaders = children(self.supervisor, "loader_process")
-            workers = [worker for loader in loaders for worker in _children(loader)]
-            readers = [reader for server in servers for reader in _children(server, "service.documents")]
-            return dict(zip(ROLES, ([self.supervisor], servers, loaders, workers, readers), strict=True))
-        return {role: [] for role in ROLES}
+        servers = _children(self.supervisor, "supervised")
+        loaders = _children(self.supervisor, "loader_process")
+        workers = [worker for loader in loaders for worker in _children(loader)]
+        readers = [reader for server in servers for reader in _children(server, "service.documents")]
+        return dict(zip(ROLES, ([self.supervisor], servers, loaders, workers, readers), strict=True))
 
     def is_complete(self) -> bool:
         """Whether every process is there that should be."""

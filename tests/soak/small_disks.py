@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 INSIDE = "SOAK_IN_NAMESPACE"
@@ -25,10 +26,16 @@ def enter(arguments: Sequence[str]) -> None:
             os.execvpe(command[0], command, {**os.environ, INSIDE: "1"})
 
 
-def mount(root: Path) -> bool:
-    """Mount a small disk at each folder that may be full. Return whether that was possible."""
+@contextmanager
+def mounted(root: Path) -> Iterator[bool]:
+    """Mount a small disk at each folder that may be full. Yield whether that was possible."""
     if INSIDE not in os.environ:
-        return False
+        yield False
+        return
     for name, size in SIZES.items():
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "soak", root / name], check=True)
-    return True
+    try:
+        yield True
+    finally:
+        for name in SIZES:
+            subprocess.run(["umount", "--lazy", root / name], check=True)
