@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--artifacts", type=Path, help="serve the models of this folder, the shipped ones")
     parser.add_argument("--short", action="store_true", help="short faults, few texts: for less than a minute")
+    parser.add_argument("--log", type=Path, help="copy the log of the service to this file")
     parser.add_argument("--write", type=Path, help="write the table into this page")
     given = parser.parse_args()
     logging.getLogger("httpx").setLevel("WARNING")
@@ -35,6 +36,7 @@ def main() -> int:
         given.requests,
         given.seed,
         given.artifacts,
+        log=given.log,
         **(short if given.short else {}),  # type: ignore[arg-type]
     )
     result = run(options)

@@ -80,13 +80,13 @@ class Client:
             judge: judges the answer, in place of what was answered in calm.
 
         Returns:
-            The answer; None if the connection was lost, or the answer is an error of a fault.
+            The answer, right or wrong; None if a fault cost it, so that the client may ask again.
         """
         began = time.monotonic()
         answer = await self._exchange(request, request.message.data, began)
         if answer is None:
             return None
-        return answer if self._is_right(request, answer, began, judge) else None
+        return None if self._judge(request, answer, began, judge) else answer
 
     async def send(self, request: Request, manner: Manner) -> None:
         """Send a request in a manner, and judge what comes of it."""
@@ -140,21 +140,23 @@ class Client:
         if answer is None:
             return
         is_late = answer.status == BODY_TIMEOUT and time.monotonic() - began >= BODY_TIMEOUT_S
-        self._is_right(request, answer, began, (lambda _: None) if is_late else None)
+        self._judge(request, answer, began, (lambda _: None) if is_late else None)
 
-    def _is_right(self, request: Request, answer: Answer, began: float, judge: Judge | None) -> bool:
-        """Judge an answer, and note it. Return whether it is the answer of calm."""
+    def _judge(self, request: Request, answer: Answer, began: float, judge: Judge | None) -> bool:
+        """Judge an answer, and note it. Return whether it is the error of a fault."""
         ledger, oracle = self.shared.ledger, self.shared.oracle
         ended = time.monotonic()
         wrong = oracle.complaint(request, answer, began, ended) if judge is None else judge(answer)
-        outcome = str(answer.status)
-        if wrong is not None:
-            is_excused = oracle.excuses(request, answer, began, ended)
-            outcome = f"{answer.status} in a fault" if is_excused else "wrong"
-            if not is_excused:
-                ledger.complain(wrong)
+        is_excused = wrong is not None and oracle.excuses(request, answer, began, ended)
+        if is_excused:
+            outcome = f"{answer.status} in a fault"
+        elif wrong is not None:
+            outcome = "wrong"
+            ledger.complain(wrong)
+        else:
+            outcome = str(answer.status)
         ledger.outcomes[request.kind, outcome] += 1
-        return wrong is None
+        return is_excused
 
     async def _leave(self, request: Request, manner: Manner) -> None:
         """Leave before an answer, or after the first part of it."""

@@ -128,7 +128,7 @@ class Journeys:
     async def _made(self, client: Client, request: Request, status: int) -> Any:
         """Send a document. Return what the service says of it; None if a fault prevented that."""
         answer = await client.ask(request, lambda answer: _unlike(answer, status))
-        return None if answer is None else answer.json()
+        return None if answer is None or answer.status != status else answer.json()
 
     async def _states(self, client: Client, request: Request) -> AsyncIterator[Any]:
         """Yield the states of a document, until nobody asks for more, or it is forgotten in a fault."""
@@ -136,6 +136,8 @@ class Journeys:
         while time.monotonic() < ends_at:
             began = time.monotonic()
             answer = await client.ask(request, lambda answer: _unlike(answer, 200))
+            if answer is not None and answer.status != 200:
+                return
             if answer is not None:
                 yield answer.json()
             elif client.shared.oracle.forgets_documents(began, time.monotonic()):

@@ -96,7 +96,7 @@ def _translation(**fields: Any) -> Request:
 
 async def _answer(client: Client, request: Request, status: int) -> Any:
     answer = await client.ask(request, _has_status(status))
-    return None if answer is None else answer.json()
+    return None if answer is None or answer.status != status else answer.json()
 
 
 async def _until_right(ask: Callable[[], Awaitable[Answer | None]]) -> None:

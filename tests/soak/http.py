@@ -115,8 +115,9 @@ class Connection:
         while not receiver.is_complete:
             try:
                 received = await self._reader.read(READ_BYTES)
-            except OSError:
-                received = b""
+            except OSError:  # what came before the connection was reset is still there
+                received = bytes(self._reader._buffer)  # type: ignore[attr-defined]
+                self._reader._buffer.clear()  # type: ignore[attr-defined]
             if not received:
                 await self.close()
                 raise Lost(f"after {len(receiver.body)} bytes of a body with status {receiver.answer.status}")

@@ -19,6 +19,7 @@ class Options:
         n_different: number of different requests.
         warm_up_s: how long clients ask before the first fault.
         documents_kept_s: how long the service keeps translated documents.
+        log: where the log of the service is copied to.
     """
 
     minutes: float = 5.0
@@ -31,6 +32,7 @@ class Options:
     n_different: int = 2000
     warm_up_s: float = 15.0
     documents_kept_s: float = 20.0
+    log: Path | None = None
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 import time
 from pathlib import Path
 from random import Random
@@ -49,7 +50,11 @@ def run(options: Options) -> Result:
         ):
             soak = _Soak(options, soaked)
             soak.add_faults(has_disks, clock)
-            asyncio.run(soak.run())
+            try:
+                asyncio.run(soak.run())
+            finally:
+                if options.log is not None:
+                    shutil.copy(folders.log, options.log)
             return soak.result
 
 

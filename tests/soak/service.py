@@ -1,6 +1,7 @@
 """The service of a storm: its processes by what they do, its folders, and whether it is ready."""
 
 import asyncio
+import logging
 import os
 import re
 import time
@@ -13,6 +14,8 @@ from tests.running_service import running_service
 from tests.service.workers.worker_services import children
 from tests.soak.http import Lost, Message, ask
 from tests.soak.wrong_requests import MAX_BODY_BYTES, MAX_DOCUMENT_BYTES, MAX_TEXTS
+
+logger = logging.getLogger(__name__)
 
 SERVERS = LOOPS = 2
 READY_IN_A_ROW = 6
@@ -84,7 +87,11 @@ class Soaked:
             AssertionError: the service did not become ready.
         """
         ends_at = time.monotonic() + READY_TIMEOUT_S
+        told = None
         while (reason := await self.unready_reason()) is not None:
+            if reason != told:
+                logger.info("not ready: %s", reason)
+                told = reason
             assert time.monotonic() < ends_at, f"not ready: {reason}"
             if "disabled" in reason:
                 await self.reload()
