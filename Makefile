@@ -13,7 +13,7 @@ TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-fast check format export model train bench gpu lecture docs screenshots lock clean
+.PHONY: help serve test test-fast check format export model train soak bench gpu lecture docs screenshots lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -26,6 +26,9 @@ test: $(VENV)/dev.installed ## Run all tests, three at a time: on two cores, as 
 
 test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no browser and are not slow: one to two minutes on two cores.
 	$(PYTEST) --numprocesses 2 -m 'not process and not browser and not slow'
+
+soak: $(VENV)/dev.installed ## Let 100 clients ask a real service while it is made to fail (make soak MINUTES=5, or REQUESTS=200000).
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5) $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write $(WRITE))
 
 check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.
 	$(BIN)/ruff check .
