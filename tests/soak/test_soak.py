@@ -10,8 +10,8 @@ from tests.running_service import ROOT
 from tests.soak.counts import differences
 from tests.soak.faults import killed
 from tests.soak.http import Answer, Message
-from tests.soak.leftovers import Census
 from tests.soak.ledger import Ledger
+from tests.soak.leftovers import Census
 from tests.soak.oracle import Oracle, Window, comparable
 from tests.soak.requests import Needs, Request
 
