@@ -33,4 +33,4 @@ def test_a_worker_makes_the_sequence_that_a_server_has() -> None:
     made: Sequence[str] = Sequence(*fields_of(sent))
     assert vars(made) == vars(sent)
     differing = {field.name for field in fields(Sequence) if getattr(sent, field.name) != field.default}
-    assert differing == {field.name for field in fields(Sequence)} - {"finished", "turn", "state"}
+    assert differing == {field.name for field in fields(Sequence)} - {"finished", "failure", "turn", "state"}
