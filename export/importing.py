@@ -42,6 +42,8 @@ def _import(source: str, name: str | None, overwrite: bool, **options: Any) -> N
     name = name or ARCHIVE.sub("", Path(source).absolute().name)
     checkpoint = RUNS / name / "checkpoint"
     of_export = {option: options.pop(option) for option in OF_EXPORT}
+    assert importing.callback is not None
+    assert exporting.callback is not None
     importing.callback(source=source, checkpoint=checkpoint, name=name, overwrite=overwrite, **options)
     exporting.callback(checkpoint=checkpoint, out=SERVED / name, overwrite=overwrite, **of_export)
 
