@@ -13,7 +13,7 @@ TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-fast check format export model train bench gpu lecture docs screenshots lock clean
+.PHONY: help serve test test-fast check format export model train bench gpu lecture docs screenshots sbom audit lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -68,6 +68,13 @@ docs: $(VENV)/dev.installed ## Write the tables of settings and scores in README
 
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
 	$(BIN)/python -m docs.screenshots
+
+sbom: $(VENV)/dev.installed ## Write what each image is made of, as CycloneDX documents, into sbom/.
+	mkdir -p sbom
+	set -e; for lock in cpu cuda; do $(BIN)/python -m docs.sbom $$lock > sbom/attend-$$lock.cdx.json; done
+
+audit: $(VENV)/bin/python ## Ask for known weaknesses of the locked packages; without a network, say so.
+	sh .ci/audit $(BIN)/python
 
 lock: $(VENV)/bin/python ## Resolve all dependencies anew, into requirements/ (UPGRADE=1 for newer versions).
 	$(BIN)/python -m pip install --quiet uv
