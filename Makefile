@@ -47,9 +47,7 @@ export: $(VENV)/dev.installed ## Export the shipped artifacts anew, each in its 
 
 model: $(if $(FROM),$(VENV)/dev.installed,$(VENV)/bin/python) ## Import a model and serve it from then on (make model lists good ones; docs/bring-your-model.md).
 	@test -n "$$FROM" || { $(BIN)/python -m model.importing.recommended; exit 2; }
-	set -e; name="$${NAME:-$$(basename -- "$$FROM" | sed -E 's/(\.tar)?\.(argosmodel|bz2|gz|tar|tbz2?|tgz|txz|xz|zip)$$//')}"; \
-	$(BIN)/python -m model import "$$FROM" "runs/$$name/checkpoint" --name "$$name" $(if $(OVERWRITE),--overwrite) $(OPTIONS); \
-	$(BIN)/python -m export "runs/$$name/checkpoint" "artifacts/$$name" $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite)
+	$(BIN)/python -m export.importing "$$FROM" $(if $(NAME),--name "$$NAME") $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite) $(OPTIONS)
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
 	set -e; for model in translate-en-fr translate-fr-en; do $(TRAIN) artifacts/$$model; done
