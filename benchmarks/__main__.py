@@ -271,11 +271,11 @@ def overload_command(
             console.print(f"best with {n} texts:", ", ".join(f"{rate:.1f}/s in {s:g} s" for s, rate in best.items()))
             for timeout_s in timeout:
                 for one in filter(None, load):
-                    console.print(benchmark.offer(n, timeout_s, one, best[timeout_s]), highlight=False)
+                    console.print(str(benchmark.offer(n, timeout_s, one, best[timeout_s])), highlight=False)
         if mixed:
             best_of_singles = best_of_singles or max(benchmark.best(1, timeout).values())
             for beside in benchmark.beside(overload.SINGLES_SHARE * best_of_singles, "127.0.0.2"):
-                console.print(beside, highlight=False)
+                console.print(str(beside), highlight=False)
 
 
 @app.command("servers")
