@@ -257,7 +257,7 @@ def overload_command(
     data: Data = None,
     texts: Annotated[list[int], typer.Option(help="Texts per request: 1 or 256; may be repeated.")] = OVERLOAD_TEXTS,
     timeout: Annotated[list[float], typer.Option(help="Seconds of the deadline; 30 is the default one.")] = TIMEOUTS,
-    load: Annotated[list[float], typer.Option(help="Multiples of the best rate; 0 leaves them out.")] = LOADS,
+    load: Annotated[list[float], typer.Option(help="Multiples of the best rate.")] = LOADS,
     seconds: Annotated[float, typer.Option(help="Seconds of each load.")] = 10.0,
     mixed: Annotated[bool, typer.Option(help="Whether to measure single texts beside large requests.")] = True,
 ) -> None:
@@ -270,7 +270,7 @@ def overload_command(
             best_of_singles = max(best.values()) if n == 1 else best_of_singles
             console.print(f"best with {n} texts:", ", ".join(f"{rate:.1f}/s in {s:g} s" for s, rate in best.items()))
             for timeout_s in timeout:
-                for one in filter(None, load):
+                for one in load if best[timeout_s] else ():
                     console.print(str(benchmark.offer(n, timeout_s, one, best[timeout_s])), highlight=False)
         if mixed:
             best_of_singles = best_of_singles or max(benchmark.best(1, timeout).values())

@@ -10,7 +10,7 @@ MARGIN = 1.25
 
 
 class Backlog(NamedTuple):
-    """What an engine does before a sequence that arrives now.
+    """What an engine does before the last sequence of a request.
 
     Attributes:
         n_waiting: how many waiting sequences are before it.
@@ -35,10 +35,10 @@ class Backlog(NamedTuple):
     def refuse_late(self, left_s: float, own_work: float = 0.0) -> None:
         """Raise QueueFull if a request with so much time would be late."""
         wait_s = self.wait_s(own_work)
-        if wait_s * MARGIN > left_s:
+        if 0 < left_s < wait_s * MARGIN:
             raise QueueFull(
                 f"The queue is full: this request would take about {wait_s:.1f} s, and its deadline is in "
-                f"{max(0.0, left_s):.1f} s",
+                f"{left_s:.1f} s",
                 self.retry_after_s,
             )
 
@@ -54,3 +54,6 @@ class Backlog(NamedTuple):
     def retry_after_s(self) -> int:
         """Whole seconds until what waits now is done; at least 1."""
         return max(1, math.ceil(self.wait_s()))
+
+
+NO_BACKLOG = Backlog()

@@ -11,27 +11,27 @@ class Rate:
 
     Sequences that were admitted together end together. So a measurement lasts until as many rows are finished as run at
     the same time.
-
-    Args:
-        max_rows: most rows that run at the same time.
     """
 
-    def __init__(self, max_rows: int) -> None:
+    def __init__(self) -> None:
         self.work_per_s: float | None = None
         """The mean of the measurements, of which each counts half as much as the next; None before the first."""
-        self._max_rows = max_rows
         self._begun_at: float | None = None
         self._rows = self._work = 0
 
-    def finished(self, sequences: Iterable[Sequence[Any]], now: float) -> None:
-        """Count sequences that were finished at a time in seconds."""
+    def finished(self, sequences: Iterable[Sequence[Any]], max_rows: int, now: float) -> None:
+        """Count sequences that were finished at a time in seconds.
+
+        Args:
+            max_rows: most rows that run at the same time.
+        """
         if self._begun_at is None:  # those that filled the rows were finished late
             self._begin(now)
             return
         for sequence in sequences:
             self._rows += sequence.n_rows
             self._work += sequence.work
-        if self._rows >= self._max_rows and now > self._begun_at:
+        if self._rows >= max_rows and now > self._begun_at:
             measured = self._work / (now - self._begun_at)
             self.work_per_s = measured if self.work_per_s is None else (self.work_per_s + measured) / 2
             self._begin(now)
