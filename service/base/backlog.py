@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from service.base.errors import QueueFull
 
-MARGIN = 1.25
+MARGIN = 1.5
 """How many times as long as predicted a request may take: others pass it, and the rate changes."""
 
 

@@ -328,6 +328,7 @@ class Loop:
             try:
                 self._add(request, served.engine.scheduler)
             except QueueFull as refusal:
+                refusal.backlog = served.backlog(served.engine.scheduler.n_before())
                 self._leave(request, refusal)
                 continue
             if served not in self._busy:  # idle time earns no credit, or others would have to wait

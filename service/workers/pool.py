@@ -230,7 +230,8 @@ class Pool(Generic[Output]):
         elif not admission.accepted:
             name = self._engine_for(n_texts, admission)
             backlogs = [worker.backlog(name) for worker in self._workers if worker.state(name) is not None]
-            least = min(backlogs, key=Backlog.wait_s, default=NO_BACKLOG)
+            # The next sequence goes to the worker that has the least work, which may not be the fastest one.
+            least = min(backlogs, key=attrgetter("work"), default=NO_BACKLOG)
             least.refuse_late(deadline - self.clock())
             least.refuse_beyond(self._max_waiting)
 

@@ -20,7 +20,7 @@ from typing import Any
 from service.base.backlog import NO_BACKLOG, Backlog
 from service.base.contract import Answer, EngineState, is_in_background
 from service.base.counts import EngineCounts
-from service.base.errors import Broken, Draining, RequestError, Silent, Starting, WorkerEnded
+from service.base.errors import Broken, Draining, QueueFull, RequestError, Silent, Starting, WorkerEnded
 from service.engine.scheduler import Sequence
 from service.workers.loader_process import HUNG_S
 from service.workers.wire import Receiver, fields_of, packed
@@ -185,6 +185,10 @@ class RemoteWorker:
         if request is None or request.future.done():  # the client has left
             return
         if isinstance(answer, RequestError):
+            if isinstance(answer, QueueFull) and (state := self._states.get(request.engine)) is not None:
+                # Others like this one are refused here, until the next report or until some work is done.
+                self._states[request.engine] = replace(state, backlog=answer.backlog)
+                self._reported_work[request.engine] = self._work[request.engine] - request.work
             request.future.set_exception(answer)
             return
         received: Answer[Any] = Answer(*answer)
