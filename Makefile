@@ -9,11 +9,12 @@ MODELS := $(notdir $(wildcard artifacts/*))
 # ONNX Runtime for this machine: the CPU's is a tenth as large as the one with CUDA's libraries.
 PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
 TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
+ATHERIS := $(shell grep -o 'atheris~=[0-9.]*' pyproject.toml)
 # Each service that a test starts would compile all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-fast check format export model train bench gpu lecture docs screenshots sbom audit lock clean
+.PHONY: help serve test test-fast fuzz check format export model train bench gpu lecture docs screenshots sbom audit lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -26,6 +27,10 @@ test: $(VENV)/dev.installed ## Run all tests, three at a time: on two cores, as 
 
 test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no browser and are not slow: one to two minutes on two cores.
 	$(PYTEST) --numprocesses 2 -m 'not process and not browser and not slow'
+
+fuzz: $(VENV)/dev.installed ## Fuzz every reader of foreign bytes, ten minutes each (make fuzz TARGET=pdf MINUTES=1; docs/trust.md).
+	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet $(ATHERIS) || echo 'No atheris here: hypothesis fuzzes, without coverage'
+	$(BIN)/python -m tests.fuzz $(TARGET) $(if $(MINUTES),--minutes $(MINUTES))
 
 check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.
 	$(BIN)/ruff check .

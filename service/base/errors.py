@@ -63,7 +63,7 @@ back-tick, and has no full stop at its end.
 # ruff: noqa: N818  Each name says what happened, and reads better without "Error" behind it.
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class AttendError(Exception):
@@ -342,6 +342,9 @@ class Unavailable(RetryLater):
 
 class QueueFull(Unavailable):
     code = "queue_full"
+
+    backlog: Any = None
+    """What the engine that refused had to do (`Backlog`), where there is one."""
 
 
 class Starting(Unavailable):

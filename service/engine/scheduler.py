@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from service.base.errors import QueueFull
+from service.base.backlog import Backlog
 
 Output = TypeVar("Output")
+
+_TURN, _BACKGROUND = attrgetter("turn"), attrgetter("background")
 
 ADMISSION_WINDOW = 64
 """How many waiting sequences one admission considers, or more if all rows hold more."""
@@ -90,18 +92,21 @@ class Scheduler(Generic[Output]):
         Raises:
             QueueFull: too many sequences would be before the last one; the message has the numbers.
         """
-        turn_of, now = attrgetter("turn"), self._virtual_time
-        sequences = sorted(sequences, key=attrgetter("background"))
-        in_line = [0 if sequence.background else BURST for sequence in sequences]
-        turns = [now + (n + (i - n) * STRIDE if i >= n else 0) for i, n in enumerate(in_line)]
-        before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
-        if before >= self.max_waiting and not any(sequence.accepted for sequence in sequences):
-            raise QueueFull(
-                f"The queue is full: {before} sequences would be before this one; the limit is {self.max_waiting}"
-            )
-        for sequence, turn in zip(sequences, turns, strict=True):
+        if not any(sequence.accepted for sequence in sequences):
+            Backlog(self.n_before(sequences)).refuse_beyond(self.max_waiting)
+        sequences = sorted(sequences, key=_BACKGROUND)
+        for sequence, turn in zip(sequences, self._turns(sequences), strict=True):
             sequence.turn = turn
-            insort(self.waiting, sequence, key=turn_of)
+            insort(self.waiting, sequence, key=_TURN)
+
+    def n_before(self, sequences: SequenceOf[Sequence[Output]] = ()) -> int:
+        """Return how many waiting sequences would be before the last one of a request; by default before its first."""
+        turns = self._turns(sorted(sequences, key=_BACKGROUND))
+        return bisect_right(self.waiting, turns[-1] if turns else self._virtual_time, key=_TURN)
+
+    def _turns(self, sequences: SequenceOf[Sequence[Output]]) -> list[int]:
+        in_line = [0 if sequence.background else BURST for sequence in sequences]
+        return [self._virtual_time + (n + (i - n) * STRIDE if i >= n else 0) for i, n in enumerate(in_line)]
 
     @property
     def n_free_rows(self) -> int:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
+from service.base.backlog import NO_BACKLOG, Backlog
 from service.base.contract import Answer, EngineState, in_background
 from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, TooManyTexts, Unavailable
 from service.base.metrics import CANCELLED, TaskMetrics
-from service.engine.scheduler import Sequence
+from service.engine.scheduler import BURST, Sequence
 
 Output = TypeVar("Output")
 
@@ -63,6 +64,9 @@ class Worker(Protocol):
 
     def state(self, name: str) -> EngineState | None:
         """Return the state of an engine; None if this worker has no such engine."""
+
+    def backlog(self, name: str) -> Backlog:
+        """Return what is before a request that comes to an engine now."""
 
 
 @dataclass
@@ -148,7 +152,7 @@ class Pool(Generic[Output]):
         self._workers = workers
         self._metrics = metrics
         self._answers = answers
-        self._max_sequences = max_sequences
+        self._max_sequences, self._max_waiting = max_sequences, max_waiting
         self._draining = False
         # The work of a sequence is at least 1: while the last worker is kept free, the others refuse nothing.
         self._busy_work = min(BUSY_WORK, max_waiting)
@@ -187,9 +191,9 @@ class Pool(Generic[Output]):
             sequence.accepted = admission.accepted
             sequence.background = sequence.background or admission.background
         futures = []
-        name = self._background_name if admission.background and self._has_background else self.name
+        name = self._engine_for(len(sequences), admission)
         try:
-            for worker, part in self._parts(name, sequences):
+            for worker, part in self._parts(name, sequences, admission.background):
                 futures.append(worker.submit(name, part, deadline))
             admission.accepted = True
             # A worker checks the deadline itself, unless it hangs.
@@ -208,6 +212,28 @@ class Pool(Generic[Output]):
             encode_s=max([answer.encode_s for answer in answers], default=0.0),
             decode_s=max([answer.decode_s for answer in answers], default=0.0),
         )
+
+    def refuse_late(self, n_texts: int, deadline: float, admission: Admission | None = None) -> None:
+        """Refuse a request that would be late in every worker, before its texts are read. Workers know more, and refuse
+        others later.
+
+        Args:
+            n_texts: least number of its sequences.
+            admission: the request, if it may have been accepted already.
+
+        Raises:
+            QueueFull: the request would be late, or too many sequences are before it.
+        """
+        if admission is None:
+            with admission_of(self._metrics) as admission:
+                self.refuse_late(n_texts, deadline, admission)
+        elif not admission.accepted:
+            name = self._engine_for(n_texts, admission)
+            backlogs = [worker.backlog(name) for worker in self._workers if worker.state(name) is not None]
+            # The next sequence goes to the worker that has the least work, which may not be the fastest one.
+            least = min(backlogs, key=attrgetter("work"), default=NO_BACKLOG)
+            least.refuse_late(deadline - self.clock())
+            least.refuse_beyond(self._max_waiting)
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
         """Raise TooManyTexts if one request may not have this many sequences. Callers may check before they have made
@@ -248,12 +274,19 @@ class Pool(Generic[Output]):
         names = self.name, self._background_name
         return [state for name in names if (state := worker.state(name)) is not None]
 
+    def _engine_for(self, n_sequences: int, admission: Admission) -> str:
+        """Return the engine for a request: large requests run beside others, as documents do."""
+        gives_way = admission.background or n_sequences > BURST
+        return self._background_name if gives_way and self._has_background else self.name
+
     @property
     def _has_background(self) -> bool:
         """On a device one engine runs everything."""
         return any(worker.state(self._background_name) is not None for worker in self._workers)
 
-    def _parts(self, name: str, sequences: list[Sequence[Output]]) -> list[tuple[Worker, list[Sequence[Output]]]]:
+    def _parts(
+        self, name: str, sequences: list[Sequence[Output]], background: bool
+    ) -> list[tuple[Worker, list[Sequence[Output]]]]:
         """Split the sequences among workers."""
         found = [(worker, state) for worker in self._workers if (state := worker.state(name)) is not None]
         # If none is ready, any of them raises the reason.
@@ -262,7 +295,7 @@ class Pool(Generic[Output]):
             raise Starting(f"Model {self.name} is starting")
         if name == self._background_name:
             loads = [worker.load + worker.background_load for worker in workers]
-            spares_last = max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
+            spares_last = background and max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
         else:
             loads = [worker.load for worker in workers]
             spares_last = len(sequences) == 1 and min(loads[:-1], default=math.inf) < self._busy_work
