@@ -44,6 +44,8 @@ class Sequence(Generic[Output]):
     accepted: bool = False
     """Whether the sequence belongs to a request that was accepted before, and so is never refused."""
     finished: bool = False
+    failure: Exception | None = None
+    """Why the sequence is finished without an output, if it failed alone."""
     turn: int = 0
     """Position in the queue while the sequence waits: the smallest turn is next."""
     state: Any = None
