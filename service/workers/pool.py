@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
-from service.base.backlog import EARLY_MARGIN, NO_BACKLOG, Backlog
+from service.base.backlog import EARLY_MARGIN, Backlog
 from service.base.contract import Answer, EngineState, in_background
 from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, TooManyTexts, Unavailable
 from service.base.metrics import CANCELLED, TaskMetrics
@@ -246,11 +246,11 @@ class Pool(Generic[Output]):
             name = self._engine_for(n_texts, admission)
             # A client is first in line until a worker refuses it for all that it has sent.
             is_whole = self._refused_at.get(admission.client, -math.inf) > self.clock() - REMEMBERED_S
-            backlogs = [worker.backlog(name, is_whole) for worker in self._workers if worker.state(name) is not None]
-            # The next sequence goes to the worker that has the least work, which may not be the fastest one.
-            least = min(backlogs, key=attrgetter("work"), default=NO_BACKLOG)
-            least.refuse_late(deadline - self.clock(), margin=EARLY_MARGIN)
-            least.refuse_beyond(self._max_waiting)
+            if workers := self._with_engine(name):
+                loads = self._loads(name, workers)
+                backlog = workers[loads.index(min(loads))].backlog(name, is_whole)
+                backlog.refuse_late(deadline - self.clock(), margin=EARLY_MARGIN)
+                backlog.refuse_beyond(self._max_waiting)
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
         """Raise TooManyTexts if one request may not have this many sequences. Callers may check before they have made
@@ -291,6 +291,17 @@ class Pool(Generic[Output]):
         names = self.name, self._background_name
         return [state for name in names if (state := worker.state(name)) is not None]
 
+    def _with_engine(self, name: str) -> list[Worker]:
+        """Return the workers whose engine is ready. If none is, return all that have it: any of them raises why."""
+        found = [(worker, state) for worker in self._workers if (state := worker.state(name)) is not None]
+        return [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
+
+    def _loads(self, name: str, workers: list[Worker]) -> list[int]:
+        """Return the work beside which this engine would run in each worker."""
+        if name == self._background_name:
+            return [worker.load + worker.background_load for worker in workers]
+        return [worker.load for worker in workers]
+
     def _engine_for(self, n_sequences: int, admission: Admission) -> str:
         """Return the engine for a request: large requests run beside others, as documents do."""
         gives_way = admission.background or n_sequences > BURST
@@ -305,16 +316,13 @@ class Pool(Generic[Output]):
         self, name: str, sequences: list[Sequence[Output]], background: bool
     ) -> list[tuple[Worker, list[Sequence[Output]]]]:
         """Split the sequences among workers."""
-        found = [(worker, state) for worker in self._workers if (state := worker.state(name)) is not None]
-        # If none is ready, any of them raises the reason.
-        workers = [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
+        workers = self._with_engine(name)
         if not workers and sequences:
             raise Starting(f"Model {self.name} is starting")
+        loads = self._loads(name, workers)
         if name == self._background_name:
-            loads = [worker.load + worker.background_load for worker in workers]
             spares_last = background and max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
         else:
-            loads = [worker.load for worker in workers]
             spares_last = len(sequences) == 1 and min(loads[:-1], default=math.inf) < self._busy_work
         if spares_last and len(workers) > 1 and workers[-1].device is None:
             workers, loads = workers[:-1], loads[:-1]
