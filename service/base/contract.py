@@ -69,7 +69,8 @@ class EngineState:
         unready_reason: why the engine should get no requests now; None if it is ready.
         n_waiting, n_running: numbers of sequences.
         max_rows: most decoder rows that run at once; 0 while the model is not loaded.
-        backlog: what is before a request of one sequence that arrives now.
+        backlog: what is before a sequence that arrives now, from a client that has sent nothing else.
+        whole_backlog: all that waits and runs.
     """
 
     unready_reason: str | None
@@ -77,6 +78,7 @@ class EngineState:
     n_running: int
     max_rows: int
     backlog: Backlog = NO_BACKLOG
+    whole_backlog: Backlog = NO_BACKLOG
 
 
 BACKGROUND = "background_"
