@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.base.backlog import NO_BACKLOG, Backlog
 from service.base.manifest import AttentionKind
 
 Output = TypeVar("Output")
@@ -68,12 +69,16 @@ class EngineState:
         unready_reason: why the engine should get no requests now; None if it is ready.
         n_waiting, n_running: numbers of sequences.
         max_rows: most decoder rows that run at once; 0 while the model is not loaded.
+        backlog: what is before a sequence that arrives now, from a client that has sent nothing else.
+        whole_backlog: all that waits and runs.
     """
 
     unready_reason: str | None
     n_waiting: int
     n_running: int
     max_rows: int
+    backlog: Backlog = NO_BACKLOG
+    whole_backlog: Backlog = NO_BACKLOG
 
 
 BACKGROUND = "background_"
