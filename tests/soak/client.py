@@ -113,7 +113,7 @@ class Client:
         except (Lost, TimeoutError) as error:
             self._connection.reset()
             ledger.unanswered[request.dialect, request.route] += 1
-            is_excused = isinstance(error, Lost) and oracle.excuses_loss(began, time.monotonic())
+            is_excused = oracle.excuses_loss(began, time.monotonic(), is_timeout=isinstance(error, TimeoutError))
             ledger.outcomes[request.kind, "lost in a fault" if is_excused else "wrong"] += 1
             if not is_excused:
                 waited_s = time.monotonic() - began
