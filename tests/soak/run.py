@@ -18,7 +18,7 @@ from tests.soak.faults import Fault
 from tests.soak.glossaries import delete_forgotten
 from tests.soak.http import Lost
 from tests.soak.ledger import Ledger
-from tests.soak.leftovers import Census, census, memory_bytes, rested
+from tests.soak.leftovers import WORK, Census, census, memory_bytes, rested
 from tests.soak.models import SHIPPED, TINY, save_tiny_models
 from tests.soak.oracle import Window
 from tests.soak.requests import Needs
@@ -109,7 +109,7 @@ class _Soak:
         warming, warm_until = Ledger(), time.monotonic() + options.warm_up_s
         await storm.rage(lambda: time.monotonic() > warm_until, ledger=warming)
         result.failures += [f"before any fault: {wrong}" for wrong in warming.wrong]
-        result.failures += await rested(soaked, Census(), options.documents_kept_s + SWEEP_S, only_work=True)
+        result.failures += await rested(soaked, Census(), options.documents_kept_s + SWEEP_S, (*WORK, "rows"))
         logger.info("counting what there is")
         calm, before = await census(soaked), await soaked.metrics()
         self._began = time.monotonic()
@@ -125,10 +125,11 @@ class _Soak:
             n_excused = sum(window.n_excused for window in standstills)
             result.strikes[make.STANDSTILL.name] = Strikes(len(standstills), n_excused=n_excused)
         await soaked.wait_until_complete()
-        result.failures += await delete_forgotten(soaked, storm.ledger)
-        result.failures += await rested(soaked, calm, options.documents_kept_s + SWEEP_S)
+        result.failures += await rested(soaked, Census(), options.documents_kept_s + SWEEP_S, WORK)
         n_dead_servers = result.strikes.get("a server killed", Strikes()).n
         result.failures += differences(before, await soaked.metrics(), storm.ledger, n_dead_servers)
+        result.failures += await delete_forgotten(soaked, storm.ledger)
+        result.failures += await rested(soaked, calm, options.documents_kept_s + SWEEP_S)
 
     def _is_over(self) -> bool:
         asked, options = self._storm.ledger.n_requests, self._options
