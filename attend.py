@@ -7,10 +7,14 @@ import difflib
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from service import __version__
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif name in ("--help", "-h", "help"):
         print(_help())
     elif name in COMMANDS:
-        _run(name, rest)
+        with suppress(KeyboardInterrupt):
+            _run(name, rest)
+            return
+        sys.exit(INTERRUPTED)
     else:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         advice = f"did you mean {near[0]}?" if near else f"available: {', '.join(COMMANDS)}"

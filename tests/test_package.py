@@ -5,6 +5,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -99,6 +100,16 @@ def test_a_command_without_its_packages_says_what_installs_them(
     monkeypatch.setattr(attend, "find_spec", lambda _: None)
     with pytest.raises(SystemExit, match=f"^{sentence}$"):
         attend.main([name])
+
+
+def test_ctrl_c_ends_a_command_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(attend.importlib, "import_module", lambda _: SimpleNamespace(run=run))
+    with pytest.raises(SystemExit) as exited:
+        attend.main(["translate", "a.txt"])
+    assert exited.value.code == 130
 
 
 @pytest.mark.parametrize("name", ["serve", "translate"])
