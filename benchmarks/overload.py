@@ -27,6 +27,8 @@ N_AT_ONCE = {1: (1, 4, 16, 64, 128), MANY: (1, 2, 4, 8)}
 DEFAULT_TIMEOUT_S = 30.0
 SHARE_COMING_BACK = 0.1
 PROBE_S, PROBE_PAUSE_S = 4.0, 0.02
+PROBE_FROM = "127.0.0.3"
+"""The address of the client that asks after the load: another one than the load's."""
 SINGLES_SHARE = 0.2
 """The rate of single texts beside a client with large requests, as a share of the best rate."""
 N_LARGE, TEXTS_OF_A_LONG_ONE = 4, 3
@@ -208,7 +210,7 @@ class OverloadBenchmark:
 
     async def _probe(self, seconds: float) -> list[Outcome]:
         """Send a single text again and again, each without waiting for the one before."""
-        client, requests, tasks = Client(Address(self._port)), self._requests(1, None), []
+        client, requests, tasks = Client(Address(self._port, PROBE_FROM)), self._requests(1, None), []
         ends_at = time.perf_counter() + seconds
         while time.perf_counter() < ends_at:
             tasks.append(asyncio.create_task(client.ask(requests[0])))

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from service.base.errors import QueueFull
 
-MARGIN = 1.5
-"""How many times as long as predicted a request may take: others pass it, and the rate changes."""
+MARGIN, EARLY_MARGIN = 1.5, 1.75
+"""How many times as long as predicted a request may take: others pass it, and the rate changes. A server, which refuses
+before it reads the texts, expects a little more than a worker: what it lets pass shall not be refused after all."""
 
 
 class Backlog(NamedTuple):
@@ -22,20 +23,21 @@ class Backlog(NamedTuple):
     work: float = 0.0
     work_per_s: float | None = None
 
-    def with_more(self, work: float) -> "Backlog":
-        """Return the backlog when so much work has come, or has been done where it is negative."""
-        later = max(0.0, self.work + work)
-        n_waiting = round(self.n_waiting * later / self.work) if self.work else self.n_waiting
-        return Backlog(n_waiting, later, self.work_per_s)
+    def without(self, work: float) -> "Backlog":
+        """Return the backlog when so much of the work has been done; less than 0 is nothing."""
+        if work <= 0 or not self.work:
+            return self
+        left = max(0.0, self.work - work)
+        return Backlog(int(self.n_waiting * left / self.work), left, self.work_per_s)
 
     def wait_s(self, own_work: float = 0.0) -> float:
         """Predict the seconds until this work and one's own are done; 0 if nobody waits, or the rate is unknown."""
         return (self.work + own_work) / self.work_per_s if self.n_waiting and self.work_per_s else 0.0
 
-    def refuse_late(self, left_s: float, own_work: float = 0.0) -> None:
+    def refuse_late(self, left_s: float, own_work: float = 0.0, margin: float = MARGIN) -> None:
         """Raise QueueFull if a request with so much time would be late."""
         wait_s = self.wait_s(own_work)
-        if 0 < left_s < wait_s * MARGIN:
+        if 0 < left_s < wait_s * margin:
             raise QueueFull(
                 f"The queue is full: this request would take about {wait_s:.1f} s, and its deadline is in "
                 f"{left_s:.1f} s",

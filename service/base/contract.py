@@ -69,7 +69,8 @@ class EngineState:
         unready_reason: why the engine should get no requests now; None if it is ready.
         n_waiting, n_running: numbers of sequences.
         max_rows: most decoder rows that run at once; 0 while the model is not loaded.
-        backlog: what is before a request of one sequence that arrives now.
+        backlog: what is before a sequence that arrives now, from a client that has sent nothing else.
+        whole_backlog: all that waits and runs.
     """
 
     unready_reason: str | None
@@ -77,6 +78,7 @@ class EngineState:
     n_running: int
     max_rows: int
     backlog: Backlog = NO_BACKLOG
+    whole_backlog: Backlog = NO_BACKLOG
 
 
 BACKGROUND = "background_"
@@ -161,7 +163,7 @@ class DecoderRows(Protocol):
     """Number of rows, and of places."""
 
     def encode(self, sources: list[Ints]) -> list[EncodedSource]:
-        """Encode sources in one pass."""
+        """Encode sources in one pass. Raises FloatingPointError: the encoder gives no finite numbers."""
 
     def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
         """Put sources into the places from `first_place` on."""
@@ -185,6 +187,9 @@ class DecoderRows(Protocol):
 
     def move(self, source_place: int, target_place: int) -> None:
         """Copy a source from one place to another."""
+
+    def clean(self) -> None:
+        """Replace by 0 what is no finite number in the caches: attention multiplies by 0 what it must not read."""
 
 
 class FixedRows(Protocol):

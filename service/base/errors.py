@@ -343,8 +343,8 @@ class Unavailable(RetryLater):
 class QueueFull(Unavailable):
     code = "queue_full"
 
-    backlog: Any = None
-    """What the engine that refused had to do (`Backlog`), where there is one."""
+    state: Any = None
+    """The state of the engine that refused (`EngineState`), where there is one."""
 
 
 class Starting(Unavailable):

@@ -252,10 +252,10 @@ class Loop:
         """Return the state of an engine; None if this loop has no such engine."""
         return self._state(self._served[name]) if name in self._served else None
 
-    def backlog(self, name: str) -> Backlog:
-        """Return what is before a request that comes to an engine now."""
+    def backlog(self, name: str, is_whole: bool) -> Backlog:
+        """Return what an engine has to do before a request that comes now, or all that it has to do."""
         state = self.state(name)
-        return state.backlog if state is not None else NO_BACKLOG
+        return NO_BACKLOG if state is None else state.whole_backlog if is_whole else state.backlog
 
     def drain(self) -> None:
         """Refuse new requests, and end the loop when the accepted ones are answered."""
@@ -276,8 +276,9 @@ class Loop:
             n_waiting = sum(len(request.sequences) for request in self._awaiting_load if request.served is served)
             return EngineState(unready_reason, n_waiting, n_running=0, max_rows=0)
         scheduler = engine.scheduler
-        backlog = served.backlog(scheduler.n_before())
-        return EngineState(unready_reason, len(scheduler.waiting), engine.n_running, scheduler.max_rows, backlog)
+        n_waiting = len(scheduler.waiting)
+        backlogs = served.backlog(scheduler.n_before()), served.backlog(n_waiting)
+        return EngineState(unready_reason, n_waiting, engine.n_running, scheduler.max_rows, *backlogs)
 
     def _unready_reason(self, served: _ServedEngine) -> str | None:
         if served.disabled_reason is not None:
@@ -328,7 +329,7 @@ class Loop:
             try:
                 self._add(request, served.engine.scheduler)
             except QueueFull as refusal:
-                refusal.backlog = served.backlog(served.engine.scheduler.n_before())
+                refusal.state = self._state(served)
                 self._leave(request, refusal)
                 continue
             if served not in self._busy:  # idle time earns no credit, or others would have to wait

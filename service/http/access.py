@@ -13,7 +13,6 @@ from service.base.errors import CrossSite, KeyMissing, KeyWrong, RateLimited, Ro
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.base.usage import Account, Usage
-from service.http.addresses import client_at
 from service.http.key_file import Key
 from service.http.keys import Keys
 from service.http.rate_store import limiter_of
@@ -106,7 +105,7 @@ class Access:
             if key is None:
                 raise KeyWrong("The key is not one of this service's keys")
             request.state.key = key
-            request.state.context.caller = key.client
+            request.state.context.caller = request.state.context.client = key.client
             if key.name is not None:
                 request.state.context.account = Account(key.name, key.characters_per_month, self._usage)
             if not key.may_use(path := request.scope["path"]):
@@ -132,6 +131,6 @@ class Access:
         rate = (key and key.rate) or self._rate
         if rate is None or self._limiter is None:
             return
-        client = key.client if key else client_at(request.client.host if request.client else "unknown")
+        client = key.client if key else request.state.context.client or "unknown"
         if (wait_s := await self._limiter.wait_s(client, rate)) > 0:
             raise RateLimited(f"Rate limit exceeded: {parse(rate)} for each client", retry_after_s=wait_s)

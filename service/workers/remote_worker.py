@@ -109,10 +109,13 @@ class RemoteWorker:
             return replace(state, unready_reason=f"its worker has not reported for {silent_s:.0f} s")
         return state
 
-    def backlog(self, name: str) -> Backlog:
-        """Return what is before a request that comes to an engine now."""
-        state = self._states.get(name)
-        return state.backlog.with_more(self._work[name] - self._reported_work.get(name, 0)) if state else NO_BACKLOG
+    def backlog(self, name: str, is_whole: bool) -> Backlog:
+        """Return what an engine has to do before a request that comes now, or all that it has to do: what the worker
+        reported last, without what it has done since. What came since, the worker counts itself."""
+        if (state := self._states.get(name)) is None:
+            return NO_BACKLOG
+        backlog = state.whole_backlog if is_whole else state.backlog
+        return backlog.without(self._reported_work.get(name, 0) - self._work[name])
 
     def stop(self, timeout_s: float) -> None:
         """Wait until all requests are answered, and fail the others after `timeout_s`. Called from a thread other than
@@ -185,9 +188,9 @@ class RemoteWorker:
         if request is None or request.future.done():  # the client has left
             return
         if isinstance(answer, RequestError):
-            if isinstance(answer, QueueFull) and (state := self._states.get(request.engine)) is not None:
-                # Others like this one are refused here, until the next report or until some work is done.
-                self._states[request.engine] = replace(state, backlog=answer.backlog)
+            if isinstance(answer, QueueFull) and answer.state is not None:
+                # Others like this one are refused here, until some work is done.
+                self._states[request.engine] = answer.state
                 self._reported_work[request.engine] = self._work[request.engine] - request.work
             request.future.set_exception(answer)
             return
