@@ -78,6 +78,17 @@ async def test_a_file_that_exists_is_replaced_only_if_that_is_asked_for(file: Pa
     assert there.read_text() != "mine"
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+async def test_progress_is_shown_on_a_terminal_alone(
+    file: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    shown = io.StringIO()
+    shown.isatty = lambda: is_terminal  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", shown)
+    await run(file, "--to", "fr")
+    assert shown.getvalue() == (f"\r100%\n{file.with_name('letter.fr.txt')}\n" if is_terminal else "")
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
