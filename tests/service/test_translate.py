@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import attend
 from service import translate
 from service.base.log import Log
 from tests.service.conftest import Serve
@@ -43,6 +44,13 @@ async def answer(serve: Serve, data: bytes = TEXT, **form: str) -> bytes:
         answered = await client.post("/translate/document", data=form, files={"file": ("letter.txt", data)})
         assert answered.status_code == 200, answered.text
         return answered.content
+
+
+def test_the_command_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        attend.main(["translate", "--help"])
+    assert exited.value.code == 0
+    assert "usage: attend translate" in capsys.readouterr().out
 
 
 async def test_a_file_is_translated_beside_itself_as_the_service_does_it(serve: Serve, file: Path) -> None:
