@@ -14,7 +14,7 @@ ATHERIS := $(shell grep -o 'atheris~=[0-9.]*' pyproject.toml)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-fast fuzz check format export model train bench gpu lecture docs screenshots lock clean
+.PHONY: help serve test test-fast fuzz check format export model train bench gpu lecture docs screenshots sbom audit lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -47,9 +47,7 @@ export: $(VENV)/dev.installed ## Export the shipped artifacts anew, each in its 
 
 model: $(if $(FROM),$(VENV)/dev.installed,$(VENV)/bin/python) ## Import a model and serve it from then on (make model lists good ones; docs/bring-your-model.md).
 	@test -n "$$FROM" || { $(BIN)/python -m model.importing.recommended; exit 2; }
-	set -e; name="$${NAME:-$$(basename -- "$$FROM" | sed -E 's/(\.tar)?\.(argosmodel|bz2|gz|tar|tbz2?|tgz|txz|xz|zip)$$//')}"; \
-	$(BIN)/python -m model import "$$FROM" "runs/$$name/checkpoint" --name "$$name" $(if $(OVERWRITE),--overwrite) $(OPTIONS); \
-	$(BIN)/python -m export "runs/$$name/checkpoint" "artifacts/$$name" $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite)
+	$(BIN)/python -m export.importing "$$FROM" $(if $(NAME),--name "$$NAME") $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite) $(OPTIONS)
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
 	set -e; for model in translate-en-fr translate-fr-en; do $(TRAIN) artifacts/$$model; done
@@ -75,6 +73,13 @@ docs: $(VENV)/dev.installed ## Write the tables of settings and scores in README
 
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
 	$(BIN)/python -m docs.screenshots
+
+sbom: $(VENV)/dev.installed ## Write what each image is made of, as CycloneDX documents, into sbom/.
+	mkdir -p sbom
+	set -e; for lock in cpu cuda; do $(BIN)/python -m docs.sbom $$lock > sbom/attend-$$lock.cdx.json; done
+
+audit: $(VENV)/bin/python ## Ask for known weaknesses of the locked packages; without a network, say so.
+	sh .ci/audit $(BIN)/python
 
 lock: $(VENV)/bin/python ## Resolve all dependencies anew, into requirements/ (UPGRADE=1 for newer versions).
 	$(BIN)/python -m pip install --quiet uv

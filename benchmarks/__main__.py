@@ -18,6 +18,7 @@ from benchmarks import (
     footprint,
     growth,
     instant,
+    overload,
     quality,
     report,
     served_quality,
@@ -43,6 +44,7 @@ PRECISIONS = ["fp32", "int8"]
 HTTP_PARTS = ["saturation", "latency", "survival", "agreement"]
 LECTURE_PARTS = ["quality", "speed", "report"]
 SERVER_COUNTS = [1, 2]
+OVERLOAD_TEXTS, TIMEOUTS, LOADS = [1, overload.MANY], [1.0, 10.0, 30.0], [0.5, 0.8, 1.0, 1.5, 2.0, 4.0]
 HTTP_BEAM_SIZES, PEERS, SHARES = [4], ["libretranslate", "fastapi"], [0.5, 0.8]
 
 Data = Annotated[
@@ -248,6 +250,32 @@ def documents_command(
         console.print(
             f"beside {n_documents} documents: p50 {load.p50_ms:.1f} ms, p95 {load.p95_ms:.1f} ms, {load.rate:.0f}/s"
         )
+
+
+@app.command("overload")
+def overload_command(
+    data: Data = None,
+    texts: Annotated[list[int], typer.Option(help="Texts per request: 1 or 256; may be repeated.")] = OVERLOAD_TEXTS,
+    timeout: Annotated[list[float], typer.Option(help="Seconds of the deadline; 30 is the default one.")] = TIMEOUTS,
+    load: Annotated[list[float], typer.Option(help="Multiples of the best rate.")] = LOADS,
+    seconds: Annotated[float, typer.Option(help="Seconds of each load.")] = 10.0,
+    mixed: Annotated[bool, typer.Option(help="Whether to measure single texts beside large requests.")] = True,
+) -> None:
+    """Measure what a service does with more requests than it can bear, and with single ones beside large ones."""
+    with overload.service() as server:
+        benchmark = overload.OverloadBenchmark(server, seconds, data)
+        best_of_singles = 0.0
+        for n in texts:
+            best = benchmark.best(n, timeout)
+            best_of_singles = max(best.values()) if n == 1 else best_of_singles
+            console.print(f"best with {n} texts:", ", ".join(f"{rate:.1f}/s in {s:g} s" for s, rate in best.items()))
+            for timeout_s in timeout:
+                for one in load if best[timeout_s] else ():
+                    console.print(str(benchmark.offer(n, timeout_s, one, best[timeout_s])), highlight=False)
+        if mixed:
+            best_of_singles = best_of_singles or max(benchmark.best(1, timeout).values())
+            for beside in benchmark.beside(overload.SINGLES_SHARE * best_of_singles, "127.0.0.2"):
+                console.print(str(beside), highlight=False)
 
 
 @app.command("servers")

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.base.backlog import NO_BACKLOG, Backlog
 from service.base.manifest import AttentionKind
 
 Output = TypeVar("Output")
@@ -68,12 +69,16 @@ class EngineState:
         unready_reason: why the engine should get no requests now; None if it is ready.
         n_waiting, n_running: numbers of sequences.
         max_rows: most decoder rows that run at once; 0 while the model is not loaded.
+        backlog: what is before a sequence that arrives now, from a client that has sent nothing else.
+        whole_backlog: all that waits and runs.
     """
 
     unready_reason: str | None
     n_waiting: int
     n_running: int
     max_rows: int
+    backlog: Backlog = NO_BACKLOG
+    whole_backlog: Backlog = NO_BACKLOG
 
 
 BACKGROUND = "background_"
@@ -158,7 +163,7 @@ class DecoderRows(Protocol):
     """Number of rows, and of places."""
 
     def encode(self, sources: list[Ints]) -> list[EncodedSource]:
-        """Encode sources in one pass."""
+        """Encode sources in one pass. Raises FloatingPointError: the encoder gives no finite numbers."""
 
     def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
         """Put sources into the places from `first_place` on."""
@@ -182,6 +187,9 @@ class DecoderRows(Protocol):
 
     def move(self, source_place: int, target_place: int) -> None:
         """Copy a source from one place to another."""
+
+    def clean(self) -> None:
+        """Replace by 0 what is no finite number in the caches: attention multiplies by 0 what it must not read."""
 
 
 class FixedRows(Protocol):

@@ -114,6 +114,9 @@ class Metrics:
         self.rates_without_store = Counter(
             "attend_rates_without_store", "Requests counted without the rate store, which failed.", registry=registry
         )
+        self.database_failures = Counter(
+            "attend_database_failures", "Reads and writes that the database could not do.", registry=registry
+        )
         self.loops_ended = Counter(
             "attend_loops_ended", "Workers that ended and were replaced.", ["how"], registry=registry
         )

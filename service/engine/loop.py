@@ -16,10 +16,12 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from service.base.backlog import NO_BACKLOG, Backlog
 from service.base.contract import Answer, EngineState, Event, QueueWait, is_in_background, model_of
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
 from service.engine.engine import Engine, Failed, Finished, OnOutcome, Outcome, Ran
-from service.engine.scheduler import Sequence
+from service.engine.rate import Rate
+from service.engine.scheduler import Scheduler, Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +49,8 @@ class _AcceptedRequest:
     future: Future[Answer[Any]] = field(default_factory=Future)
     admitted_at: float | None = None
     encode_s: float = 0.0
+    unfinished_work: int = 0
+    """Work of the sequences that its engine has and that are not finished."""
 
 
 @dataclass(eq=False)
@@ -69,9 +73,19 @@ class _ServedEngine:
     """When the next probe is due; if there is no engine, when a failure is forgotten."""
     disabled_reason: str | None = None
     """Why the engine is never stepped again; None if it is in use."""
+    rate: Rate = field(default_factory=Rate)
+    unfinished_work: int = 0
+    """That of all its requests."""
 
     def __post_init__(self) -> None:
         self.model, self.is_background = model_of(self.name), is_in_background(self.name)
+
+    def backlog(self, n_before: int) -> Backlog:
+        """Return what is before a sequence that would have so many waiting ones before it."""
+        assert self.engine is not None
+        n_running, n_waiting = self.engine.n_running, len(self.engine.scheduler.waiting)
+        share = (n_running + n_before) / max(1, n_running + n_waiting)
+        return Backlog(n_before, share * self.unfinished_work, self.rate.work_per_s)
 
 
 class Loop:
@@ -238,6 +252,11 @@ class Loop:
         """Return the state of an engine; None if this loop has no such engine."""
         return self._state(self._served[name]) if name in self._served else None
 
+    def backlog(self, name: str, is_whole: bool) -> Backlog:
+        """Return what an engine has to do before a request that comes now, or all that it has to do."""
+        state = self.state(name)
+        return NO_BACKLOG if state is None else state.whole_backlog if is_whole else state.backlog
+
     def drain(self) -> None:
         """Refuse new requests, and end the loop when the accepted ones are answered."""
         with self._wake:
@@ -257,7 +276,9 @@ class Loop:
             n_waiting = sum(len(request.sequences) for request in self._awaiting_load if request.served is served)
             return EngineState(unready_reason, n_waiting, n_running=0, max_rows=0)
         scheduler = engine.scheduler
-        return EngineState(unready_reason, len(scheduler.waiting), engine.n_running, scheduler.max_rows)
+        n_waiting = len(scheduler.waiting)
+        backlogs = served.backlog(scheduler.n_before()), served.backlog(n_waiting)
+        return EngineState(unready_reason, n_waiting, engine.n_running, scheduler.max_rows, *backlogs)
 
     def _unready_reason(self, served: _ServedEngine) -> str | None:
         if served.disabled_reason is not None:
@@ -306,8 +327,9 @@ class Loop:
                     self._awaiting_load[request] = None
                 continue
             try:
-                served.engine.scheduler.add(request.sequences)
+                self._add(request, served.engine.scheduler)
             except QueueFull as refusal:
+                refusal.state = self._state(served)
                 self._leave(request, refusal)
                 continue
             if served not in self._busy:  # idle time earns no credit, or others would have to wait
@@ -315,6 +337,17 @@ class Loop:
                 served.virtual_s = max(served.virtual_s, least_s)
                 self._busy.append(served)
             self._request_of.update(dict.fromkeys(request.sequences, request))
+
+    def _add(self, request: _AcceptedRequest, scheduler: Scheduler[Any]) -> None:
+        """Queue a request. Raises QueueFull: too much is before it, for the queue or for its deadline."""
+        served, sequences = request.served, request.sequences
+        backlog = served.backlog(scheduler.n_before(sequences))
+        if not any(sequence.accepted for sequence in sequences):
+            backlog.refuse_late(request.deadline - self.clock(), request.work)
+            backlog.refuse_beyond(scheduler.max_waiting)
+        scheduler.add(sequences)
+        request.unfinished_work = request.work
+        served.unfinished_work += request.work
 
     def _step(self) -> None:
         """Run a step of the busy engine that has had least time."""
@@ -332,6 +365,8 @@ class Loop:
             for future, error in self._failing:
                 future.set_exception(error)
             self._failing.clear()
+        if not served.engine.scheduler.waiting:
+            served.rate.pause()
         served.virtual_s += (self.clock() - began) * (BACKGROUND_COST if served.is_background else 1)
         if not has_work:
             self._busy.remove(served)
@@ -390,11 +425,16 @@ class Loop:
                 for request in {self._request_of[s] for s in sequences if s in self._request_of}:
                     request.encode_s += forward_pass.seconds
             return
+        if isinstance(outcome, Finished):
+            assert served.engine is not None
+            served.rate.finished(outcome.sequences, served.engine.scheduler.max_rows, self.clock())
         for sequence in outcome.sequences:
             unanswered = self._request_of.get(sequence)
             if unanswered is None:
                 continue
             if isinstance(outcome, Finished):
+                served.unfinished_work -= sequence.work
+                unanswered.unfinished_work -= sequence.work
                 unanswered.n_unfinished -= 1
                 if unanswered.n_unfinished == 0:
                     self._answer(unanswered)
@@ -455,6 +495,7 @@ class Loop:
                 return False
             del self._requests[request]
             self._awaiting_load.pop(request, None)
+            request.served.unfinished_work -= request.unfinished_work
             self._add_load(request.served, -request.work)
         return request.future.set_running_or_notify_cancel()
 

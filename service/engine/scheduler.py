@@ -1,7 +1,7 @@
 """The scheduler of continuous batching, in plain Python: which sequences wait, and which run.
 
 A sequence waits, is admitted, runs and leaves. Large requests let others pass, so that a request of one thousand
-sentences does not delay the others.
+sentences does not delay the others; so do clients with many requests.
 
 A place is an index into the running sequences: `running[i]` is in place i. The places in use are always the first
 ones; when a sequence leaves, the last one moves into its place. A running sequence takes one decoder row or several.
@@ -15,16 +15,21 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from service.base.errors import QueueFull
+from service.base.backlog import Backlog
 
 Output = TypeVar("Output")
+
+_TURN, _BACKGROUND = attrgetter("turn"), attrgetter("background")
 
 ADMISSION_WINDOW = 64
 """How many waiting sequences one admission considers, or more if all rows hold more."""
 
 BURST, STRIDE = 64, 4
 """The first BURST sequences of a request are queued in order of arrival. The rest, and background ones, let
-STRIDE - 1 others pass before each (stride scheduling; Waldspurger and Weihl 1995)."""
+STRIDE - 1 others pass before each (stride scheduling; Waldspurger and Weihl 1995). The same holds for the sequences of
+a client: while BURST of them wait or were served just now, each further one lets others pass."""
+MAX_CLIENTS = 1000
+"""Most clients that are remembered; then those are forgotten that have their whole burst again."""
 
 
 @dataclass(eq=False)
@@ -41,7 +46,11 @@ class Sequence(Generic[Output]):
     """Whether nobody waits for the sequence right now: it gives way to others."""
     accepted: bool = False
     """Whether the sequence belongs to a request that was accepted before, and so is never refused."""
+    client: str | None = None
+    """Who sent the request; None: nobody in particular."""
     finished: bool = False
+    failure: Exception | None = None
+    """Why the sequence is finished without an output, if it failed alone."""
     turn: int = 0
     """Position in the queue while the sequence waits: the smallest turn is next."""
     state: Any = None
@@ -80,6 +89,8 @@ class Scheduler(Generic[Output]):
         self.running: list[Sequence[Output]] = []
         self._virtual_time = 0
         """The turn of a sequence that arrives now."""
+        self._due: dict[str, int] = {}
+        """By client, the turn at which it has its whole burst again."""
 
     def add(self, sequences: SequenceOf[Sequence[Output]]) -> None:
         """Queue the sequences of one request, all or none.
@@ -90,18 +101,35 @@ class Scheduler(Generic[Output]):
         Raises:
             QueueFull: too many sequences would be before the last one; the message has the numbers.
         """
-        turn_of, now = attrgetter("turn"), self._virtual_time
-        sequences = sorted(sequences, key=attrgetter("background"))
-        in_line = [0 if sequence.background else BURST for sequence in sequences]
-        turns = [now + (n + (i - n) * STRIDE if i >= n else 0) for i, n in enumerate(in_line)]
-        before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
-        if before >= self.max_waiting and not any(sequence.accepted for sequence in sequences):
-            raise QueueFull(
-                f"The queue is full: {before} sequences would be before this one; the limit is {self.max_waiting}"
-            )
-        for sequence, turn in zip(sequences, turns, strict=True):
+        if not any(sequence.accepted for sequence in sequences):
+            Backlog(self.n_before(sequences)).refuse_beyond(self.max_waiting)
+        sequences = sorted(sequences, key=_BACKGROUND)
+        for sequence, turn in zip(sequences, self._turns(sequences), strict=True):
             sequence.turn = turn
-            insort(self.waiting, sequence, key=turn_of)
+            insort(self.waiting, sequence, key=_TURN)
+        if sequences and (client := sequences[0].client) is not None:
+            n_in_line = min(BURST, sum([not sequence.background for sequence in sequences]))
+            self._due[client] = max(self._virtual_time, self._due.get(client, 0)) + n_in_line * STRIDE
+            if len(self._due) > MAX_CLIENTS:
+                self._due = {client: due for client, due in self._due.items() if due > self._virtual_time}
+
+    def n_before(self, sequences: SequenceOf[Sequence[Output]] = ()) -> int:
+        """Return how many waiting sequences would be before the last one of a request; by default before the first one
+        of a client that has sent nothing else."""
+        turns = self._turns(sorted(sequences, key=_BACKGROUND))
+        return bisect_right(self.waiting, turns[-1] if turns else self._virtual_time, key=_TURN)
+
+    def _turns(self, sequences: SequenceOf[Sequence[Output]]) -> list[int]:
+        """Return the turn of each sequence of a request; those in the background come last."""
+        now = self._virtual_time
+        client = sequences[0].client if sequences else None
+        due = now if client is None else max(now, self._due.get(client, 0))
+        first = max(now, due - BURST * STRIDE)
+        in_line = [0 if sequence.background else BURST for sequence in sequences]
+        return [
+            first + n + (i - n) * STRIDE if i >= n else max(now, due + (i - BURST) * STRIDE)
+            for i, n in enumerate(in_line)
+        ]
 
     @property
     def n_free_rows(self) -> int:

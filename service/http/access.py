@@ -9,11 +9,10 @@ from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 from limits import parse
 
-from service.base.errors import KeyMissing, KeyWrong, RateLimited, RouteForbidden
+from service.base.errors import CrossSite, KeyMissing, KeyWrong, RateLimited, RouteForbidden
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.base.usage import Account, Usage
-from service.http.addresses import client_at
 from service.http.key_file import Key
 from service.http.keys import Keys
 from service.http.rate_store import limiter_of
@@ -67,6 +66,7 @@ class Access:
         self._keys = keys
         self._usage = usage
         self._rate = settings.rate_limit
+        self._origins = settings.allowed_origins
         self._limiter = limiter_of(settings, metrics, rates)
 
     @property
@@ -74,13 +74,17 @@ class Access:
         """Return whether requests need a key."""
         return bool(self._keys)
 
-    def guards(self, credentials: Credentials | None = BEARER) -> Guards:
+    def guards(self, credentials: Credentials | None = BEARER, is_open_to_all: bool = False) -> Guards:
         """Return the checks of a route.
 
         Args:
             credentials: the place of keys; None: the route needs no key, and identifies clients by address.
+            is_open_to_all: whether pages of every site may ask.
         """
         guards = Guards()
+        if not self._keys and not is_open_to_all and "*" not in self._origins:
+            guards.checks.append(self._check_site)
+            guards.statuses += (403,)
         if self._keys and credentials is not None:
             guards.checks.append(self._key_check(credentials))
             guards.statuses += (401, 403)
@@ -101,7 +105,7 @@ class Access:
             if key is None:
                 raise KeyWrong("The key is not one of this service's keys")
             request.state.key = key
-            request.state.context.caller = key.client
+            request.state.context.caller = request.state.context.client = key.client
             if key.name is not None:
                 request.state.context.account = Account(key.name, key.characters_per_month, self._usage)
             if not key.may_use(path := request.scope["path"]):
@@ -109,12 +113,24 @@ class Access:
 
         return check
 
+    async def _check_site(self, request: Request) -> None:
+        """Know a page of another site by what browsers say of their requests. Raises CrossSite.
+
+        Pages have no keys of others. Without keys a page may ask what its visitor may ask, though it cannot read the
+        answer (CORS).
+        """
+        headers = request.headers
+        if headers.get("sec-fetch-site") != "cross-site" or request.method == "GET":
+            return
+        if headers.get("origin") not in self._origins:
+            raise CrossSite("A page of another site may not ask, unless ATTEND_ALLOWED_ORIGINS names its origin")
+
     async def _check_rate(self, request: Request) -> None:
         """Know a client by its key if the route needs one, else by its address. Raises RateLimited."""
         key: Key | None = getattr(request.state, "key", None)
         rate = (key and key.rate) or self._rate
         if rate is None or self._limiter is None:
             return
-        client = key.client if key else client_at(request.client.host if request.client else "unknown")
+        client = key.client if key else request.state.context.client or "unknown"
         if (wait_s := await self._limiter.wait_s(client, rate)) > 0:
             raise RateLimited(f"Rate limit exceeded: {parse(rate)} for each client", retry_after_s=wait_s)

@@ -1,5 +1,6 @@
 """Addresses of clients and proxies. An address may be written in several ways, and a client of IPv6 has many."""
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 MAPPED, TRANSLATED = IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96")
@@ -9,6 +10,7 @@ CLIENT_BITS = 64
 """Bits of an IPv6 address that name a network, whose hosts choose the other bits themselves (RFC 4291, 2.5.1)."""
 
 
+@lru_cache(1000)
 def client_at(address: str) -> str:
     """Return the client that has an address: an IPv4 address, a network of IPv6, or a text that is no address."""
     try:

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.base.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge, unexpected
 from service.base.log import escaped
 from service.base.metrics import Metrics
+from service.http.addresses import client_at
 from service.http.dialect import AnyDialect, Dialects
 from service.http.spans import RequestSpans, spans_of_request
 from service.http.traces import TRACE_ID, traceparent_of
@@ -164,7 +165,9 @@ class _Exchange:
         self.request_id = given_id.decode() if REQUEST_ID.fullmatch(given_id) else f"{random.getrandbits(128):032x}"
         self._traceparent = traceparent_of(scope["headers"])
         self._timing = Timing()
-        self.context = context = Context(self._timing)
+        self.context = context = Context(
+            self._timing, client=client_at(scope["client"][0]) if scope.get("client") else None
+        )
         self._spans = spans
         if spans is not None:
             self._timing.phases, context.attributes = spans.phases, spans.attributes

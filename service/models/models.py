@@ -125,7 +125,9 @@ class Models:
         """
         with (
             self._in_use(request, context) as (catalog, context),
-            admission_of(catalog.translation_metrics, context.background, context.caller) as context.admission,
+            admission_of(
+                catalog.translation_metrics, context.background, context.caller, context.client
+            ) as context.admission,
         ):
             directions = catalog.directions(request.model)
             answer = await self._translated(directions, request, context, on_piece)

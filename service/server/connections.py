@@ -15,6 +15,7 @@ import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from service.base.log import LOG_INTERVAL_S
 from service.base.metrics import Metrics
 from service.server.joined_write import JoinedWrite
 from service.server.send_buffer import send_queue_bytes
@@ -42,10 +43,6 @@ LINGER_S = 1.0
 
 MAX_LINGERING = 32
 """Refused connections that linger at a time, beside those that are counted."""
-
-LOG_INTERVAL_S = 60.0
-"""Time between two log lines of the same kind: about the limit of connections, or about noise. Any stranger can cause
-both as often as they like."""
 
 RESERVED_DESCRIPTORS = 64
 """Descriptors for files, the log and the sockets of workers."""

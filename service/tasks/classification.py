@@ -80,6 +80,7 @@ class Classifier:
         if request.text_pair is not None:
             return await self._classify_pairs(request, request.text_pair, context)
         refuse_white_space(request.text, "classify")
+        self.pool.refuse_late(len(request.text), deadline)
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
@@ -110,6 +111,7 @@ class Classifier:
             refuse_white_space(texts, "read", name)
         if request.evidence or request.attention is not None:
             raise UnsupportedOption(f"`{'evidence' if request.evidence else 'attention'}` of pairs is not supported")
+        self.pool.refuse_late(len(request.text), context.deadline)
         own_ids = cache(self.tokenizer.own_ids)  # a query is the first text of many pairs
         n_characters = sum(map(len, request.all_texts))
         with context.timing.tokenizing():

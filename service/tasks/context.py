@@ -22,6 +22,7 @@ class Context:
         account: whose characters count; None if nobody's do.
         caller: the name of the key, or its digest. Callers with the same one share answers. "": no key. None:
             unknown, so no answers are shared.
+        client: who waits for the answer: the key, or the address. Clients with much work let others pass. None: nobody.
         attributes: receives what a trace tells of the answer; None if the request is not traced.
     """
 
@@ -30,6 +31,7 @@ class Context:
     admission: Admission | None = None
     background: bool = False
     caller: str | None = ""
+    client: str | None = None
     account: Account | None = None
     attributes: dict[str, Any] | None = None
 

@@ -118,6 +118,7 @@ class Embedder:
         """
         deadline, timing = context.deadline, context.timing
         refuse_white_space(request.text, "embed")
+        self.pool.refuse_late(len(request.text), deadline)
         options = self._options(request)
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():

@@ -85,9 +85,11 @@ class Leg:
 
         Raises:
             LimitExceeded: the texts exceed a limit.
+            QueueFull: the translation would be late.
             DeadlinePassed: reading took too long.
         """
-        request, translator = self._request, self._translator
+        request, translator, context = self._request, self._translator, self._context
+        self._pool.refuse_late(len(request.text), context.deadline, context.admission)
         terms = None
         if documents is None and (request.keep or request.glossary or self._stored_terms):
             patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]

@@ -45,6 +45,9 @@ MIN_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0
 DEATHS_TO_DISABLE, DEATH_WINDOW_S = 2, 600.0
 """A model for which this many processes died while they computed for it, within this time, is disabled."""
 
+NICENESS = 10
+"""By how much workers give way to servers where all cores are busy: a server that waits for a core refuses nobody in
+time, and it needs little."""
 SLOW_S = 0.02
 """A model whose probe takes longer has a worker of its own: no pass may hold up a shared worker for longer."""
 
@@ -229,6 +232,7 @@ class _LoaderProcess:
         if refusal is not None:
             return
         keep_objects()
+        os.nice(NICENESS)
         on_demand = partial(self._on_demand, worker) if self._budget else None
         serve(
             engines,

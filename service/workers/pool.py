@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
+from service.base.backlog import EARLY_MARGIN, Backlog
 from service.base.contract import Answer, EngineState, in_background
 from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, TooManyTexts, Unavailable
 from service.base.metrics import CANCELLED, TaskMetrics
-from service.engine.scheduler import Sequence
+from service.engine.scheduler import BURST, MAX_CLIENTS, Sequence
 
 Output = TypeVar("Output")
 
@@ -31,6 +32,10 @@ STARTING = "starting"
 
 CALM_S = 1.0
 """Seconds without other work after which work in the background takes all workers."""
+
+
+REMEMBERED_S = 1.0
+"""How long a server takes a client that a worker has refused to be last in line."""
 
 
 class Worker(Protocol):
@@ -64,6 +69,9 @@ class Worker(Protocol):
     def state(self, name: str) -> EngineState | None:
         """Return the state of an engine; None if this worker has no such engine."""
 
+    def backlog(self, name: str, is_whole: bool) -> Backlog:
+        """Return what an engine has to do before a request that comes now, or all that it has to do."""
+
 
 @dataclass
 class Admission:
@@ -73,18 +81,21 @@ class Admission:
         accepted: whether an engine was given a part of the request. From then on the request is answered: no further
             part is refused because a pool drains or a queue is full.
         background: whether nobody waits for the answer right now, as for a part of a document.
-        caller: who asks, as `Context` has it.
+        caller, client: who asks, as `Context` has them.
     """
 
     accepted: bool = False
     background: bool = False
     caller: str | None = None
+    client: str | None = None
 
 
 @contextmanager
-def admission_of(metrics: TaskMetrics, background: bool = False, caller: str | None = None) -> Iterator[Admission]:
+def admission_of(
+    metrics: TaskMetrics, background: bool = False, caller: str | None = None, client: str | None = None
+) -> Iterator[Admission]:
     """Enclose all that engines do for one request; if it gets no answer, count it once."""
-    admission = Admission(background=background, caller=caller)
+    admission = Admission(background=background, caller=caller, client=client)
     try:
         yield admission
     except Unavailable as error:
@@ -148,7 +159,9 @@ class Pool(Generic[Output]):
         self._workers = workers
         self._metrics = metrics
         self._answers = answers
-        self._max_sequences = max_sequences
+        self._max_sequences, self._max_waiting = max_sequences, max_waiting
+        self._refused_at: dict[str | None, float] = {}
+        """When workers refused clients last."""
         self._draining = False
         # The work of a sequence is at least 1: while the last worker is kept free, the others refuse nothing.
         self._busy_work = min(BUSY_WORK, max_waiting)
@@ -186,10 +199,11 @@ class Pool(Generic[Output]):
         for sequence in sequences:
             sequence.accepted = admission.accepted
             sequence.background = sequence.background or admission.background
+            sequence.client = admission.client
         futures = []
-        name = self._background_name if admission.background and self._has_background else self.name
+        name = self._engine_for(len(sequences), admission)
         try:
-            for worker, part in self._parts(name, sequences):
+            for worker, part in self._parts(name, sequences, admission.background):
                 futures.append(worker.submit(name, part, deadline))
             admission.accepted = True
             # A worker checks the deadline itself, unless it hangs.
@@ -197,6 +211,11 @@ class Pool(Generic[Output]):
                 waited = [asyncio.wrap_future(future) for future in futures]
                 # Most requests are one sentence, for which gather() would take as long as the message.
                 answers: list[Answer[Output]] = [await waited[0]] if len(waited) == 1 else await asyncio.gather(*waited)
+        except QueueFull:
+            if len(self._refused_at) > MAX_CLIENTS:
+                self._refused_at.clear()
+            self._refused_at[admission.client] = self.clock()
+            raise
         except TimeoutError:
             raise DeadlinePassed(f"The deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
         finally:
@@ -208,6 +227,30 @@ class Pool(Generic[Output]):
             encode_s=max([answer.encode_s for answer in answers], default=0.0),
             decode_s=max([answer.decode_s for answer in answers], default=0.0),
         )
+
+    def refuse_late(self, n_texts: int, deadline: float, admission: Admission | None = None) -> None:
+        """Refuse a request that would be late in every worker, before its texts are read. Workers know more, and refuse
+        others later.
+
+        Args:
+            n_texts: least number of its sequences.
+            admission: the request, if it may have been accepted already.
+
+        Raises:
+            QueueFull: the request would be late, or too many sequences are before it.
+        """
+        if admission is None:
+            with admission_of(self._metrics) as admission:
+                self.refuse_late(n_texts, deadline, admission)
+        elif not admission.accepted:
+            name = self._engine_for(n_texts, admission)
+            # A client is first in line until a worker refuses it for all that it has sent.
+            is_whole = self._refused_at.get(admission.client, -math.inf) > self.clock() - REMEMBERED_S
+            if workers := self._with_engine(name):
+                loads = self._loads(name, workers)
+                backlog = workers[loads.index(min(loads))].backlog(name, is_whole)
+                backlog.refuse_late(deadline - self.clock(), margin=EARLY_MARGIN)
+                backlog.refuse_beyond(self._max_waiting)
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
         """Raise TooManyTexts if one request may not have this many sequences. Callers may check before they have made
@@ -248,23 +291,38 @@ class Pool(Generic[Output]):
         names = self.name, self._background_name
         return [state for name in names if (state := worker.state(name)) is not None]
 
+    def _with_engine(self, name: str) -> list[Worker]:
+        """Return the workers whose engine is ready. If none is, return all that have it: any of them raises why."""
+        found = [(worker, state) for worker in self._workers if (state := worker.state(name)) is not None]
+        return [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
+
+    def _loads(self, name: str, workers: list[Worker]) -> list[int]:
+        """Return the work beside which this engine would run in each worker."""
+        if name == self._background_name:
+            return [worker.load + worker.background_load for worker in workers]
+        return [worker.load for worker in workers]
+
+    def _engine_for(self, n_sequences: int, admission: Admission) -> str:
+        """Return the engine for a request: large requests run beside others, as documents do."""
+        gives_way = admission.background or n_sequences > BURST
+        return self._background_name if gives_way and self._has_background else self.name
+
     @property
     def _has_background(self) -> bool:
         """On a device one engine runs everything."""
         return any(worker.state(self._background_name) is not None for worker in self._workers)
 
-    def _parts(self, name: str, sequences: list[Sequence[Output]]) -> list[tuple[Worker, list[Sequence[Output]]]]:
+    def _parts(
+        self, name: str, sequences: list[Sequence[Output]], background: bool
+    ) -> list[tuple[Worker, list[Sequence[Output]]]]:
         """Split the sequences among workers."""
-        found = [(worker, state) for worker in self._workers if (state := worker.state(name)) is not None]
-        # If none is ready, any of them raises the reason.
-        workers = [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
+        workers = self._with_engine(name)
         if not workers and sequences:
             raise Starting(f"Model {self.name} is starting")
+        loads = self._loads(name, workers)
         if name == self._background_name:
-            loads = [worker.load + worker.background_load for worker in workers]
-            spares_last = max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
+            spares_last = background and max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
         else:
-            loads = [worker.load for worker in workers]
             spares_last = len(sequences) == 1 and min(loads[:-1], default=math.inf) < self._busy_work
         if spares_last and len(workers) > 1 and workers[-1].device is None:
             workers, loads = workers[:-1], loads[:-1]

@@ -103,7 +103,7 @@ class RemoteLoader:
         self._process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
             [sys.executable, "-c", begin, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            start_new_session=True,
+            process_group=0,  # for _kill; of the server's session, or Linux would not compare their priorities
             env=os.environ | ({} if device is None else {"CUDA_VISIBLE_DEVICES": device}),
         )
         theirs.close()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,9 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from service.base.backlog import NO_BACKLOG, Backlog
 from service.base.contract import Answer, EngineState, is_in_background
 from service.base.counts import EngineCounts
-from service.base.errors import Broken, Draining, RequestError, Silent, Starting, WorkerEnded
+from service.base.errors import Broken, Draining, QueueFull, RequestError, Silent, Starting, WorkerEnded
 from service.engine.scheduler import Sequence
 from service.workers.loader_process import HUNG_S
 from service.workers.wire import Receiver, fields_of, packed
@@ -62,6 +64,10 @@ class RemoteWorker:
         self._states: dict[str, EngineState] = {}
         """The engines' states that the worker reported last; empty while no process listens."""
         self._reported_at = 0.0
+        self._work: Counter[str] = Counter()
+        """Work of the requests that are sent and not answered, by engine."""
+        self._reported_work: dict[str, int] = {}
+        """The same when the worker reported last."""
         self._requests: dict[int, _SentRequest] = {}
         self._next_number = 0
         self._outgoing: asyncio.WriteTransport | None = None
@@ -102,6 +108,14 @@ class RemoteWorker:
         if state is not None and (silent_s := time.monotonic() - self._reported_at) > SILENCE_S:
             return replace(state, unready_reason=f"its worker has not reported for {silent_s:.0f} s")
         return state
+
+    def backlog(self, name: str, is_whole: bool) -> Backlog:
+        """Return what an engine has to do before a request that comes now, or all that it has to do: what the worker
+        reported last, without what it has done since. What came since, the worker counts itself."""
+        if (state := self._states.get(name)) is None:
+            return NO_BACKLOG
+        backlog = state.whole_backlog if is_whole else state.backlog
+        return backlog.without(self._reported_work.get(name, 0) - self._work[name])
 
     def stop(self, timeout_s: float) -> None:
         """Wait until all requests are answered, and fail the others after `timeout_s`. Called from a thread other than
@@ -165,7 +179,7 @@ class RemoteWorker:
 
     def _take_report(self, states: dict[str, EngineState], counts: dict[str, EngineCounts]) -> None:
         self._states.update(states)
-        self._reported_at = time.monotonic()
+        self._reported_at, self._reported_work = time.monotonic(), dict(self._work)
         for engine, of_engine in counts.items():
             self._add_counts(engine, of_engine)
 
@@ -174,6 +188,10 @@ class RemoteWorker:
         if request is None or request.future.done():  # the client has left
             return
         if isinstance(answer, RequestError):
+            if isinstance(answer, QueueFull) and answer.state is not None:
+                # Others like this one are refused here, until some work is done.
+                self._states[request.engine] = answer.state
+                self._reported_work[request.engine] = self._work[request.engine] - request.work
             request.future.set_exception(answer)
             return
         received: Answer[Any] = Answer(*answer)
@@ -189,6 +207,7 @@ class RemoteWorker:
             self._outgoing.write(packed("cancel", number))
 
     def _add_load(self, engine: str, work: int) -> None:
+        self._work[engine] += work
         if is_in_background(engine):
             self.background_load += work
         else:

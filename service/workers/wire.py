@@ -20,7 +20,7 @@ READ_BYTES = 1 << 18
 
 _LENGTH = struct.Struct("!Q")
 
-fields_of = attrgetter("source_ids", "output", "n_rows", "n_target", "background", "accepted")
+fields_of = attrgetter("source_ids", "output", "n_rows", "n_target", "background", "accepted", "client")
 """Returns the fields of a `Sequence` that a worker needs to make the same one."""
 
 

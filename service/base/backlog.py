@@ -1,0 +1,61 @@
+"""How long a request would wait: the work before it, over the rate at which its engine works (Little's law)."""
+
+import math
+from typing import NamedTuple
+
+from service.base.errors import QueueFull
+
+MARGIN, EARLY_MARGIN = 1.5, 1.75
+"""How many times as long as predicted a request may take: others pass it, and the rate changes. A server, which refuses
+before it reads the texts, expects a little more than a worker: what it lets pass shall not be refused after all."""
+
+
+class Backlog(NamedTuple):
+    """What an engine does before the last sequence of a request.
+
+    Attributes:
+        n_waiting: how many waiting sequences are before it.
+        work: their work and that of the running sequences, as `Sequence.work` has it.
+        work_per_s: the rate of the engine while sequences wait for it; None before it was measured.
+    """
+
+    n_waiting: int = 0
+    work: float = 0.0
+    work_per_s: float | None = None
+
+    def without(self, work: float) -> "Backlog":
+        """Return the backlog when so much of the work has been done; less than 0 is nothing."""
+        if work <= 0 or not self.work:
+            return self
+        left = max(0.0, self.work - work)
+        return Backlog(int(self.n_waiting * left / self.work), left, self.work_per_s)
+
+    def wait_s(self, own_work: float = 0.0) -> float:
+        """Predict the seconds until this work and one's own are done; 0 if nobody waits, or the rate is unknown."""
+        return (self.work + own_work) / self.work_per_s if self.n_waiting and self.work_per_s else 0.0
+
+    def refuse_late(self, left_s: float, own_work: float = 0.0, margin: float = MARGIN) -> None:
+        """Raise QueueFull if a request with so much time would be late."""
+        wait_s = self.wait_s(own_work)
+        if 0 < left_s < wait_s * margin:
+            raise QueueFull(
+                f"The queue is full: this request would take about {wait_s:.1f} s, and its deadline is in "
+                f"{left_s:.1f} s",
+                self.retry_after_s,
+            )
+
+    def refuse_beyond(self, max_waiting: float) -> None:
+        """Raise QueueFull if so many sequences are before it."""
+        if self.n_waiting >= max_waiting:
+            raise QueueFull(
+                f"The queue is full: {self.n_waiting} sequences would be before this one; the limit is {max_waiting}",
+                self.retry_after_s,
+            )
+
+    @property
+    def retry_after_s(self) -> int:
+        """Whole seconds until what waits now is done; at least 1."""
+        return max(1, math.ceil(self.wait_s()))
+
+
+NO_BACKLOG = Backlog()
