@@ -14,7 +14,7 @@ ATHERIS := $(shell grep -o 'atheris~=[0-9.]*' pyproject.toml)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-fast fuzz check format export model train soak bench gpu lecture docs screenshots sbom audit lock clean
+.PHONY: help serve test test-fast fuzz soak check format export model train bench gpu lecture docs screenshots sbom audit lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
