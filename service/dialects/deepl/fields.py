@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from service.schemas.body import Body
 
 
 def _listed(value: Any) -> Any:
@@ -45,7 +47,7 @@ Texts = Annotated[
 ]
 
 
-class DeepLFields(BaseModel):
+class DeepLFields(Body):
     target_lang: str = Field(examples=["FR"])
     source_lang: str | None = Field(default=None, description="Without it, the language of each text is detected.")
     formality: Formality | None = Field(default=None, description="more and less are refused.")
