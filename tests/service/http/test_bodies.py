@@ -11,7 +11,7 @@ from tests.service.conftest import Client
 
 pytestmark = pytest.mark.anyio
 
-MANY = 100
+MANY = 200
 WRONG_ITEMS = [1, None, "", [1], {}, -1]
 
 
@@ -31,7 +31,12 @@ async def test_a_list_of_wrong_items_gets_few_errors(client: Client) -> None:
         for name in model.model_fields:
             for item in WRONG_ITEMS:
                 for value in ([item] * MANY, {str(i): item for i in range(MANY)}, [{name: [item] * MANY}]):
-                    try:
-                        model.model_validate_json(json.dumps({name: value}))
-                    except ValidationError as error:
-                        assert error.error_count() < 20, (model, name, item)
+                    assert n_errors(model, {name: value}) < 20, (model, name, item)
+
+
+def n_errors(model: type[BaseModel], value: object) -> int:
+    try:
+        model.model_validate_json(json.dumps(value))
+    except ValidationError as error:
+        return error.error_count()
+    return 0
