@@ -26,9 +26,8 @@ def in_order(text: str, translation: str) -> str:
     def numbered(found: re.Match[str]) -> str:
         if found["rest"] is None:
             return found.group()
-        arguments = count(
-            first_arguments[free[found["rest"]].popleft()]
-        )  # each * takes one, before the conversion does
+        i = free[found["rest"]].popleft()
+        arguments = count(first_arguments[i])  # each * takes one, before the conversion does
         rest = re.sub(r"\*", lambda _: f"*{next(arguments)}$", found["rest"])
         return f"%{next(arguments)}${rest}"
 
