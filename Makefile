@@ -14,7 +14,7 @@ ATHERIS := $(shell grep -o 'atheris~=[0-9.]*' pyproject.toml)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-fast fuzz check format export model train bench gpu lecture docs screenshots sbom audit lock clean
+.PHONY: help serve test test-fast fuzz soak check format export model train bench gpu lecture docs screenshots sbom audit lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -31,6 +31,9 @@ test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no
 fuzz: $(VENV)/dev.installed ## Fuzz every reader of foreign bytes, ten minutes each (make fuzz TARGET=pdf MINUTES=1; docs/trust.md).
 	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet $(ATHERIS) || echo 'No atheris here: hypothesis fuzzes, without coverage'
 	$(BIN)/python -m tests.fuzz $(TARGET) $(if $(MINUTES),--minutes $(MINUTES))
+
+soak: $(VENV)/dev.installed ## Let 100 clients ask a real service while it is made to fail (make soak MINUTES=5, or REQUESTS=200000).
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5) $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write $(WRITE))
 
 check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.
 	$(BIN)/ruff check .

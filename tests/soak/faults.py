@@ -61,6 +61,21 @@ def killed(role: str, random: Random) -> Fault:
     return Fault(f"a {role} killed", strike, touches, BROKEN, loses_connections=is_server, fails_documents=True)
 
 
+async def _nothing(_: Soaked) -> None:
+    pass
+
+
+STANDSTILL = Fault(
+    "the machine stood still",
+    _nothing,
+    EVERYTHING,
+    BROKEN | {DeadlinePassed.code, UnknownDocument.code},
+    loses_connections=True,
+    fails_documents=True,
+)
+"""Not made here, but noticed: clients and service were stopped together, while clocks went on."""
+
+
 async def _one_of(soaked: Soaked, role: str, random: Random) -> int:
     """Return one of the processes with a role, as soon as there is one."""
     while not (process_ids := soaked.processes()[role]):

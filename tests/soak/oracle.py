@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,10 +11,12 @@ from typing import Any
 
 from service.base.errors import DeadlinePassed, RequestError, UnknownDocument
 from service.dialects import ALL
-from tests.soak.faults import Fault
+from tests.soak.faults import STANDSTILL, Fault
 from tests.soak.http import Answer
 from tests.soak.requests import EVENTS, LINES, Request
 
+STANDSTILL_S, AFTER_STANDSTILL_S = 5.0, 3.0
+"""A pause that no work of this process takes, and how long its end is felt."""
 TOLERANCE = 1e-4
 """Of scores: the sums of a batch may end in other bits."""
 OF_THE_ASKING = {"request_id", "id", "created", "created_at", "creation_time", "uptime"}
@@ -55,9 +58,18 @@ class Oracle:
     windows: list[Window] = field(default_factory=list)
     versions: list[tuple[float, set[int]]] = field(default_factory=lambda: [(-math.inf, {0})])
     """Since when which versions of the model may answer."""
+    _beat_at: float = math.inf
+
+    def note_beat(self) -> None:
+        """Say that this process runs, every second or so; a longer pause shows that the machine stood still."""
+        now = time.monotonic()
+        if now - self._beat_at > STANDSTILL_S:  # not before the first beat
+            self.windows.append(Window(STANDSTILL, self._beat_at, now + AFTER_STANDSTILL_S))
+        self._beat_at = now
 
     def windows_between(self, began: float, ended: float) -> list[Window]:
         """Return the windows in which a request was on its way."""
+        self.note_beat()
         return [window for window in self.windows if window.began <= ended and window.ended >= began]
 
     def complaint(self, request: Request, answer: Answer, began: float, ended: float) -> str | None:

@@ -92,6 +92,7 @@ class _Soak:
 
     async def run(self) -> None:
         soaked, storm, options, result = self._soaked, self._storm, self._options, self.result
+        beating = asyncio.create_task(self._beat())
         logger.info("asking in calm")
         await storm.calm()
         logger.info("warming up")
@@ -109,6 +110,10 @@ class _Soak:
         await tasks[0]  # the last fault comes to its end
         await asyncio.gather(*self._closing)
         tasks[1].cancel()
+        beating.cancel()
+        if standstills := [window for window in storm.oracle.windows if window.fault is make.STANDSTILL]:
+            n_excused = sum(window.n_excused for window in standstills)
+            result.strikes[make.STANDSTILL.name] = Strikes(len(standstills), n_excused=n_excused)
         await soaked.wait_until_complete()
         result.failures += await delete_forgotten(soaked, storm.ledger)
         result.failures += await rested(soaked, calm, options.documents_kept_s + SWEEP_S)
@@ -158,4 +163,9 @@ class _Soak:
     async def _measure_memory(self) -> None:
         while True:
             self.result.memory.append((time.monotonic() - self._began, memory_bytes(self._soaked)))
+            await asyncio.sleep(SAMPLE_S)
+
+    async def _beat(self) -> None:
+        while True:
+            self._storm.oracle.note_beat()
             await asyncio.sleep(SAMPLE_S)
