@@ -9,11 +9,12 @@ MODELS := $(notdir $(wildcard artifacts/*))
 # ONNX Runtime for this machine: the CPU's is a tenth as large as the one with CUDA's libraries.
 PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
 TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
+ATHERIS := $(shell grep -o 'atheris~=[0-9.]*' pyproject.toml)
 # Each service that a test starts would compile all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-fast check format export model train bench gpu lecture docs screenshots lock clean
+.PHONY: help serve test test-fast fuzz soak check format export model train bench gpu lecture docs screenshots sbom audit lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -26,6 +27,13 @@ test: $(VENV)/dev.installed ## Run all tests, three at a time: on two cores, as 
 
 test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no browser and are not slow: one to two minutes on two cores.
 	$(PYTEST) --numprocesses 2 -m 'not process and not browser and not slow'
+
+fuzz: $(VENV)/dev.installed ## Fuzz every reader of foreign bytes, ten minutes each (make fuzz TARGET=pdf MINUTES=1; docs/trust.md).
+	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet $(ATHERIS) || echo 'No atheris here: hypothesis fuzzes, without coverage'
+	$(BIN)/python -m tests.fuzz $(TARGET) $(if $(MINUTES),--minutes $(MINUTES))
+
+soak: $(VENV)/dev.installed ## Let 100 clients ask a real service while it is made to fail (make soak MINUTES=5, or REQUESTS=200000).
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5) $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write $(WRITE))
 
 check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.
 	$(BIN)/ruff check .
@@ -42,9 +50,7 @@ export: $(VENV)/dev.installed ## Export the shipped artifacts anew, each in its 
 
 model: $(if $(FROM),$(VENV)/dev.installed,$(VENV)/bin/python) ## Import a model and serve it from then on (make model lists good ones; docs/bring-your-model.md).
 	@test -n "$$FROM" || { $(BIN)/python -m model.importing.recommended; exit 2; }
-	set -e; name="$${NAME:-$$(basename -- "$$FROM" | sed -E 's/(\.tar)?\.(argosmodel|bz2|gz|tar|tbz2?|tgz|txz|xz|zip)$$//')}"; \
-	$(BIN)/python -m model import "$$FROM" "runs/$$name/checkpoint" --name "$$name" $(if $(OVERWRITE),--overwrite) $(OPTIONS); \
-	$(BIN)/python -m export "runs/$$name/checkpoint" "artifacts/$$name" $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite)
+	$(BIN)/python -m export.importing "$$FROM" $(if $(NAME),--name "$$NAME") $(if $(PRECISION),--precision $(PRECISION)) $(if $(OVERWRITE),--overwrite) $(OPTIONS)
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
 	set -e; for model in translate-en-fr translate-fr-en; do $(TRAIN) artifacts/$$model; done
@@ -70,6 +76,14 @@ docs: $(VENV)/dev.installed ## Write the tables of settings and scores in README
 
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
 	$(BIN)/python -m docs.screenshots
+
+sbom: $(VENV)/dev.installed ## Write what each image is made of (CycloneDX), and the texts of all licences, into sbom/.
+	mkdir -p sbom
+	set -e; for lock in cpu cuda; do $(BIN)/python -m docs.sbom $$lock > sbom/attend-$$lock.cdx.json; done
+	$(BIN)/python -m docs.licences > sbom/licences.txt
+
+audit: $(VENV)/bin/python ## Ask for known weaknesses of the locked packages; without a network, say so.
+	sh .ci/audit $(BIN)/python
 
 lock: $(VENV)/bin/python ## Resolve all dependencies anew, into requirements/ (UPGRADE=1 for newer versions).
 	$(BIN)/python -m pip install --quiet uv

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from docs import licences
 from model.importing.recommended import Group, recommended
 from service.base.settings import Settings
 
@@ -89,6 +90,22 @@ def importable() -> str:
     return "\n\n".join(f"**{group.title}**\n\n{_table_of(group)}" for group in recommended())
 
 
+def licences_of_packages() -> str:
+    """Return the table of the packages that serving needs, with their licences."""
+    return table(["package", "licence", "images"], ["---"] * 3, licences.packages())
+
+
+def licences_of_data() -> str:
+    """Return the table of what packages contain under other licences than their own."""
+    rows = [[f"[{one.name}]({one.page})", f"`{one.package}`", one.licence] for one in licences.DATA]
+    return table(["what", "in", "licence"], ["---"] * 3, rows)
+
+
+def licences_of_models() -> str:
+    """Return the table of licences, with the models that were trained on text under each."""
+    return table(["licence", "models"], ["---"] * 2, licences.models())
+
+
 def _table_of(group: Group) -> str:
     header = ["for", "`FROM=`", "size", "licence", *([group.measure, "published by"] if group.measure else [])]
     rows = []
@@ -101,7 +118,11 @@ def _table_of(group: Group) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    function.__name__: function for function in (settings, translators, classifiers, shipped, importable)
+    function.__name__: function
+    for function in (
+        *(settings, translators, classifiers, shipped, importable),
+        *(licences_of_packages, licences_of_data, licences_of_models),
+    )
 }
 
 

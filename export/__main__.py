@@ -1,6 +1,8 @@
 """`python -m export CHECKPOINT OUT`: write an artifact, prove it, and print what the proof measured."""
 
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -73,5 +75,10 @@ def main(
         typer.echo(f"\n{next_steps(read_manifest(out), out)}")
 
 
+def run(arguments: Sequence[str], program: str = "python -m export") -> None:
+    """Export, as the arguments say."""
+    app(list(arguments), prog_name=program)
+
+
 if __name__ == "__main__":
-    app()
+    run(sys.argv[1:])

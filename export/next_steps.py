@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from model.inventory import nearness_of
 
 SERVED = Path("artifacts")
 """The folder that is served by default."""
+PROGRAM = "attend"
+"""Name of the program of the package. A clone has `make` instead."""
 EXAMPLE = 2
 """Index of the sentence that examples have."""
 TWO_TEXTS = ("Two cats sleep on the sofa.", "A dog runs along the beach.")
@@ -19,15 +22,18 @@ TWO_TEXTS = ("Two cats sleep on the sofa.", "A dog runs along the beach.")
 
 def next_steps(manifest: Manifest, out: Path) -> str:
     """Return what precision an artifact has, and the commands that serve it and ask it something."""
-    folder = "" if out.parent == SERVED else f"ATTEND_ARTIFACTS={shlex.quote(str(out.parent))} "
+    folder, exact = shlex.quote(str(out.parent)), "PRECISION=fp32"
+    serve = "make serve" if out.parent == SERVED else f"ATTEND_ARTIFACTS={folder} make serve"
+    if Path(sys.argv[0]).stem == PROGRAM:
+        serve, exact = f"attend serve {folder}", "--precision fp32"
     path, body = _request(manifest)
     data = shlex.quote(json.dumps(body, ensure_ascii=False))
     near = nearness_of(manifest.model_dump())
     told = f" (near the original: {near})" if near else ""
-    other = "" if manifest.precision == "fp32" else "; PRECISION=fp32 keeps the numbers of the original"
+    other = "" if manifest.precision == "fp32" else f"; {exact} keeps the numbers of the original"
     return (
         f"{manifest.name} is in {manifest.precision}{told}{other}. Serve it, then ask it:\n"
-        f"  {folder}make serve\n"
+        f"  {serve}\n"
         f"  curl -s localhost:8000/{path} -H 'content-type: application/json' -d {data}"
     )
 

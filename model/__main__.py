@@ -3,7 +3,8 @@ generate, embed."""
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -332,14 +333,16 @@ USERS_ERRORS = (
 )
 
 
-def main() -> None:
-    """Run a command; an error in a configuration, corpus or checkpoint ends it with one sentence."""
+@contextmanager
+def reporting_errors() -> Iterator[None]:
+    """End the process with one sentence after an error in a configuration, corpus or checkpoint."""
     try:
-        app()
+        yield
     except USERS_ERRORS as error:
         errors.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    main()
+    with reporting_errors():
+        app()

@@ -1,13 +1,21 @@
-"""`python -m service`."""
+"""`python -m service`, and `attend serve`."""
 
-if __name__ == "__main__":
+from collections.abc import Sequence
+
+
+def run(arguments: Sequence[str], program: str = "python -m service") -> None:
+    """Serve until a signal comes."""
     # Imported only here: other processes may import this module too, and have no use for a server.
-    import sys
-
     from service.base.configuration import take_arguments
 
-    take_arguments(sys.argv[1:])
+    take_arguments(arguments, program)
 
     from service.server.start import main
 
     main()
+
+
+if __name__ == "__main__":
+    import sys
+
+    run(sys.argv[1:])

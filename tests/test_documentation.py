@@ -4,6 +4,7 @@ commands and files that they name exist."""
 import importlib.util
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -99,6 +100,22 @@ def test_files_that_pages_name_exist(page: Path) -> None:
     assert [path for path in sorted(named - NEW_FILES) if not (ROOT / path).exists()] == []
 
 
+@pages_of_today
+def test_tests_and_settings_that_pages_name_exist(page: Path) -> None:
+    named = [*codes(page)]
+    tests = {code for code in named if re.fullmatch(r"test_\w+", code)}
+    settings = {code for code in named if re.fullmatch(r"ATTEND_[A-Z_]+", code)}
+    assert tests - all_tests() == set()
+    assert settings - {f"ATTEND_{name.upper()}" for name in Settings.model_fields} == set()
+
+
+def test_each_attack_has_a_test_that_shows_what_stops_it() -> None:
+    _, *tables = (ROOT / "docs" / "security.md").read_text(encoding="utf-8").split("| Shown by |\n|---|---|---|\n")
+    rows = [row for table in tables for row in table.partition("\n\n")[0].splitlines()]
+    assert len(rows) > 40
+    assert [row for row in rows if not re.search(r"\| `test_\w+`[^|]* \|$", row)] == []
+
+
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_every_field_of_a_request_is_described(schema: type[BaseModel]) -> None:
     described = set(codes(ROOT / "docs" / "api.md"))
@@ -121,6 +138,13 @@ def test_every_metric_is_described() -> None:
     counted = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
     described = {code for code in codes(ROOT / "docs" / "operate.md") if code.startswith("attend_")}
     assert described == counted
+
+
+@cache
+def all_tests() -> set[str]:
+    """The names of all tests."""
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    return {name for source in sources for name in re.findall(r"^(?:async )?def (test_\w+)", source, re.MULTILINE)}
 
 
 def tokens(page: Path) -> Iterator[Token]:

@@ -59,6 +59,7 @@ def gauge(name: str, by: str) -> str:
 
 
 FAILED, ERRORS, SOURCES = 'status=~"5.."', 'status=~"[45].."', 'side="source"'
+FOUND = 'result!="miss"'
 
 NOW = {
     "ready": ("servers that are ready", "none", f"sum(attend_ready{{{OURS}}})"),
@@ -187,6 +188,32 @@ ROWS = {
             [Query(f"{gauge('attend_running', 'task')} / {gauge('attend_slots', 'task')}", "{{task}}")],
         ),
     ],
+    "Cache": [
+        Chart(
+            "Sentences in the cache",
+            "Share of the sentences that had an answer (hit), or were being translated for another request (joined).",
+            "percentunit",
+            [
+                Query(
+                    f"{rate('attend_cache_sentences_total', 'result', FOUND)} / on() group_left() "
+                    f"({rate('attend_cache_sentences_total')} > 0)",
+                    "{{result}}",
+                )
+            ],
+        ),
+        Chart(
+            "Memory of the cache",
+            "Answers of all servers together.",
+            "bytes",
+            [Query(gauge("attend_cache_bytes", "instance"), "{{instance}}")],
+        ),
+        Chart(
+            "Evictions",
+            "Answers a second that made room for others. Many of them beside few hits: the cache is too small.",
+            "none",
+            [Query(rate("attend_cache_evictions_total", "instance"), "{{instance}}")],
+        ),
+    ],
     "Processes": [
         Chart(
             "Memory",
@@ -220,6 +247,15 @@ ROWS = {
             "Servers that have the model in memory.",
             "none",
             [Query(f"sum by (model) (max by (model, instance) (attend_model_loaded{{{OURS}}}))", "{{model}}")],
+        ),
+        Chart(
+            "Failures of database and rate store",
+            "Reads and writes that the database could not do, and requests whose rate was counted without the store.",
+            "none",
+            [
+                Query(rate("attend_database_failures_total"), "database"),
+                Query(rate("attend_rates_without_store_total"), "rate store"),
+            ],
         ),
         Chart(
             "Changed files",

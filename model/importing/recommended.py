@@ -4,7 +4,6 @@ It needs nothing but Python, so that `make model` can print the list before anyt
 """
 
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -18,8 +17,8 @@ IN_A_LINE = 2
 HINT = """\
 Which model? This imports one, proves that it computes what the original computes, and serves it from then on:
 
-  make model FROM=Helsinki-NLP/opus-mt-tc-big-en-fr
-  make serve
+  {get}Helsinki-NLP/opus-mt-tc-big-en-fr
+  {serve}
 
 Some that are worth it follow. Size is the number of parameters; in int8 each takes about a byte. Scores are as
 published: docs/bring-your-model.md says by whom, and which other models can be imported. Mind the licences.
@@ -93,13 +92,14 @@ def _model(entry: dict[str, Any], publishers: dict[str, tuple[str, str]]) -> Rec
     )
 
 
-def listing(groups: Sequence[Group]) -> str:
-    """Return the models as plain text, a table for each group."""
-    return "\n\n".join(f"{group.title}\n{_table(group)}" for group in groups)
+def listing_with_hint(get: str = "make model FROM=", serve: str = "make serve") -> str:
+    """Return the models as plain text, a table for each group, after the commands that import and serve one."""
+    tables = "\n\n".join(f"{group.title}\n{_table(group)}" for group in recommended())
+    return f"{HINT.format(get=get, serve=serve)}\n{tables}"
 
 
 def _table(group: Group) -> str:
-    rows = [("", "FROM=", "size", "licence", group.measure), *(row for model in group.models for row in _rows(model))]
+    rows = [("", "FROM", "size", "licence", group.measure), *(row for model in group.models for row in _rows(model))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     padded = (map(str.ljust, row, widths) for row in rows)
     return "\n".join(f"  {'  '.join(cells)}".rstrip() for cells in padded)
@@ -119,4 +119,4 @@ def _rows(model: Recommended) -> list[tuple[str, ...]]:
 
 
 if __name__ == "__main__":
-    print(f"{HINT}\n{listing(recommended())}")  # noqa: T201
+    print(listing_with_hint())  # noqa: T201

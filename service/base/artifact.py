@@ -20,6 +20,12 @@ logger = logging.getLogger(__name__)
 LOST_AND_FOUND = "lost+found"
 """A directory of every ext4 volume, which only root may read."""
 
+ADVICE = (
+    "ATTEND_ARTIFACTS must be a folder with a folder for each model; `attend import Helsinki-NLP/opus-mt-en-de`, in a "
+    "clone `make model FROM=Helsinki-NLP/opus-mt-en-de`, puts one into the folder artifacts"
+)
+"""How to get a model, where there is none."""
+
 Stamp = tuple[int, int, int]
 """Inode, size and time of the last change in ns: they differ if a file was replaced or written."""
 
@@ -122,7 +128,7 @@ def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
         if twin is not artifact:
             raise ArtifactRefused(f"{artifact.directory} and {twin.directory} are both named {artifact.manifest.name}")
     if not by_name:
-        raise ArtifactRefused(f"{root}: contains no artifact directory")
+        raise ArtifactRefused(f"{root.absolute()}: contains no artifact directory; {ADVICE}")
     for name in names:
         if name not in by_name:
             raise ArtifactRefused(f"{root}: has no model {name}; available: {', '.join(by_name)}")
@@ -150,7 +156,7 @@ def _found(root: Path) -> Iterator[Artifact]:
         is_artifact = (root / MANIFEST).is_file()
         directories = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
-        raise ArtifactRefused(f"{root}: does not exist") from None
+        raise ArtifactRefused(f"{root.absolute()}: does not exist; {ADVICE}") from None
     except OSError as error:
         raise ArtifactRefused(f"{root}: cannot be read: {error}") from error
     if is_artifact:

@@ -20,6 +20,11 @@ logger = logging.getLogger(__name__)
 
 ABOUT = "attend: translation, classification and embeddings by encoder-decoder Transformers, over HTTP."
 
+SETTINGS = "settings are environment variables; --port 9000 sets ATTEND_PORT, and so on:"
+
+SECRETS = {name for name, field in Settings.model_fields.items() if "SecretStr" in repr(field.annotation)}
+"""Settings that may not be told in messages or arguments."""
+
 RENAMED = {"workers": "loops"}
 """Settings of former versions, and their names today."""
 
@@ -34,22 +39,40 @@ MESSAGES = dict.fromkeys(("byte_size", "byte_size_unit"), "must be a number of b
 """In place of pydantic's own messages, by their type."""
 
 
-def take_arguments(arguments: Sequence[str]) -> None:
-    """Print the help or the version and exit, if an argument asks for it; exit with status 2 for any other argument."""
+def take_arguments(arguments: Sequence[str], program: str = "python -m service") -> None:
+    """Set the variables of the environment that the arguments name, such as ATTEND_PORT by `--port 9000`.
+
+    Print the help or the version and exit, if an argument asks for it; exit with status 2 for an unknown argument.
+    """
     parser = argparse.ArgumentParser(
-        prog="python -m service",
+        prog=program,
+        usage="%(prog)s [ARTIFACTS] [--SETTING VALUE ...]",
         description=ABOUT,
-        epilog="settings are environment variables:\n\n" + "\n".join(_described()),
+        epilog=f"{SETTINGS}\n\n" + "\n".join(_described()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"attend {__version__}")
-    _, unknown = parser.parse_known_args(arguments)
+    folder = "folder with a folder for each model"
+    parser.add_argument("artifacts", nargs="?", default=argparse.SUPPRESS, metavar="ARTIFACTS", help=folder)
+    for name in Settings.model_fields:
+        if name not in SECRETS:
+            parser.add_argument(_option(name), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    given, unknown = parser.parse_known_args(arguments)
     if unknown:
-        option, _, _ = unknown[0].partition("=")
-        setting = _nearest(option.lstrip("-").replace("-", "_"))
-        advice = f"set {_variable(setting)} in the environment" if setting else "--help lists the settings"
-        parser.exit(2, f"attend takes no argument {option}; {advice}\n")
+        parser.exit(2, _refusal(unknown[0]))
+    os.environ.update({_variable(name): value for name, value in vars(given).items()})
+
+
+def _refusal(argument: str) -> str:
+    option, _, _ = argument.partition("=")
+    setting = _nearest(option.lstrip("-").replace("-", "_")) if option.startswith("-") else None
+    advice = "--help lists the settings"
+    if setting in SECRETS:  # every user of the machine sees the arguments of a process
+        advice = f"set {_variable(setting)} in the environment"
+    elif setting is not None:
+        advice = f"did you mean {_option(setting)}?"
+    return f"attend takes no argument {option}; {advice}\n"
 
 
 def read_settings() -> Settings:
@@ -98,10 +121,14 @@ def _variable(setting: str) -> str:
     return PREFIX + setting.upper()
 
 
+def _option(setting: str) -> str:
+    return f"--{setting.replace('_', '-')}"
+
+
 def _sentence(problem: ErrorDetails) -> str:
     message = SUBJECT.sub("must ", problem["msg"].removeprefix("Value error, "))
     setting, message = str(problem["loc"][0]), MESSAGES.get(problem["type"], message)
-    if setting in ("api_keys", "database", "rate_store"):
+    if setting in SECRETS:
         return f"{_variable(setting)} {message}"
     value = problem["input"]
     return f"{_variable(setting)} is {','.join(value) if isinstance(value, (list, tuple)) else repr(value)}: {message}"

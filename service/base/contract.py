@@ -163,7 +163,7 @@ class DecoderRows(Protocol):
     """Number of rows, and of places."""
 
     def encode(self, sources: list[Ints]) -> list[EncodedSource]:
-        """Encode sources in one pass."""
+        """Encode sources in one pass. Raises FloatingPointError: the encoder gives no finite numbers."""
 
     def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
         """Put sources into the places from `first_place` on."""
@@ -187,6 +187,9 @@ class DecoderRows(Protocol):
 
     def move(self, source_place: int, target_place: int) -> None:
         """Copy a source from one place to another."""
+
+    def clean(self) -> None:
+        """Replace by 0 what is no finite number in the caches: attention multiplies by 0 what it must not read."""
 
 
 class FixedRows(Protocol):

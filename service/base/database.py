@@ -12,6 +12,7 @@ from pathlib import Path
 from service.base.data_directory import DEFAULT
 from service.base.database_engines import FILE, make_tables, postgresql_engine, sqlite_engine
 from service.base.errors import NotStored, StartRefused
+from service.base.log import Outage
 from service.base.settings import Settings
 from service.base.sql import sa
 
@@ -19,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 """Seconds for which nothing tries to connect after an attempt failed, so that requests do not wait one by one."""
-LOG_INTERVAL_S = 60.0
-"""Time between two log lines about a database that cannot be used, as servers try again and again."""
 WRITERS_LOCK = 0x617474656E64
 """Number of the advisory lock of those who write alone."""
 
@@ -31,16 +30,24 @@ class Database:
     Args:
         place: the folder of SQLite's file, or the address of a database of PostgreSQL.
         clock: seconds since 1970; by default PostgreSQL's clock, as those of machines differ.
+        count_failure: called once for everything that could not be read or written.
     """
 
-    def __init__(self, place: Path | str, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        place: Path | str,
+        clock: Callable[[], float] | None = None,
+        count_failure: Callable[[], None] = lambda: None,
+    ) -> None:
         self._file = place / FILE if isinstance(place, Path) else None
         self._url = "" if isinstance(place, Path) else place
         self._clock = clock or (time.time if self._file else None)
         self._lock = threading.Lock()
         self._engine: sa.Engine | None = None
-        self._may_connect_at = self._may_log_at = -math.inf
-        self._has_failed = self._is_closed = False
+        self._may_connect_at = -math.inf
+        self._is_closed = False
+        self._count_failure = count_failure
+        self._outage = Outage(logger, str(self._file or "the database"))
 
     @property
     def now(self) -> "sa.ColumnElement[float]":
@@ -123,18 +130,14 @@ class Database:
             if self._file is None and getattr(error, "statement", None) is None:  # it could not connect
                 self._may_connect_at = time.monotonic() + RETRY_S
             raise self._failed(" ".join(str(getattr(error, "orig", None) or error).split())) from error
-        if self._has_failed:
-            logger.info("the database can be used again")
-            self._has_failed = False
+        self._outage.ended()
 
     def _failed(self, reason: str) -> NotStored:
-        if time.monotonic() >= self._may_log_at:
-            self._has_failed = True
-            logger.error("%s cannot be used: %s", self._file or "the database", reason)
-            self._may_log_at = time.monotonic() + LOG_INTERVAL_S
+        self._outage.failed(reason)
         return self._not_stored(reason)
 
     def _not_stored(self, reason: str) -> NotStored:
+        self._count_failure()
         told = reason if self._file else "the database cannot be used"  # its reasons name machines and users
         return NotStored(f"This cannot be stored now: {told}", retry_after_s=5)
 
@@ -173,10 +176,10 @@ def _errors() -> tuple[type[Exception], ...]:
     return sqlite3.Error, sa.exc.DBAPIError, sa.exc.TimeoutError
 
 
-def database_of(settings: Settings) -> Database:
+def database_of(settings: Settings, count_failure: Callable[[], None] = lambda: None) -> Database:
     """Return the database of a service, which is not opened yet. Raises StartRefused: its address cannot be read."""
     address = settings.secret("database")
-    return Database((settings.data or DEFAULT) if address is None else address)
+    return Database((settings.data or DEFAULT) if address is None else address, count_failure=count_failure)
 
 
 def check_database(settings: Settings) -> None:

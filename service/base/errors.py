@@ -12,6 +12,7 @@ describes each code.
         ├── KeyMissing                  401  key_missing
         ├── KeyWrong                    403  key_wrong
         ├── RouteForbidden              403  route_forbidden
+        ├── CrossSite                   403  cross_site
         ├── UnknownModel                404  unknown_model
         ├── UnknownGlossary             404  unknown_glossary
         ├── UnknownDocument             404  unknown_document
@@ -118,6 +119,12 @@ class RouteForbidden(RequestError):
     """The key may not use this route."""
 
     status, code = 403, "route_forbidden"
+
+
+class CrossSite(RequestError):
+    """A browser sent it for a page of another site, to a service that anybody may use without a key."""
+
+    status, code = 403, "cross_site"
 
 
 class UnknownModel(RequestError):

@@ -1,6 +1,8 @@
 """Log lines of every process of the service: text for people, or JSON for log collectors."""
 
 import logging
+import math
+import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +15,9 @@ FIELDS = ("request_id", "trace_id", "method", "path", "status", "seconds", "key"
 
 MAX_CLIENT_CHARACTERS = 200
 """Limit of a text in a log line that a client chose."""
+
+LOG_INTERVAL_S = 60.0
+"""Time between two log lines about something that stays broken."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,30 @@ class Log:
         handler.setFormatter(_Text() if self.form == "text" else _json())
         logging.basicConfig(level=self.level.upper(), handlers=[handler])
         logging.captureWarnings(True)
+
+
+class Outage:
+    """Log that something cannot be used, once a minute at most, and that it can be used again."""
+
+    def __init__(self, logger: logging.Logger, what: str, meanwhile: str = "") -> None:
+        self._logger = logger
+        self._what, self._meanwhile = what, meanwhile
+        self._may_log_at = -math.inf
+        self._is_told = self.lasts = False
+
+    def failed(self, reason: str) -> None:
+        """Log the reason, unless a line about this outage was logged a moment ago."""
+        if time.monotonic() >= self._may_log_at:
+            self._logger.error("%s cannot be used%s: %s", self._what, self._meanwhile, reason)
+            self._may_log_at = time.monotonic() + LOG_INTERVAL_S
+            self._is_told = True
+        self.lasts = True
+
+    def ended(self) -> None:
+        """Log the end of an outage that was logged."""
+        if self._is_told:
+            self._logger.info("%s can be used again", self._what)
+        self._is_told = self.lasts = False
 
 
 def escaped(text: str) -> str:

@@ -46,7 +46,10 @@ class Settings(BaseSettings):
         description="Address to listen on; *: all addresses of IPv4 and IPv6.",
     )
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
-    artifacts: Path = Field(default=Path("artifacts"), description="Folder with a folder for each artifact.")
+    artifacts: Path = Field(
+        default=Path("artifacts"),
+        description="Folder with a folder for each artifact; by default artifacts in the working directory.",
+    )
     models: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Names of the models to serve, comma-separated; by default all artifacts. If several models could "

@@ -36,8 +36,8 @@ that turns it off. Nothing else knows of it. To add one:
     returns these fields without a model, also for a GET.
 4.  `access.guards(credentials)` says where the key is: `Credentials(key, hint, scheme)`. `key` may read the body, by
     `bodies.fields_of`. `access.guards(None)` checks rates but no key, `Guards()` nothing. Each has a router of its own.
-5.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read the answers (CORS). `paths_of_documents` take
-    files, whose bodies may be larger.
+5.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read the answers (CORS), and with
+    `access.guards(..., is_open_to_all=True)` they may ask. `paths_of_documents` take files, whose bodies may be larger.
 6.  Add the dialect to `ALL`, add a described setting `acme`, true by default, to `service/base/settings.py`, and run
     `make docs`. If several dialects have a path, it belongs to the one whose `paths` match most of it, and among those
     to the first in `ALL`.

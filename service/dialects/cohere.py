@@ -94,6 +94,6 @@ COHERE = Dialect(
     paths=("/v1/rerank", "/v2/rerank"),
     error=CohereError,
     routers=routers,
-    statuses={403: 401, 422: 400, "route_forbidden": 403},
+    statuses={"key_wrong": 401, 422: 400},
     client_fields={"texts": ("documents",), "return_text": ("return_documents",)},
 )

@@ -130,6 +130,6 @@ OPENAI = Dialect(
     paths=("/v1",),
     error=OpenAIError,
     routers=routers,
-    statuses={403: 401, 422: 400, "route_forbidden": 403},
+    statuses={"key_wrong": 401, 422: 400},
     client_fields={"text": ("input",), "encoding": ("encoding_format",)},
 )

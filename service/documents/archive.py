@@ -3,7 +3,7 @@
 import io
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from lxml import etree
 
@@ -15,6 +15,8 @@ METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError)
 
 MAX_FILES = 10_000
+MAX_NAME_BYTES = 2**16 - 1
+"""The longest name that a zip can have. One in an old encoding may become longer when it is written."""
 MAX_TAGS = 1_000_000
 """The limit of tags in an XML file: each takes some 100 bytes of memory."""
 
@@ -25,8 +27,12 @@ def is_zip(data: bytes) -> bool:
     return data.startswith(SIGNATURE)
 
 
-def unpack(data: bytes, max_bytes: int) -> Archive:
-    """Return every file in a zip archive, in order.
+def unpack(data: bytes, max_bytes: int, names: Collection[str] | None = None) -> Archive:
+    """Return the files in a zip archive, in order.
+
+    Args:
+        max_bytes: the size limit of these files, unpacked.
+        names: names of the files to return; None: all.
 
     Raises:
         InvalidDocument: the zip is damaged, encrypted, or compressed by an unusual method.
@@ -34,8 +40,9 @@ def unpack(data: bytes, max_bytes: int) -> Archive:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
-            _check(opened.infolist(), max_bytes)
-            return [(info, opened.read(info)) for info in opened.infolist()]
+            infos = [info for info in opened.infolist() if names is None or info.filename in names]
+            _check(infos, max_bytes)
+            return [(info, opened.read(info)) for info in infos]
     except DAMAGED as error:
         raise InvalidDocument(f"The file is a damaged zip: {error}") from None
 
@@ -83,6 +90,8 @@ def _check(infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
     if len({info.filename for info in infos}) < len(infos):
         raise InvalidDocument("The file is a damaged zip: two files in it have the same name")
     for info in infos:
+        if len(info.filename.encode()) > MAX_NAME_BYTES:
+            raise InvalidDocument("The file is a damaged zip: the name of a file in it is too long")
         if info.flag_bits & 1:
             raise InvalidDocument("The file is encrypted: save it without a password")
         if info.compress_type not in METHODS:

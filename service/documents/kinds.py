@@ -54,6 +54,11 @@ class FileKind:
     def name(self) -> str:
         return self.endings[0].removeprefix(".")
 
+    def translated_name(self, file_name: str, target: str) -> str:
+        """Return the name of the translated file: report.docx becomes report.fr.docx."""
+        name = PurePath(file_name)
+        return f"{name.stem}.{target}{self.written_as or name.suffix or self.endings[0]}"
+
 
 MISSING, COLUMNS = frozenset({"only_missing"}), frozenset({"columns"})
 KINDS = (

@@ -4,20 +4,18 @@ Office files follow the Open Packaging Conventions (ECMA-376, part 2): content t
 so that names and folders of parts are free. OpenDocument files and EPUB books have a file `mimetype`.
 """
 
-import io
 import posixpath
 import re
-import zipfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote
 
-from service.base.errors import InvalidDocument, TooLarge
-from service.documents.archive import DAMAGED, Archive, parse_xml
+from service.base.errors import InvalidDocument
+from service.documents.archive import Archive, parse_xml, unpack
 
 MAX_DECLARATION_BYTES = 2**20
-"""The size limit of a file that says what a package is."""
+"""The size limit of the files that say what a package is."""
 CONTENT_TYPES = "[Content_Types].xml"
 MAIN = "officeDocument"
 """The kind of the link to the main part."""
@@ -150,17 +148,7 @@ def type_of_package(data: bytes) -> str | None:
         TooLarge: the files that declare the type are too large.
     """
     declaring = ("mimetype", CONTENT_TYPES, "_rels/.rels")
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as opened:
-            infos = [info for info in opened.infolist() if info.filename in declaring]
-            if any(info.flag_bits & 1 for info in infos):
-                raise InvalidDocument("The file is encrypted: save it without a password")
-            for info in infos:
-                if info.file_size > MAX_DECLARATION_BYTES:
-                    raise TooLarge(f"{info.filename} has {info.file_size} bytes; the limit is {MAX_DECLARATION_BYTES}")
-            files = {info.filename: opened.read(info) for info in infos}
-    except DAMAGED as error:
-        raise InvalidDocument(f"The file is a damaged zip: {error}") from None
+    files = {info.filename: content for info, content in unpack(data, MAX_DECLARATION_BYTES, declaring)}
     if "mimetype" in files:
         return files["mimetype"].decode("ascii", "replace").strip().lower()
     package = Package(files)

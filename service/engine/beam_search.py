@@ -126,7 +126,9 @@ def try_out(decoder: DecoderRows, bos: int, eos: int, k: int) -> None:
     """Run one forward pass of a source and a step. Raises FloatingPointError: its results are not numbers."""
     decoder.enter(0, decoder.encode([[eos]]))
     _, log_probs = decoder.step([bos], [0], length=1, k=k)
-    refuse_nan(float(log_probs.sum()))
+    if math.isnan(log_probs.sum()):
+        decoder.clean()
+        raise no_numbers()
 
 
 def encode_sources(decoder: DecoderRows, sequences: list[Sequence[Search]]) -> None:
@@ -176,9 +178,10 @@ class BeamSearch:
         length = max([beam.length for beam in beams]) + 1
         found = self._decoder.step(token_ids, positions, length, k, BeamLayout(rows_of_sources, places))
         best, log_probs = found[0].tolist(), found[1].tolist()
-        refuse_nan(sum([row[0] for row in log_probs]))
+        if math.isnan(sum([row[0] for row in log_probs])):
+            fail_without_numbers(self._decoder, [one for one in running if one.state.lacks_numbers(log_probs)])
         for sequence, beam in zip(running, beams, strict=True):
-            sequence.finished = beam.advance(best, log_probs, self._eos)
+            sequence.finished = sequence.finished or beam.advance(best, log_probs, self._eos)
         return R
 
     def move(self, source_place: int, target_place: int, _sequence: Sequence[Search]) -> None:
@@ -233,6 +236,10 @@ class Beam:
         """The number of candidates that each row needs: one may be end of sequence, and others may be forbidden."""
         enough = self.width + (self._search.has_fixed_width or self.length == len(self._search.prefix))
         return max(WATCHED_CANDIDATES, enough + len(self._search.once_tokens)) if self._search.once_tokens else enough
+
+    def lacks_numbers(self, log_probs: list[list[float]]) -> bool:
+        """Whether a live hypothesis has log-probabilities (R, k) that are not numbers."""
+        return any(math.isnan(log_probs[row][0]) for _, row, _ in self.live)
 
     def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
         """Continue the live hypotheses with the best of the candidates (R, k). Return True if the search has ended.
@@ -365,10 +372,16 @@ def prefix_scores(once: SequenceOf[int]) -> TokenScores:
     return TokenScores(0.0, (math.inf,) * len(once))
 
 
-def refuse_nan(log_prob: float) -> None:
-    """Raise FloatingPointError if a sum of log-probabilities is not a number."""
-    if math.isnan(log_prob):
-        raise FloatingPointError("the decoder's log-probabilities are not numbers")
+def no_numbers() -> FloatingPointError:
+    return FloatingPointError("the decoder's log-probabilities are not numbers")
+
+
+def fail_without_numbers(decoder: DecoderRows, sequences: SequenceOf[Sequence[Search]]) -> None:
+    """Let sequences fail whose log-probabilities are not numbers. Others of the same pass go on: nothing of theirs
+    depends on it, once the caches have numbers only."""
+    for sequence in sequences:
+        sequence.finished, sequence.failure = True, no_numbers()
+    decoder.clean()
 
 
 REPETITION_INTERVAL = 8

@@ -20,7 +20,8 @@ Output = TypeVar("Output")
 class Computation(Protocol[Output]):
     """Forward passes over running sequences, each in its place. `sequence.state` holds the state of a sequence.
 
-    Any call may raise, and the next one must still work.
+    Any call may raise, and the next one must still work. A sequence that fails alone is finished and has a `failure`;
+    if a call raises, all sequences of the pass fail.
     """
 
     def warm_up(self) -> None:
@@ -199,7 +200,17 @@ class ContinuousEngine(Generic[Output]):
                 self._leaving.clear()
         finally:
             if finished:
-                on_outcome(Finished(finished))
+                report_finished(finished, on_outcome)
+
+
+def report_finished(sequences: list[Sequence[Output]], on_outcome: OnOutcome[Output]) -> None:
+    """Report sequences that have left the engine, each with its output or with its failure."""
+    if succeeded := [sequence for sequence in sequences if sequence.failure is None]:
+        on_outcome(Finished(succeeded))
+    for sequence in sequences:
+        if sequence.failure is not None:
+            logger.error("a sequence failed: %s", sequence.failure)
+            on_outcome(Failed([sequence], sequence.failure))
 
 
 def encode_newcomers(

@@ -24,6 +24,7 @@ from service.engine.beam_search import (
     Hypothesis,
     Search,
     TokenScores,
+    no_numbers,
     prefix_scores,
     reason_of,
     score_token,
@@ -236,8 +237,8 @@ class FixedBeamSearch:
         every, rows, lengths = self._every[:P], self._rows[:P, :W], self._lengths[:P]
         widths, n_prefix = self._widths[:P, None], self._n_prefix[:P]
         k = best.shape[1]
-        if np.isnan(log_probs[self._is_taken[: len(best)], 0]).any():
-            raise FloatingPointError("the decoder's log-probabilities are not numbers")
+        if (is_bad := self._is_taken[: len(best)] & np.isnan(log_probs[:, 0])).any():
+            log_probs = self._fail_without_numbers(is_bad, log_probs)
         totals = self._totals[:P, :W, None] + log_probs[rows]  # (P, W, k)
         begins = lengths <= n_prefix
         has_new = bool(begins.any())
@@ -265,6 +266,15 @@ class FixedBeamSearch:
             parents[place, 0], totals[place, 0], kept[place] = 0, 0.0, self._own[:n] == 0
         scores = {place: self._scores(place, order[place], best, log_probs) for place in self._watched}
         return _Continuations(totals, tokens, parents, kept, scores)
+
+    def _fail_without_numbers(self, is_bad: Booleans, log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Let the sequences fail that have a bad row, and return log-probabilities with which none of them goes on."""
+        place_of = self._place_of[: len(log_probs)]
+        bad_places = np.unique(place_of[is_bad])
+        for place in bad_places.tolist():
+            self.places.sequence(place).failure = no_numbers()
+        is_lost = self._is_taken[: len(log_probs)] & np.isin(place_of, bad_places)
+        return np.where(is_lost[:, None], np.float32(-np.inf), log_probs)
 
     def _scores(
         self,

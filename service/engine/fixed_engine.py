@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
 from service.base.contract import ForwardPass
-from service.engine.engine import Admitted, Failed, Finished, OnOutcome, Ran, encode_newcomers
+from service.engine.engine import Admitted, Failed, OnOutcome, Ran, encode_newcomers, report_finished
 from service.engine.places import Places
 from service.engine.scheduler import Scheduler, Sequence
 
@@ -27,7 +27,8 @@ MAX_STEPS_WAITED = 32
 
 
 class FixedComputation(Protocol[Output]):
-    """Forward passes over sequences that keep their places. Any call may raise, and the next one must still work."""
+    """Forward passes over sequences that keep their places. Any call may raise, and the next one must still work. A
+    sequence that fails alone is finished and has a `failure`."""
 
     places: Places[Output]
 
@@ -93,7 +94,7 @@ class FixedEngine(Generic[Output]):
                 seconds = self._clock() - began
                 on_outcome(Ran(ForwardPass("decode", seconds, sequences=len(running), rows=rows), running))
                 if finished:
-                    on_outcome(Finished(finished))
+                    report_finished(finished, on_outcome)
         except Exception as error:
             logger.exception("a step failed")
             # If nothing ran, the waiting sequences fail: they would make the next step fail too.

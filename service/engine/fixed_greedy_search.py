@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import FixedRows, IntArray
-from service.engine.beam_search import WATCHED_CANDIDATES, Hypothesis, Search, TokenScores, prefix_scores, reason_of
+from service.engine.beam_search import (
+    WATCHED_CANDIDATES,
+    Hypothesis,
+    Search,
+    TokenScores,
+    no_numbers,
+    prefix_scores,
+    reason_of,
+)
 from service.engine.greedy_search import chosen_once
 from service.engine.places import Places, are_runaway, check_due, smallest_size, step_sizes, with_length
 from service.engine.scheduler import Sequence
@@ -101,8 +109,7 @@ class FixedGreedySearch:
         # A single sequence may have ended, and then the next one would wait for steps in vain.
         if self._ahead and not self._watched and 1 < len(places) == self.n_rows and (lengths[-1] > n_prefix + 1).all():
             self._launch(places, best[-1, :, 0], lengths[-1])
-        if np.isnan(log_probs[..., 0]).any():
-            raise FloatingPointError("the decoder's log-probabilities are not numbers")
+        is_bad = np.isnan(log_probs[..., 0]).any(axis=0)  # (N)
         tokens, log_probs = self._chosen(places, lengths, best, log_probs)
         self._targets[places, lengths - 1] = tokens
         ended = (tokens == self._eos) | (lengths >= self._limits[places])
@@ -111,12 +118,15 @@ class FixedGreedySearch:
             targets, n_source = self._targets[places[due]], self._n_source[places[due]]
             ended[steps, due] |= are_runaway(targets, lengths[steps, due], n_source)
         ended &= lengths > n_prefix
+        ended |= is_bad
         has_ended = ended.any(axis=0)
         n_written = np.where(has_ended, ended.argmax(axis=0) + 1, M)
         for i in range(M):
             self._log_probs[places] += np.where(i < n_written, log_probs[i], 0)
         self._tokens[places] = tokens[-1]
         self._positions[places] += n_written
+        for place in places[is_bad].tolist():
+            self.places.sequence(place).failure = no_numbers()
         finished = [self._finish(place) for place in places[has_ended].tolist()]
         self.evict(finished)
         return R, finished
@@ -175,9 +185,11 @@ class FixedGreedySearch:
 
     def _finish(self, place: int) -> Sequence[Search]:
         sequence = self.places.sequence(place)
+        sequence.finished = True
+        if sequence.failure is not None:
+            return sequence
         token_ids: list[int] = self._targets[place, : self._positions[place]].tolist()
         reason = reason_of(token_ids, self._eos, sequence.output.max_target_tokens)
         token_scores = self._watched.get(place, ())
         sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason, token_scores))
-        sequence.finished = True
         return sequence

@@ -6,6 +6,7 @@ half the time, and its sums end in other bits. An answer must not depend on what
 never shares steps with wider beams.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,10 +21,10 @@ from service.engine.beam_search import (
     Search,
     TokenScores,
     encode_sources,
+    fail_without_numbers,
     is_runaway,
     prefix_scores,
     reason_of,
-    refuse_nan,
     score_token,
     try_out,
 )
@@ -102,6 +103,8 @@ class GreedySearch:
                 best[row], gained[row] = candidates[row, 1], log_probs[row, 1]
         self._first = []
         self._log_probs[:R] += gained
+        if math.isnan(np.add.reduce(gained)):
+            self._fail_without_numbers(running)
         self._tokens[:R] = best
         self._positions[:R] += 1
         self._length += 1
@@ -111,9 +114,9 @@ class GreedySearch:
             append(token)
         if self._steps_to_check == 0 or self._eos in tokens:
             self._has_changed = True
-            refuse_nan(float(self._log_probs[:R].sum()))
             for row, sequence in enumerate(running):
-                self._finish(sequence, row)
+                if not sequence.finished:
+                    self._finish(sequence, row)
         return R
 
     def move(self, source_place: int, target_place: int, sequence: Sequence[Search]) -> None:
@@ -139,6 +142,11 @@ class GreedySearch:
             checks.append(state.steps_to_check(search))
         self._steps_to_check = min(checks)
         self._has_changed = False
+
+    def _fail_without_numbers(self, running: list[Sequence[Search]]) -> None:
+        self._has_changed = True
+        rows = np.flatnonzero(np.isnan(self._log_probs[: len(running)]))
+        fail_without_numbers(self._decoder, [running[row] for row in rows])
 
     def _finish(self, sequence: Sequence[Search], row: int) -> None:
         """Note the target of a sequence if it has ended."""

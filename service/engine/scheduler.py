@@ -49,6 +49,8 @@ class Sequence(Generic[Output]):
     client: str | None = None
     """Who sent the request; None: nobody in particular."""
     finished: bool = False
+    failure: Exception | None = None
+    """Why the sequence is finished without an output, if it failed alone."""
     turn: int = 0
     """Position in the queue while the sequence waits: the smallest turn is next."""
     state: Any = None

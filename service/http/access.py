@@ -9,7 +9,7 @@ from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 from limits import parse
 
-from service.base.errors import KeyMissing, KeyWrong, RateLimited, RouteForbidden
+from service.base.errors import CrossSite, KeyMissing, KeyWrong, RateLimited, RouteForbidden
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.base.usage import Account, Usage
@@ -66,6 +66,7 @@ class Access:
         self._keys = keys
         self._usage = usage
         self._rate = settings.rate_limit
+        self._origins = settings.allowed_origins
         self._limiter = limiter_of(settings, metrics, rates)
 
     @property
@@ -73,13 +74,17 @@ class Access:
         """Return whether requests need a key."""
         return bool(self._keys)
 
-    def guards(self, credentials: Credentials | None = BEARER) -> Guards:
+    def guards(self, credentials: Credentials | None = BEARER, is_open_to_all: bool = False) -> Guards:
         """Return the checks of a route.
 
         Args:
             credentials: the place of keys; None: the route needs no key, and identifies clients by address.
+            is_open_to_all: whether pages of every site may ask.
         """
         guards = Guards()
+        if not self._keys and not is_open_to_all and "*" not in self._origins:
+            guards.checks.append(self._check_site)
+            guards.statuses += (403,)
         if self._keys and credentials is not None:
             guards.checks.append(self._key_check(credentials))
             guards.statuses += (401, 403)
@@ -107,6 +112,18 @@ class Access:
                 raise RouteForbidden(f"The key {key.name} may not use {path}; available: {', '.join(key.routes)}")
 
         return check
+
+    async def _check_site(self, request: Request) -> None:
+        """Know a page of another site by what browsers say of their requests. Raises CrossSite.
+
+        Pages have no keys of others. Without keys a page may ask what its visitor may ask, though it cannot read the
+        answer (CORS).
+        """
+        headers = request.headers
+        if headers.get("sec-fetch-site") != "cross-site" or request.method == "GET":
+            return
+        if headers.get("origin") not in self._origins:
+            raise CrossSite("A page of another site may not ask, unless ATTEND_ALLOWED_ORIGINS names its origin")
 
     async def _check_rate(self, request: Request) -> None:
         """Know a client by its key if the route needs one, else by its address. Raises RateLimited."""

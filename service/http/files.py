@@ -25,9 +25,7 @@ def name_of(file_name: str | None) -> str:
 
 
 def translated_name(job: Job) -> str:
-    """Return the name of the translated file: report.docx becomes report.fr.docx."""
-    name, kind = PurePath(job.file_name), KINDS_BY_NAME[job.kind]
-    return f"{name.stem}.{job.target}{kind.written_as or name.suffix or kind.endings[0]}"
+    return KINDS_BY_NAME[job.kind].translated_name(job.file_name, job.target)
 
 
 def file_response(job: Job, data: bytes) -> Response:

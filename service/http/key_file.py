@@ -114,7 +114,10 @@ class _File(BaseModel):
 
 def _tables(text: str) -> list[Key]:
     """Raises ValueError: the text is not TOML, or a value in it is wrong. The message is one sentence."""
-    content = tomllib.loads(text)
+    try:
+        content = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     try:
         tables = _File.model_validate(content, strict=True).keys
     except ValidationError as error:

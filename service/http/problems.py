@@ -54,7 +54,7 @@ FASTAPI_ERROR = {"schema": {"$ref": f"{SCHEMAS}HTTPValidationError"}}
 WHEN = {
     400: "The body is not JSON, not UTF-8, or not an object.",
     401: "The key is missing.",
-    403: "The key is wrong, or may not use this route.",
+    403: "The key is wrong or may not use this route, or a page of another site asks.",
     404: "No model has this name, no glossary this id, or no document this id and key.",
     408: "The body did not arrive in time.",
     409: "The models were not replaced, or the document is not translated yet; the detail says why.",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from service.base.errors import StartRefused
+from service.base.log import Outage
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.limiters import Limiter, RateLimiter, RemoteRateLimiter, may_have_rates, parsed, seconds_until
@@ -59,7 +60,7 @@ class StoredRateLimiter:
         self._otherwise = otherwise
         self._metrics = metrics
         self._connections = asyncio.Semaphore(N_CONNECTIONS)
-        self._has_failed = False
+        self._outage = Outage(logger, "the rate store", ", so this service counts by itself")
         self._may_ask_at = -math.inf
 
     async def wait_s(self, client: str, rate: str) -> int:
@@ -80,20 +81,16 @@ class StoredRateLimiter:
         """Return what the store says; None if it cannot be used now."""
         if (now := time.monotonic()) < self._may_ask_at:
             return None
-        if self._has_failed:
+        if self._outage.lasts:
             self._may_ask_at = now + RETRY_S  # one request finds out for the others
         try:
             wait_s = await _in_time(self._ask(client, rate))
         except Exception as error:  # whatever it is: rates are never why a request fails
             self._may_ask_at = time.monotonic() + RETRY_S
-            if not self._has_failed:
-                reason = " ".join(str(error).split()) or f"no answer within {STORE_TIMEOUT_S:g} s"
-                logger.error("the rate store cannot be used, so this service counts by itself: %s", reason)
-            self._has_failed = True
+            self._outage.failed(" ".join(str(error).split()) or f"no answer within {STORE_TIMEOUT_S:g} s")
             return None
-        if self._has_failed:
-            logger.info("the rate store can be used again")
-        self._has_failed, self._may_ask_at = False, -math.inf
+        self._outage.ended()
+        self._may_ask_at = -math.inf
         return wait_s
 
     async def _ask(self, client: str, rate: str) -> int:

@@ -3,10 +3,10 @@
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from service.documents.contents import ReadOptions
-from service.schemas.requests import DocumentOptions
+from service.schemas.requests import DocumentOptions, TranslateRequest
 
 Status = Literal["queued", "translating", "done", "error"]
 
@@ -38,10 +38,11 @@ class Job:
     """When this was read, by the clock of the other times. The clock of this machine may differ."""
 
     @cached_property
-    def translation_options(self) -> dict[str, Any]:
-        """The options of a TranslateRequest."""
+    def request(self) -> TranslateRequest:
+        """A request with the languages and the options of every text. Its own text means nothing."""
         options = json.loads(self.options)
-        return {name: value for name, value in options.items() if name not in DocumentOptions.model_fields}
+        own = {name: value for name, value in options.items() if name not in DocumentOptions.model_fields}
+        return TranslateRequest(text=["-"], source=self.source, target=self.target, **own)
 
     @cached_property
     def read_options(self) -> ReadOptions:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
 from service.base.settings import Settings
 from service.documents.wrapping import visible_text
-from service.jobs.job import Job
 from service.jobs.reading import DocumentTexts
 from service.models.models import Models
 from service.schemas.requests import TranslateRequest
@@ -45,10 +44,13 @@ class DocumentTranslator:
         asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
         return await self.models.languages(asked, timeout_s)
 
-    async def texts(self, document: DocumentTexts, job: Job, ends_at: float, on_progress: OnProgress) -> list[str]:
+    async def texts(
+        self, document: DocumentTexts, options: TranslateRequest, ends_at: float, on_progress: OnProgress
+    ) -> list[str]:
         """Return a translation of each text. Equal texts are translated once.
 
         Args:
+            options: the languages and the options of every text.
             ends_at: the deadline on the event loop's clock.
 
         Raises:
@@ -57,7 +59,6 @@ class DocumentTranslator:
         known: dict[str, str] = {}
         n_translated = 0
         parts = iter([*_parts([*dict.fromkeys(document.texts)], self.settings.max_texts)])
-        options = TranslateRequest(text=["-"], source=job.source, target=job.target, **job.translation_options)
 
         async def work() -> None:
             nonlocal n_translated

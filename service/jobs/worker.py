@@ -194,7 +194,7 @@ class DocumentJobs:
         async def work() -> bytes:
             data = await in_thread(self._store.source, job.id)
             read = await self._reader.read(job.file_name, data, job.kind, job.read_options)
-            translations = await self._translator.texts(read, job, ends_at, on_progress)
+            translations = await self._translator.texts(read, job.request, ends_at, on_progress)
             return await self._reader.write(job.kind, data, translations, job.read_options)
 
         async def report() -> None:

@@ -156,6 +156,10 @@ class HostCaches:
         """Copy a block (C, *heads, K, D), K <= L, into one row of every cache."""
         self._rows[:, row, ..., : block.shape[-2], :] = block
 
+    def clean(self) -> None:
+        """Replace by 0 what is no finite number."""
+        self._buffer[~np.isfinite(self._buffer)] = 0
+
     def copy(self, source_rows: list[int], target_rows: list[int], n_columns: int) -> None:
         """Copy the first columns of rows to other rows of every cache. No target is also a source."""
         columns = self._rows[..., :n_columns, :]

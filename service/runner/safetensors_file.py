@@ -84,9 +84,10 @@ class SafetensorsFile:
         start = 8 + int.from_bytes(self._bytes(0, 8), "little")
         try:
             header = json.loads(self._bytes(8, start))
-            header.pop("__metadata__", None)
+            if isinstance(header, dict):
+                header.pop("__metadata__", None)
             tensors = _HEADER.validate_python(header)
-        except (ValueError, AttributeError) as error:
+        except (ValueError, RecursionError) as error:
             raise self._refused(f"cannot be read: {error}") from error
         for name, tensor in tensors.items():
             if tensor.dtype not in DTYPES:

@@ -7,6 +7,7 @@ a key is written into its row and nothing else moves. The states of SSRUs are ke
 Legend: M steps, R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -84,6 +85,11 @@ class TranslationRunner:
             binding.bind_output(f"present.{name}", self._provider.name, 0, np.float32, shape, address)
             address += block.strides[0]
         self._encoder.run_with_iobinding(binding)
+        # Of layer 0 alone, as all of them are products of the same states.
+        if not math.isfinite(block[0].sum()):
+            for keys, source in zip(block[0], sources, strict=True):
+                if not np.isfinite(keys[: len(source)]).all():
+                    raise FloatingPointError("the encoder's states are not finite numbers")
         return [EncodedSource(source, block, row) for row, source in enumerate(sources)]
 
     def enter(self, first_place: int, sources: list[EncodedSource]) -> None:
@@ -137,6 +143,10 @@ class TranslationRunner:
         self._n_fitted = 0
         if self._shortlists is not None:
             self._shortlists.move(source_place, target_place)
+
+    def clean(self) -> None:
+        self._self_attention.caches.clean()
+        self._cross_attention.caches.clean()
 
     def _caches(self, shapes: CacheShapes, lengths: LengthBuckets) -> CacheGroup[HostCaches]:
         return CacheGroup(shapes, HostCaches(shapes, self.n_rows), lengths)

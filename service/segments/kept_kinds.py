@@ -57,6 +57,8 @@ _PRINTF = rf"""
       |{_NO_PERCENTAGE}%(?:{_POSITION}{FLAGS}(?:[enqTv]|p[A-Z]?){_END_OF_WORD}|L?\d{{1,2}}(?:%(?![\w%]))?(?![\w$])))"""
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = "[0-9a-fA-F]{1,4}"
+_SAME = rf"[^\W\d_{JAPANESE}]"
+"""A letter that is repeated in the form of a date or code, such as YYYY."""
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|jp|ru|de|fr|uk|eu"
 _EXTENSION = (
     "txt|md|rst|pdf|docx?|xlsx?|pptx?|odt|csv|tsv|json|ya?ml|toml|xml|x?html?|css|s?css|[jt]sx?|py|rb|php|go|rs|java|kt"
@@ -203,6 +205,14 @@ KINDS = (
         "-－−‐ー",
         rf"{_NOT_IN_WORD}(?<![.,:/-])\d{{1,9}}(?:[-－−‐ー]\d{{1,9}}){{2,8}}(?!{LETTER}|[/-]|[.,:]\d)",
         "number",
+    ),
+    _kind(  # YYYY-MM-DD, H:mm, 2024-MM-DD, XXX-0000; a 35-mm film and A/B are prose
+        "form of a date or code",
+        "-/.:",
+        rf"""{_NOT_IN_WORD}(?<![.:/-])(?=(?:[\w]+[-/.:])*?(?P<double>{_SAME})(?P=double))
+             (?=(?:\d+[-/.:])*(?:(?P<triple>{_SAME})(?P=triple){{2}}|{_SAME}+[-/.:](?:\d+[-/.:])*{_SAME}))
+             (?:(?P<first>{_SAME})(?P=first)*|\d{{1,4}})
+             (?:[-/.:](?:(?P<next>{_SAME})(?P=next)*|\d{{1,4}})){{1,6}}(?!{LETTER}|[-/:][\w])""",
     ),
     _kind(  # 45d95c2, 0xDEADBEEF
         "hash",

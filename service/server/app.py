@@ -64,7 +64,7 @@ def create_app(
         await stores.stop()
         await serving.stop(settings.drain_timeout_s)
 
-    database = database_of(settings)
+    database = database_of(settings, metrics.database_failures.inc)
     glossaries = Glossaries(database)
     models = Models(serving, settings, glossaries)
     usage = Usage(database, lambda: keys.have_names)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from service import __version__
+from service.base.log import LOG_INTERVAL_S
 from service.models.origin import in_daemon_thread
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ MAX_ATTRIBUTE_CHARACTERS = 256
 
 FLUSH_S = 2.0
 """Time at the end of the service in which the last spans are sent."""
-
-LOG_INTERVAL_S = 60.0
-"""Time between two log lines of OpenTelemetry. A collector that is down would cause many."""
 
 
 HEADERS_LOGGER = "opentelemetry.util.re"

@@ -281,6 +281,17 @@ def test_terms_of_a_glossary_are_written_as_it_says(visit: Visit, server: httpx.
     expect(part(page, "translation")).to_contain_text("clebs")
 
 
+def test_markup_in_a_text_stays_text(visit: Visit) -> None:
+    attack = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
+    page = visit(state("translate", text=f"The dogs run. {attack}"))
+    settle(page)
+    page.locator("#translate summary", has_text="Glossary").click()
+    part(page, "terms").fill(f"dogs = {attack}")
+    expect(part(page, "translation")).to_contain_text(attack)
+    assert page.title() != "1"
+    assert page.locator("main :is(img, script)").count() == 0
+
+
 def test_a_long_translation_is_shown_as_it_comes(visit: Visit, server: httpx.Client) -> None:
     text = f"{TEXT} " * 20
     page = visit(state("translate"))

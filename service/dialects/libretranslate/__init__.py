@@ -66,8 +66,8 @@ class Health(BaseModel):
 
 def routers(backend: Backend) -> list[APIRouter]:
     models, settings, access = backend.models, backend.settings, backend.access
-    keyed = LIBRETRANSLATE.router(access.guards(Credentials(_key, "api_key", None)), _read_body)
-    free = LIBRETRANSLATE.router(access.guards(None))
+    keyed = LIBRETRANSLATE.router(access.guards(Credentials(_key, "api_key", None), is_open_to_all=True), _read_body)
+    free = LIBRETRANSLATE.router(access.guards(None, is_open_to_all=True))
     add_translate(keyed, models, settings)
 
     @free.get("/libretranslate/languages")

@@ -76,7 +76,7 @@ def plural_texts(
         is_ordinal: whether the forms are of ordinal numbers (1st, 2nd), not of cardinal ones.
     """
     counts = _shared_counts(source, target, is_ordinal)
-    if counts is None:
+    if counts is None or not forms:
         return {category: PluralText(category, text, None) for category, text in forms.items()}
     own = {of for shared in counts.values() for of in shared}
     texts = {}

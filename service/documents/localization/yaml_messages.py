@@ -23,8 +23,10 @@ _BLOCK_HEADER = re.compile(r"[|>][^\n]*\n(?:[ \t\r]*\n)*")
 """The first line of a block, and the empty ones after it."""
 _ESCAPED = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 """Characters that only a string in double quotes may have, or that YAML reads as line ends."""
+_NOT_IN_BLOCKS = re.compile(rf"(?!\t){_ESCAPED.pattern}")
 _ESCAPED_FURTHER = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff]")
 """Characters of `_ESCAPED` that JSON does not escape."""
+_LINE_END = re.compile(r"\r\n?|[\n\x85\u2028\u2029]")
 _RARE_LINE_END = re.compile(r"[\x85\u2028\u2029]|\r(?!\n)")
 """Line ends of YAML that other files do not have."""
 _RESOLVER = yaml.resolver.Resolver()
@@ -114,12 +116,12 @@ def _double_quoted(text: str) -> str:
 
 
 def _block(text: str, indentation: str, width: int | None, line_end: str) -> str:
-    """Return the lines of a block.
+    """Return the lines of a block. It has no escapes, so characters that would need one are left out.
 
     Args:
         width: the length of its longest line, where lines are joined by spaces (>); None: they are not (|).
     """
-    lines = text.split("\n")
+    lines = [_NOT_IN_BLOCKS.sub("", line) for line in _LINE_END.split(text)]
     if width is not None:
         lines = [*_folded(lines, width)]
     return line_end.join(indentation + line if line else "" for line in lines)

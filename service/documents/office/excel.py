@@ -65,7 +65,7 @@ REPEATING = {
 FORMULA = re.compile(
     rb"<(?:[\w.-]+:)?(?:f|formula\d?|definedName|calculatedColumnFormula|totalsRowFormula)(?: [^<>]*)?>([^<]+)<"
 )
-IN_CELLS = re.compile(rb"""["']inlineStr["']|["']str["'][^<>]*>\s*<(?:[\w.-]+:)?v\b""")
+IN_CELLS = re.compile(rb"""["']inlineStr["']|<(?:[\w.-]+:)?c\b(?=[^<>]*+>\s*+<(?:[\w.-]+:)?v\b)[^<>]*?["']str["']""")
 """A cell that has a text of its own, and not a number of a shared string or the result of a formula."""
 SHEET_DATA = re.compile(rb"<((?:[\w.-]+:)?sheetData)>")
 

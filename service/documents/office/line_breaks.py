@@ -59,18 +59,19 @@ def join_lines(html: str, is_layout: Callable[[int], bool], language: str | None
         is_layout(int(number)) and not (BEGINS_ELEMENT.search(before) or ENDS_ELEMENT.match(after))
         for before, number, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False)
     ]
-    joined, lines = parts[0], [Lines(lengths=[len(shown[0])])]
+    joined, lines = [parts[0]], [Lines(lengths=[len(shown[0])])]
     for i, is_within in enumerate(_within_sentences(shown, layout, subtag(language or "") in CAPITALIZED)):
         number, line = parts[2 * i + 1 : 2 * i + 3]
         if is_within:
             space = "" if is_unspaced(shown[i][-1] + shown[i + 1][0]) else " "
-            joined = f"{joined.rstrip()}{space}{line.lstrip()}"
+            joined[-1] = joined[-1].rstrip()  # it has a text
+            joined += [space, line.lstrip()]
             lines[-1].numbers.append(int(number))
         else:
-            joined += f'<br id="{number}">{line}'
+            joined += [f'<br id="{number}">', line]
             lines.append(Lines())
         lines[-1].lengths.append(len(shown[i + 1]))
-    return joined, lines
+    return "".join(joined), lines
 
 
 def part_lines(translation: str, lines: Sequence[Lines]) -> str:

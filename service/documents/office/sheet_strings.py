@@ -34,7 +34,11 @@ RUNS = OfficeXml(DEFAULT_OPTIONS)
 
 
 class StringXml:
-    """Strings of cells and comments: a plain text, or runs with properties."""
+    """A string of a cell or a comment: a plain text, or runs with properties."""
+
+    def __init__(self) -> None:
+        self._plain: tuple[Element, list[str]] | None = None
+        """The last element, if it is a plain text, and the parts of that text."""
 
     def nodes(self, string: Element) -> list[Node]:
         return [
@@ -59,7 +63,7 @@ class StringXml:
         return group
 
     def empty(self, string: Element) -> None:
-        string.text = None
+        self._plain, string.text = None, None
         for child in [*string]:
             if local_name(child) in STRING_PARTS:
                 string.remove(child)
@@ -69,6 +73,7 @@ class StringXml:
             self.put_text(child.element.text, child.run, into)
 
     def close(self, string: Element) -> None:
+        self._end_plain()
         for child in [*string]:
             if local_name(child) not in STRING_PARTS:
                 string.append(child)
@@ -79,13 +84,20 @@ class StringXml:
     def put_text(self, text: str, run: Element | None, into: Element) -> None:
         if not text:
             return
-        last = next(into.iterchildren(reversed=True), into)
-        if run is None and local_name(last) in PLAIN:
-            element = last
-        else:
-            parent = into if run is None else copied_run(run, into)
-            element = etree.SubElement(parent, attribute_name(into, "t"))
-        element.text = (element.text or "") + text
+        if run is not None:
+            self._end_plain()
+            etree.SubElement(copied_run(run, into), attribute_name(into, "t")).text = text
+            return
+        if self._plain is None:
+            is_value = local_name(into) in PLAIN
+            self._plain = into if is_value else etree.SubElement(into, attribute_name(into, "t")), []
+        self._plain[1].append(text)
+
+    def _end_plain(self) -> None:
+        """Write the plain text as a whole: with each part anew it would take quadratic time."""
+        if self._plain is not None:
+            element, parts = self._plain
+            element.text, self._plain = "".join(parts), None
 
 
 class HeaderXml:

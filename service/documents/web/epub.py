@@ -71,7 +71,7 @@ def _refuse_encrypted(files: Mapping[str, bytes]) -> None:
 def _packages(files: Mapping[str, bytes]) -> list[str]:
     """Return the names of the package documents. A book with several has one for each rendition."""
     names = [one.get("full-path", "") for one in parse_xml(files[CONTAINER], CONTAINER).iter("{*}rootfile")]
-    names = [name if name in files else unquote(name) for name in names]
+    names = [*dict.fromkeys(name if name in files else unquote(name) for name in names)]
     if not files.keys() & {*names}:
         raise InvalidDocument(f"The file is a damaged book: {CONTAINER} names no file in it")
     return [name for name in names if name in files]

@@ -43,13 +43,15 @@ def read_metadata(data: bytes, options: ReadOptions) -> FileInPieces:
 def _values(xml: str, languages: MarkedLanguages | None) -> Iterator[tuple[Span, str | Text]]:
     """Yield the spans of texts and of marks of languages, and what they become."""
     for part in PART.finditer(xml):
-        name, text = part["local"], part["text"] or ""
+        name, text = part["local"], part["text"]
         for attribute in ATTRIBUTE.finditer(xml, *part.span("attributes")) if name else ():
             span = Span(*attribute.span("value"))
             if attribute["name"] == "title" and name == "reference" and _has_words(attribute["value"]):
                 yield span, _attribute(attribute["value"], attribute["quote"])
             elif attribute["name"] == "xml:lang" and name in MARKED and languages:
                 yield span, languages.translated(attribute["value"])
+        if text is None:  # it is empty, or has something else inside
+            continue
         start = part.start("text") + len(text) - len(text.lstrip())
         span = Span(start, start + len(text.strip()))
         if name in TEXTS and _has_words(text):

@@ -207,13 +207,15 @@ def test_a_database_that_fails_now_and_then_is_told_once_a_minute(
 ) -> None:
     """A full disk can still be read."""
     caplog.set_level(logging.INFO)
-    database = Database(tmp_path)
+    failures: list[None] = []
+    database = Database(tmp_path, count_failure=lambda: failures.append(None))
     for _ in range(3):
         with pytest.raises(NotStored), database.writing():
             raise sqlite3.OperationalError("database or disk is full")
         with database.reading():
             pass
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    assert len(failures) == 3
     database.close()
 
 

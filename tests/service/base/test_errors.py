@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 BY_STATUS = {
     400: ["malformed_body"],
     401: ["key_missing"],
-    403: ["key_wrong", "route_forbidden"],
+    403: ["key_wrong", "route_forbidden", "cross_site"],
     404: ["unknown_model", "unknown_glossary", "unknown_document", "unknown_path"],
     405: ["method_not_allowed"],
     408: ["body_timeout"],

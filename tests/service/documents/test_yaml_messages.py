@@ -162,3 +162,10 @@ def test_a_file_that_is_not_yaml_is_refused(data: bytes) -> None:
 def test_a_file_without_texts_stays(data: bytes) -> None:
     contents = yaml_messages.read_file(data, to("de"))
     assert contents.write(["X"] * len(contents.texts)).lower() == data.lower().replace(b"[ls]", b"[x]")
+
+
+def test_a_block_has_no_line_end_that_yaml_alone_knows() -> None:
+    data = b"a: |\n  a dog\nb: a cat\n"
+    written = yaml_messages.read_file(data).write(["a\u2028dog\0\x85 \tc", "a cat"])
+    assert written.decode() == "a: |\n  a\n  dog\n   \tc\nb: a cat\n"
+    assert yaml_messages.read_file(written).texts == ["a\ndog\n \tc", "a cat"]

@@ -70,6 +70,29 @@ def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, see
         assert all(tuple(h.token_ids[: len(alone.output.prefix)]) == alone.output.prefix for h in alone.output.best())
 
 
+class RowsWithoutNumbers(Rows):
+    """Rows whose log-probabilities are no numbers for sources with the token BAD, from their third token on."""
+
+    BAD = 101
+
+    def _next(self, row: int, place: int, position: int) -> Array:
+        found = super()._next(row, place, position)
+        return np.full_like(found, np.nan) if position >= 2 and self.BAD in (self._sources[place] or ()) else found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sequence_without_numbers_fails_alone(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    everybody = some_sequences(kind, rng)
+    bad = [Sequence([RowsWithoutNumbers.BAD, EOS], Search(40, s.n_rows), n_rows=s.n_rows) for s in everybody[:3]]
+    gone = search_all(engine_of(kind, RowsWithoutNumbers(N_ROWS, N_ROWS)), [*everybody, *bad], rng)
+    assert gone == {sequence for sequence in bad if sequence.failure is not None}
+    assert gone
+    for sequence in everybody:
+        assert sequence.output.best() == expected(sequence)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("call", ["encode", "launch", "fetch", "copy"])
 def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str, call: str) -> None:

@@ -1,11 +1,13 @@
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from service.base.errors import Draining, KeyMissing, KeyWrong, RateLimited, RequestError
+from service.base.errors import CrossSite, Draining, KeyMissing, KeyWrong, RateLimited, RequestError
 from service.http.limiters import RemoteRateLimiter
 from tests.service.conftest import Serve, problem
 
@@ -35,6 +37,27 @@ async def test_a_missing_key_and_a_wrong_key_are_told_apart(serve: Serve) -> Non
 async def test_a_key_guards_models_but_not_operations(serve: Serve, path: str) -> None:
     async with serve(api_keys="one") as client:
         assert (await client.get(path)).status_code == (401 if path == "/models" else 200)
+
+
+OPEN = {
+    *("/", "/playground/{name}", "/docs", "/docs/{name}", "/openapi.json"),
+    *("/health/live", "/health/ready", "/metrics", "/v2/health/live", "/v2/health/ready", "/libretranslate/health"),
+    *("/libretranslate/frontend/settings", "/libretranslate/languages"),
+    "/libretranslate/download_file/{document_id}/{key}/{file_name}",  # its link has the document's own key
+}
+"""Routes that need no key: pages, what machines ask, and what LibreTranslate tells without a key."""
+
+
+async def test_a_route_wants_a_key_unless_it_is_listed(serve: Serve) -> None:
+    async with serve(api_keys="one") as client:
+        app = client._transport.app  # type: ignore[attr-defined]
+        while not hasattr(app, "routes"):
+            app = app.app if hasattr(app, "app") else app._app
+        asked = [(route.path, method) for route in app.routes for method in route.methods - {"HEAD"}]
+        answers = {one: await client.request(one[1], re.sub(r"\{\w+(:\w+)?\}", "x", one[0])) for one in asked}
+    let_in = {path for (path, _), answer in answers.items() if answer.status_code not in (401, 403)}
+    assert len(answers) > 50
+    assert let_in == OPEN
 
 
 async def test_a_missing_key_is_told_before_what_else_is_wrong(serve: Serve) -> None:
@@ -95,3 +118,43 @@ async def test_when_who_counts_has_gone_requests_are_told_that_the_service_ends(
     for asking in (asked, limiter.wait_s("a", "1/hour")):
         with pytest.raises(Draining):
             await asking
+
+
+FOREIGN = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+"""What a browser says of a request that a page of another site makes."""
+
+
+def changes() -> list[tuple[str, dict[str, Any]]]:
+    """Requests that a page may send to any site without asking it first: forms, and texts."""
+    text = {"Content-Type": "text/plain"}
+    terms = {"source": "en", "target": "fr"}
+    return [
+        ("/models/reload", {}),
+        ("/glossaries/file", {"data": terms, "files": {"file": ("a.csv", b"dog,chat")}}),
+        ("/translate/document", {"data": {"target": "fr"}, "files": {"file": ("a.txt", b"a dog")}}),
+        ("/v2/glossaries", {"data": {"name": "x", "source_lang": "en", "target_lang": "fr", "entries": "a,b",
+                                     "entries_format": "csv"}}),
+        ("/v1/embeddings", {"content": b'{"input": "a dog", "model": "tiny-sentiment"}', "headers": text}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "sent"), changes(), ids=[path for path, _ in changes()])
+async def test_a_page_of_another_site_changes_nothing(serve: Serve, path: str, sent: dict[str, Any]) -> None:
+    sent = {**sent, "headers": {**sent.get("headers", {}), **FOREIGN}}
+    async with serve() as client:
+        refused = await client.post(path, **sent)
+        assert (refused.status_code, "ATTEND_ALLOWED_ORIGINS" in refused.text) == (403, True)
+        sent["headers"] = {**sent["headers"], "Sec-Fetch-Site": "same-origin"}
+        assert (await client.post(path, **sent)).status_code != 403
+        assert (await client.get("/models", headers=FOREIGN)).status_code == 200
+
+
+async def test_a_page_may_ask_that_is_allowed_or_has_a_key_or_speaks_as_libretranslate_does(serve: Serve) -> None:
+    for settings in ({"allowed_origins": FOREIGN["Origin"]}, {"allowed_origins": "*"}, {"api_keys": "one"}):
+        async with serve(**settings) as client:
+            answer = await client.post("/classify", json=BODY, headers={**FOREIGN, **bearer("one")})
+            assert answer.status_code == 200
+    async with serve() as client:
+        form = {"q": "a dog", "source": "en", "target": "fr"}
+        assert (await client.post("/libretranslate/translate", data=form, headers=FOREIGN)).status_code == 200
+        problem(await client.post("/classify", json=BODY, headers=FOREIGN), CrossSite)

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import re
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -319,6 +320,15 @@ class Gate:
             return await translate(*arguments, **more)
 
         monkeypatch.setattr(Models, "translate", waiting)
+
+
+@pytest.mark.parametrize(
+    "name", ['a"; x="b.txt', "a\u2028b.txt", "a\rX-Evil: 1.txt", "é%0d%0aX-Evil: 1.txt", "../../b.txt"]
+)
+async def test_a_file_name_adds_no_header(client: Client, name: str) -> None:
+    answer = await posted(client, name, TEXT, wait="true")
+    assert "x-evil" not in answer.headers
+    assert re.fullmatch(r"attachment; filename\*=UTF-8''[\w.%-]+", answer.headers["content-disposition"])
 
 
 async def test_a_document_on_its_way_is_told_and_not_given_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -285,7 +285,7 @@ async def test_every_metric_of_the_contract_exists(client: Client) -> None:
     found = {line.split()[2].removeprefix("attend_") for line in metrics.splitlines() if line.startswith("# HELP")}
     assert found == {
         "requests_total", "request_seconds", "queue_seconds", "inference_seconds", "waiting", "running", "slots",
-        "key_requests_total", "key_characters_total", "rates_without_store_total",
+        "key_requests_total", "key_characters_total", "rates_without_store_total", "database_failures_total",
         "tokens_total", "characters_total", "padding_tokens_total", "decode_steps_total", "batch_rows",
         "cancelled_total", "rejected_total", "connections", "connections_closed_total", "build_info", "model_info",
         "model_ready", "model_files_changed", "ready", "loops_ended_total", "model_loaded", "device_ready",

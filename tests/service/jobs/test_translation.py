@@ -58,7 +58,7 @@ async def translated(
     contents = DocumentTexts("txt", "html", texts)
     translating = DocumentTranslator(models, Settings(max_texts=8))  # type: ignore[arg-type]
     ends_at = asyncio.get_running_loop().time() + timeout_s
-    return await translating.texts(contents, JOB, ends_at, [].append if told is None else told.append)
+    return await translating.texts(contents, JOB.request, ends_at, [].append if told is None else told.append)
 
 
 async def test_each_text_is_translated_once_in_small_parts() -> None:

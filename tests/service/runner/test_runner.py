@@ -10,9 +10,10 @@ import pytest
 from service.base.artifact import Artifact, read_artifact
 from service.base.contract import AttentionKinds
 from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import MIN_RUNAWAY_TOKENS, BeamSearch, Search
+from service.engine.beam_search import BeamSearch, Search
+from service.engine.engine import ContinuousEngine, Failed, Finished
 from service.engine.greedy_search import GreedySearch
-from service.engine.scheduler import Sequence
+from service.engine.scheduler import Scheduler, Sequence
 from service.runner import provider, translation
 from service.runner.one_pass import AttentionRunner, classify
 from service.runner.provider import Provider
@@ -197,14 +198,49 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, sear
         computation.warm_up()
     sequence = Sequence([5, 6, EOS], Search(99, beam_size), n_rows=beam_size)
     prefill(computation, 0, [sequence])
-    with pytest.raises(FloatingPointError, match="not numbers"):
-        search_for(computation, sequence, steps=1 if search_of is BeamSearch else MIN_RUNAWAY_TOKENS)
-    assert not sequence.finished
+    computation.step([sequence])
+    assert sequence.finished
+    assert isinstance(sequence.failure, FloatingPointError)
+    assert sequence.output.finished == []
 
 
-def search_for(computation: GreedySearch | BeamSearch, sequence: Sequence[Search], steps: int) -> None:
-    for _ in range(steps):
-        computation.step([sequence])
+@pytest.mark.parametrize("search_of", [GreedySearch, BeamSearch])
+@pytest.mark.parametrize("table", ["embedding", "positions_table"])
+def test_a_source_or_a_target_without_numbers_fails_alone_and_leaves_nothing_to_others(
+    tmp_path: Path, search_of: type, table: str
+) -> None:
+    """A model gives no numbers for a word, or from a position on. What stays in the caches harmed all who came next."""
+    translator = TinyTranslator(seed=3)
+    healthy = TinyTranslator(seed=3)
+    bad_word, bad_position = 7, 9
+    translator.weights[table][bad_word if table == "embedding" else bad_position] = np.nan
+    if table == "embedding":  # it is never written
+        translator.weights["vocabulary"][:, bad_word] = healthy.weights["vocabulary"][:, bad_word] = 0
+    runner = runner_of(read_artifact(translator.save(tmp_path / "bad")))
+    engine = ContinuousEngine(search_of(runner, BOS, EOS), Scheduler(16, 1000, 200))
+    rng = np.random.default_rng(5)
+    outcomes: dict[Sequence[Search], type] = {}
+    everybody = []
+    for _ in range(40):
+        n_rows = 1 if search_of is GreedySearch else int(rng.integers(1, 5))
+        everybody.append(
+            Sequence(
+                random_source(rng, int(rng.integers(1, 30))), Search(int(rng.integers(1, 20)), n_rows), n_rows=n_rows
+            )
+        )
+    for start in range(0, 40, 10):
+        engine.scheduler.add(everybody[start : start + 10])
+        while engine.step(lambda outcome: outcomes.update(dict.fromkeys(outcome.sequences, type(outcome)))):
+            pass
+        engine.probe()
+    failed = [sequence for sequence in everybody if outcomes[sequence] is Failed]
+    finished = [sequence for sequence in everybody if outcomes[sequence] is Finished]
+    assert len(failed) + len(finished) == len(everybody)
+    assert failed
+    assert finished
+    assert_as_alone(finished, healthy)
+    if table == "embedding":
+        assert failed == [sequence for sequence in everybody if bad_word in sequence.source_ids]
 
 
 def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(

@@ -210,7 +210,9 @@ async def test_without_another_model_it_has_the_only_worker(translator_artifact:
     await service.stop()
 
 
-async def test_folders_of_sockets_are_gone_in_the_end(translator_artifact: Artifact) -> None:
+async def test_nobody_else_may_enter_a_folder_of_sockets_and_it_is_gone_in_the_end(
+    translator_artifact: Artifact,
+) -> None:
     service = await make_service(translator_artifact).start()
     folder = service.loader.paths[0].parent
     assert folder.stat().st_mode & 0o077 == 0

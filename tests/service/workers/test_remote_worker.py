@@ -212,3 +212,20 @@ async def test_two_servers_get_their_own_answers_and_each_event_is_counted_once(
     source = f'attend_tokens_total{{side="source",task="translation"}} {float(tokens)}'.encode()
     await until(lambda: source in metrics(service))
     assert (await answered(service.worker.submit(GREEDY, [sequence(7)], soon()))).outputs[0].finished
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})], ids=["uvloop"])
+async def test_a_request_that_comes_while_the_connection_closes_is_refused_by_name(service: Service) -> None:
+    """uvloop, on which servers run, raises its own error where something is written into a closed connection."""
+    worker = service.worker
+    waiting = worker.submit(GREEDY, [sequence(5, 6)], soon())
+    assert worker._outgoing is not None
+    worker._outgoing.abort()
+    waiting.cancel()
+    with pytest.raises(Unavailable):
+        await answered(worker.submit(GREEDY, [sequence(5, 6)], soon()))
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable):
+        await answered(worker.submit(GREEDY, [sequence(5, 6)], soon()))
+    await until(lambda: unready_reason(worker) is None)
+    await answered(worker.submit(GREEDY, [sequence(5, 6)], soon()))

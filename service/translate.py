@@ -1,0 +1,177 @@
+"""`attend translate FILE`, or `python -m service.translate FILE`: translate a file with the models here.
+
+No server runs. Files are translated by the same code as documents of clients.
+"""
+
+import argparse
+import asyncio
+import errno
+import math
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from service.base.configuration import read_settings
+from service.base.database import Database
+from service.base.database_threads import in_thread
+from service.base.errors import RequestError, StartRefused
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+from service.documents.contents import ReadOptions
+from service.documents.kinds import KINDS_BY_NAME, LISTED_KINDS
+from service.glossaries.entries import read_file
+from service.glossaries.store import Glossaries
+from service.jobs.reading import DocumentReader
+from service.jobs.translation import DocumentTranslator, refuse_long_texts
+from service.jobs.worker import MAX_UNPACKED_RATIO
+from service.models.assembly import load_catalog
+from service.models.directions import AUTO
+from service.models.models import Models
+from service.models.serving import Serving, proven
+from service.schemas.requests import TranslateRequest
+
+STANDARD_INPUT = "-"
+
+
+def run(arguments: Sequence[str], program: str = "python -m service.translate") -> None:
+    """Translate a file, and write the translation. Exit with status 1 and one sentence if that fails."""
+    options = _parser(program).parse_args(arguments)
+    try:
+        path, translation = asyncio.run(_translated(options, _settings(options.model)))
+        _write(translation, path)
+    except (StartRefused, RequestError) as error:
+        sys.exit(f"cannot translate {options.file}: {error}")
+    except FileExistsError as error:
+        sys.exit(f"{error.filename} exists: --overwrite replaces it, --output names another file")
+    except OSError as error:
+        sys.exit(f"cannot translate: {error.filename}: {error.strerror}")
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=f"Translate a file: {LISTED_KINDS}. Its formatting stays. "
+        "The models are those that the service serves: of the folder ATTEND_ARTIFACTS, by default artifacts.",
+    )
+    parser.add_argument("file", metavar="FILE", help="file to translate; -: standard input, to standard output")
+    parser.add_argument("--to", "--target", dest="target", metavar="LANGUAGE", help="language to translate to")
+    parser.add_argument(
+        "--from", "--source", dest="source", metavar="LANGUAGE", help="language of the file; by default it is detected"
+    )
+    parser.add_argument("--model", help="model to translate with; the others are not loaded")
+    parser.add_argument("--glossary", type=Path, metavar="FILE", help="terms to use: a .csv, .tsv, .tbx or .tmx")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="file to write; by default FILE.LANGUAGE.ENDING")
+    parser.add_argument("--overwrite", action="store_true", help="replace a file that exists")
+    return parser
+
+
+def _settings(model: str | None) -> Settings:
+    """Return the settings of the environment. By default only warnings are logged."""
+    settings = read_settings()
+    changes: dict[str, object] = {} if "log_level" in settings.model_fields_set else {"log_level": "warning"}
+    if model is not None:
+        changes["models"] = (model,)
+    settings = settings.model_copy(update=changes)
+    settings.log.configure()
+    return settings
+
+
+async def _translated(options: argparse.Namespace, settings: Settings) -> tuple[Path | None, bytes]:
+    """Return where to write the translation, and its content. None is standard output.
+
+    Raises:
+        StartRefused: the models cannot be loaded.
+        RequestError: the file cannot be read, or no model translates between its languages.
+        OSError: a file cannot be read, or there is one where the translation would be written.
+    """
+    name, data = _read(options.file)
+    reader = DocumentReader(MAX_UNPACKED_RATIO * settings.max_document_bytes)
+    with tempfile.TemporaryDirectory(prefix="attend-translate-") as folder:
+        glossaries = Glossaries(Database(Path(folder)))
+        try:
+            read = await reader.read(name, data, options=ReadOptions(source=options.source, target=options.target))
+            refuse_long_texts(read, settings.max_text_characters)
+            async with _models(settings, glossaries) as models:
+                translator = DocumentTranslator(models, settings)
+                source = options.source or read.source or AUTO
+                request = TranslateRequest(text=["-"], source=source, target=options.target, model=options.model)
+                pair = await translator.languages(read, request, settings.max_timeout_s)
+                path = _path(options, KINDS_BY_NAME[read.kind].translated_name(name, pair[1]))
+                languages = ReadOptions(source=pair[0], target=pair[1])
+                changes = {"source": pair[0], "target": pair[1], "glossary_id": None}
+                if options.glossary is not None:
+                    changes["glossary_id"] = await _stored(options.glossary, pair, glossaries)
+                request = request.model_copy(update=changes)
+                read = await reader.read(name, data, read.kind, languages)
+                total = sum(map(len, set(read.texts)))
+                translations = await translator.texts(read, request, math.inf, lambda n: _show(n, total))
+                translation = await reader.write(read.kind, data, translations, languages)
+        finally:
+            await reader.stop()
+    return path, translation
+
+
+def _read(file: str) -> tuple[str, bytes]:
+    """Return the name and the content of a file. Plain text has no sign of its own, so standard input counts as it."""
+    if file == STANDARD_INPUT:
+        return "input.txt", sys.stdin.buffer.read()
+    return Path(file).name, Path(file).read_bytes()
+
+
+@asynccontextmanager
+async def _models(settings: Settings, glossaries: Glossaries) -> AsyncIterator[Models]:
+    """Load the models, and stop them at the end. Raises StartRefused."""
+    serving = Serving(settings.probe_interval_s)
+    catalog = await asyncio.to_thread(load_catalog, settings, Metrics())
+    try:
+        await serving.replace(catalog)
+        await proven(catalog)
+        yield Models(serving, settings, glossaries)
+    finally:
+        await serving.stop(0.0)
+
+
+async def _stored(file: Path, pair: tuple[str, str], glossaries: Glossaries) -> str:
+    """Store the terms of a file for two languages, and return the glossary's id. Raises InvalidGlossary, OSError."""
+    entries = read_file(file.name, file.read_bytes(), *pair)
+    return (await in_thread(glossaries.create, file.name, {pair: entries})).id
+
+
+def _show(n_translated: int, n_characters: int) -> None:
+    """Show the progress, if standard error is a terminal."""
+    if sys.stderr.isatty():
+        share = min(1.0, n_translated / max(1, n_characters))
+        sys.stderr.write(f"\r{share:4.0%}{'' if share < 1 else chr(10)}")
+        sys.stderr.flush()
+
+
+def _path(options: argparse.Namespace, name: str) -> Path | None:
+    """Return where to write the translated file, by default beside the original one. None is standard output.
+
+    Raises:
+        FileExistsError: a file is there already.
+    """
+    if options.output is None and options.file == STANDARD_INPUT:
+        return None
+    path: Path = options.output or Path(options.file).with_name(name)
+    if path.exists() and not options.overwrite:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    return path
+
+
+def _write(translation: bytes, path: Path | None) -> None:
+    """Write a translation. Raises OSError."""
+    if path is None:
+        sys.stdout.buffer.write(translation)
+        sys.stdout.buffer.flush()
+    else:
+        path.write_bytes(translation)
+        if sys.stderr.isatty():
+            sys.stderr.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

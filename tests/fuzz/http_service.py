@@ -1,0 +1,118 @@
+"""A service whose connections are fed bytes, without a socket: the real protocol, the whole application, tiny models."""
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest.mock import Mock
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+from service.http.keys import Keys
+from service.models.assembly import load_catalog
+from service.models.serving import Serving
+from service.server.app import create_app
+from service.server.connections import Connections
+from tests.service.conftest import NoOrigin, until_warm
+from tests.service.tiny_artifacts import TinyTranslator
+from tests.service.tiny_classifier import TinyClassifier
+
+T = TypeVar("T")
+ANSWER_S = 1.0
+"""Time for an answer; then the client leaves, as it does where a request is not complete."""
+LEFT_S = 20.0
+"""Time in which a request ends whose client has left."""
+LIMITS = {
+    "max_body_bytes": 100_000,
+    "max_document_bytes": 100_000,
+    "max_text_characters": 5_000,
+    "max_documents": 20,
+    "documents_kept_s": 1.0,
+    "default_timeout_s": 5.0,
+    "max_timeout_s": 5.0,
+}
+
+
+class Unexpected(logging.Handler):
+    """Notes the exceptions in the log: what a client is told is not the cause."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.errors: list[BaseException] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1] is not None:
+            self.errors.append(record.exc_info[1])
+        elif record.levelno >= logging.ERROR:
+            self.errors.append(AssertionError(record.getMessage()))
+
+
+class Service:
+    """The application with a translator and a classifier, which never ends: the process does."""
+
+    def __init__(self) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="attend-fuzz-"))
+        TinyTranslator(seed=3).save(folder / "artifacts" / "tiny-en-fr")
+        TinyClassifier(seed=5, pooling="mean").save(folder / "artifacts" / "tiny-sentiment")
+        places = {"artifacts": folder / "artifacts", "data": folder / "data"}
+        settings = Settings(threads=1, provider="cpu", loops=0, **places, **LIMITS)  # type: ignore[arg-type]
+        metrics = Metrics()
+        models = load_catalog(settings, metrics)
+        self._app = create_app(
+            settings, Serving(settings.probe_interval_s, models), metrics, Keys(settings), NoOrigin().reload
+        )
+        connections = Connections(100, 30.0, 30.0, settings.max_document_bytes, metrics)
+        options: Any = {"lifespan": "off", "log_config": None, "access_log": False, "ws": "none"}
+        self._config = uvicorn.Config(self._app, http=connections.protocol, proxy_headers=True, **options)  # type: ignore[arg-type]
+        self._config.load()
+        self._loop = asyncio.new_event_loop()
+        self._log = Unexpected()
+        logging.getLogger().addHandler(self._log)
+        self._run(self._app.router.lifespan_context(self._app).__aenter__())
+        self._run(until_warm(models))
+
+    def answer(self, data: bytes) -> bytes:
+        """Return what a client gets that sends these bytes, and then leaves.
+
+        Raises:
+            BaseException: the cause of an unexpected error.
+        """
+        self._log.errors.clear()
+        answer = self._run(self._exchange(data))
+        if self._log.errors:
+            raise self._log.errors[0]
+        return answer
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+    async def _exchange(self, data: bytes) -> bytes:
+        written: list[bytes] = []
+        state = ServerState()
+        protocol: Any = self._config.http_protocol_class(config=self._config, server_state=state, app_state={})  # type: ignore[union-attr]
+        transport = Mock(asyncio.Transport)
+        transport.write.side_effect = written.append
+        transport.writelines.side_effect = written.extend
+        transport.is_closing.return_value = False
+        transport.get_write_buffer_size.return_value = 0
+        addresses = {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}
+        transport.get_extra_info.side_effect = lambda name, default=None: addresses.get(name, default)
+        protocol.connection_made(transport)
+        half = len(data) // 2
+        for piece in (data[:half], data[half:]):
+            if not (transport.close.called or transport.abort.called or transport.set_protocol.called):
+                protocol.data_received(piece)
+            await asyncio.sleep(0)
+        if state.tasks:
+            await asyncio.wait(state.tasks, timeout=ANSWER_S)
+        transport.is_closing.return_value = True
+        protocol.connection_lost(None)
+        if state.tasks:
+            _, pending = await asyncio.wait(state.tasks, timeout=LEFT_S)
+            assert not pending, "a request goes on though its client has left"
+        return b"".join(written)

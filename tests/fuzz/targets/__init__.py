@@ -1,0 +1,1 @@
+"""The targets: each module has a `TARGET`."""

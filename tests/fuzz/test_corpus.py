@@ -1,0 +1,28 @@
+"""Inputs that fuzzing has found are read again; each was mended."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.findings import finding_of
+from tests.fuzz.target import CORPUS, corpus_of, load_target, target_names
+
+INPUTS = [(name, path) for name in target_names() for path in corpus_of(name)]
+
+
+@pytest.mark.parametrize(("name", "path"), INPUTS, ids=[f"{name}/{path.name}" for name, path in INPUTS])
+def test_an_input_that_was_found_is_read_or_refused(name: str, path: Path) -> None:
+    finding = finding_of(load_target(name), path.read_bytes(), max_seconds=None)
+    assert finding is None, finding.details
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_the_inputs_to_begin_with_are_read(name: str) -> None:
+    target = load_target(name)
+    for seed in target.seeds():
+        finding = finding_of(target, seed, max_seconds=None)
+        assert finding is None, finding.details
+
+
+def test_each_folder_of_the_corpus_belongs_to_a_target() -> None:
+    assert {path.name for path in CORPUS.iterdir() if path.is_dir()} <= {*target_names()}
