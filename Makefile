@@ -77,9 +77,10 @@ docs: $(VENV)/dev.installed ## Write the tables of settings and scores in README
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
 	$(BIN)/python -m docs.screenshots
 
-sbom: $(VENV)/dev.installed ## Write what each image is made of, as CycloneDX documents, into sbom/.
+sbom: $(VENV)/dev.installed ## Write what each image is made of (CycloneDX), and the texts of all licences, into sbom/.
 	mkdir -p sbom
 	set -e; for lock in cpu cuda; do $(BIN)/python -m docs.sbom $$lock > sbom/attend-$$lock.cdx.json; done
+	$(BIN)/python -m docs.licences > sbom/licences.txt
 
 audit: $(VENV)/bin/python ## Ask for known weaknesses of the locked packages; without a network, say so.
 	sh .ci/audit $(BIN)/python

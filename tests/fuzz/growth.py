@@ -56,7 +56,11 @@ def _judged(target: Target, name: str, grow: Callable[[int], bytes]) -> str:
 
 def _may_take_long(seconds: Mapping[str, Sequence[float]]) -> bool:
     """Return whether a step of a large input may take too long, by what the last two sizes took."""
-    return any(before < last and last * (last / before) ** 2 > MAX_SECONDS / 2 for *_, before, last in seconds.values() if before)
+    return any(
+        before < last and last * (last / before) ** 2 > MAX_SECONDS / 2
+        for *_, before, last in seconds.values()
+        if before
+    )
 
 
 def _timed(target: Target, data: bytes) -> tuple[dict[str, float], Finding | None]:

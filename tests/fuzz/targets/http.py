@@ -57,7 +57,12 @@ def multipart(path: str, fields: dict[str, str], name: str, file: bytes) -> byte
 
 def tensors(*texts: bytes) -> bytes:
     raw = b"".join(struct.pack("<I", len(text)) + text for text in texts)
-    tensor = {"name": "text_input", "shape": [len(texts)], "datatype": "BYTES", "parameters": {"binary_data_size": len(raw)}}
+    tensor = {
+        "name": "text_input",
+        "shape": [len(texts)],
+        "datatype": "BYTES",
+        "parameters": {"binary_data_size": len(raw)},
+    }
     wanted = [{"name": "text_output", "parameters": {"binary_data": True}}]
     head = json.dumps({"id": "1", "inputs": [tensor], "outputs": wanted, "parameters": {"timeout": 1_000_000}}).encode()
     return request("POST", "/v2/models/tiny-en-fr/infer", head + raw, f"Inference-Header-Content-Length: {len(head)}")
@@ -115,7 +120,7 @@ HEADERS = (
 def _seeds() -> list[bytes]:
     _service()  # before memory is limited
     form = b"text=the+dog&target_lang=FR&text=a%20cat"
-    chunked = b"5\r\n{\"tex\r\n9;a=b\r\nt\": \"dog\"\r\n1\r\n}\r\n0\r\nTrailer: x\r\n\r\n"
+    chunked = b'5\r\n{"tex\r\n9;a=b\r\nt": "dog"\r\n1\r\n}\r\n0\r\nTrailer: x\r\n\r\n'
     zipped = gzip.compress(json.dumps({"inputs": [INPUT]}).encode(), mtime=0)
     return [
         *(post(path, body) for path, body in BODIES),

@@ -1,5 +1,6 @@
 """Markup of texts: HTML, XML, Markdown and marks in plain text, with any translation."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,6 +16,10 @@ from tests.service.markup.documents import unchanged
 PARSERS = {"html": html.parse, "xml": xml.parse, "markdown": markdown.parse, "text": plain.parse}
 """The readers by format. An input is a line with a format, and the text."""
 MAX_SETTINGS = 40
+START = re.compile(r"</[A-Za-z][^>]*>|(<[A-Za-z][^\s<>/]*)")
+ESCAPED = re.compile(r"=\s*(?:\"[^\"]*<|'[^']*<)|\0")
+"""A sign of a tag in the value of an attribute, which is escaped where the value is translated; or a null, which ends
+the name of a tag for Python's parser, so that the tag is text."""
 
 
 def read(data: bytes) -> Iterator[str]:
@@ -45,7 +50,8 @@ def read(data: bytes) -> Iterator[str]:
 
 
 def _check_html(before: str, after: str) -> None:
-    assert _tags(after) == _tags(before), "a tag is lost, doubled or changed"
+    if not ESCAPED.search(before):
+        assert _tags(after) == _tags(before), "a tag is lost, doubled or changed"
     opened: list[str] = []
     for piece in html.read_pieces(after):
         if piece.kind is PieceKind.START:
@@ -56,10 +62,9 @@ def _check_html(before: str, after: str) -> None:
     assert not opened, "a start tag without an end tag"
 
 
-def _tags(text: str) -> Counter[tuple[PieceKind, str]]:
-    """Return how often each tag occurs; attributes of some are translated."""
-    kept = (PieceKind.TEXT, PieceKind.END)
-    return Counter((piece.kind, piece.tag) for piece in html.read_pieces(text) if piece.kind not in kept and piece.raw)
+def _tags(text: str) -> Counter[str]:
+    """Return how often each start tag occurs, without its attributes: some are translated."""
+    return Counter(filter(None, map(str.lower, START.findall(text))))
 
 
 SEEDS = (

@@ -180,7 +180,7 @@ GROWN = {
         }.items()
     } | related(("chart", "c0.xml")))),
     "zip of files": _many_files("docx", by_hand(paragraph(RUN)), "a§"),
-    "zip of long names": _many_files("docx", by_hand(paragraph(RUN)), "é" * 20_000 + "§"),
+    "zip of a long name": lambda size: _many_files("docx", by_hand(paragraph(RUN)), "é" * (size // 100) + "§")(100),
     "zip of one name": _same_name("mimetype"),
     "zip of content types": _same_name("[Content_Types].xml"),
     "excel strings": _excel_cell(repeated("", "<si><t>a dog §</t></si>")),
@@ -213,6 +213,8 @@ GROWN = {
     "odt paragraphs": _text(repeated("", "<text:p>a dog</text:p>"), "", ""),
     "odt spans": _text(repeated("", '<text:span text:style-name="B">a</text:span> b ')),
     "odt nested spans": _text(nested("", '<text:span text:style-name="B">', "a", "</text:span>")),
+    "odt texts in nested spans": _text(repeated("<text:span>" * 200, 'a<text:s text:c="3"/>', "</text:span>" * 200)),
+    "odt styles in nested spans": _text(repeated("<text:span>" * 200, 'a<text:span text:style-name="B">b</text:span>', "</text:span>" * 200)),
     "odt spaces": _text(repeated("", 'a<text:s text:c="3"/>')),
     "odt short spaces": _text(repeated("", "a <text:s/>")),
     "odt breaks": _text(repeated("", "and a<text:line-break/>")),
