@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 SAMPLE_S = 1.0
 GRACE_S = 0.5
 """How long after a fault is over a request may still feel it: its error may be on its way."""
-SWEEP_S = 8.0
-"""Time in which every server has deleted what is to be deleted."""
+SWEEP_S = 30.0
+"""Time in which documents of a server that died are translated by another one, and old ones are deleted."""
 
 
 def run(options: Options) -> Result:
