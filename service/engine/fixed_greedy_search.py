@@ -125,8 +125,10 @@ class FixedGreedySearch:
             self._log_probs[places] += np.where(i < n_written, log_probs[i], 0)
         self._tokens[places] = tokens[-1]
         self._positions[places] += n_written
-        for place in places[is_bad].tolist():
-            self.places.sequence(place).failure = no_numbers()
+        if is_bad.any():
+            self._decoder.clear(places[is_bad], places[is_bad])
+            for place in places[is_bad].tolist():
+                self.places.sequence(place).failure = no_numbers()
         finished = [self._finish(place) for place in places[has_ended].tolist()]
         self.evict(finished)
         return R, finished

@@ -90,6 +90,11 @@ class DeviceTranslationRunner:
         self._wait()
         self._self_caches.copy(source_rows, target_rows)
 
+    def clear(self, places: IntArray, rows: IntArray) -> None:
+        self._wait()
+        self._cross_caches.clear(places)
+        self._self_caches.clear(rows)
+
     def leave(self, places: IntArray) -> None:
         self._source_lengths[places] = 0
         self._measure()

@@ -74,6 +74,9 @@ class Rows:
         self._enter("copy")
         self._tokens[target_rows] = self._tokens[source_rows]
 
+    def clear(self, places: IntArray, rows: IntArray) -> None:
+        assert all(self._sources[place] is not None for place in places), "what fails is in use"
+
     def leave(self, places: IntArray) -> None:
         for place in places.tolist():
             self._sources[place] = None

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from service.base.artifact import Artifact
+from service.base.artifact import Artifact, read_artifact
 from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import Search
 from service.engine.fixed_engine import FixedEngine
@@ -55,6 +56,27 @@ def test_every_sequence_gets_the_answer_of_the_oracle_whoever_comes_and_goes(
     engine.probe()
     gone = search_all(engine, everybody, rng, leaving)
     assert_as_alone([sequence for sequence in everybody if sequence not in gone], tiny_translator)
+
+
+@pytest.mark.parametrize("table", ["embedding", "positions_table"])
+def test_a_source_or_a_target_without_numbers_fails_alone_and_leaves_nothing_to_others(
+    tmp_path: Path, kind: str, table: str
+) -> None:
+    translator, healthy = TinyTranslator(seed=3), TinyTranslator(seed=3)
+    bad_word, bad_position = 7, 9
+    translator.weights[table][bad_word if table == "embedding" else bad_position] = np.nan
+    if table == "embedding":  # it is never written
+        translator.weights["vocabulary"][:, bad_word] = healthy.weights["vocabulary"][:, bad_word] = 0
+    engine = engine_of(kind, runner_of(read_artifact(translator.save(tmp_path / "bad"))))
+    rng = np.random.default_rng(4)
+    everybody = some_sequences(kind, rng, 40)
+    failed = search_all(engine, everybody, rng)
+    assert 0 < len(failed) < len(everybody)
+    assert all(isinstance(sequence.failure, FloatingPointError) for sequence in failed)
+    engine.probe()
+    assert_as_alone([sequence for sequence in everybody if sequence not in failed], healthy)
+    if table == "embedding":
+        assert failed == {sequence for sequence in everybody if bad_word in sequence.source_ids}
 
 
 def test_neighbours_change_no_bit_of_an_answer(kind: str, translator_artifact: Artifact) -> None:
