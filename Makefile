@@ -14,7 +14,7 @@ ATHERIS := $(shell grep -o 'atheris~=[0-9.]*' pyproject.toml)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-fast fuzz check format export model train bench gpu lecture docs screenshots sbom audit lock clean
+.PHONY: help serve test test-fast fuzz soak check format export model train bench gpu lecture docs screenshots sbom audit lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -31,6 +31,9 @@ test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no
 fuzz: $(VENV)/dev.installed ## Fuzz every reader of foreign bytes, ten minutes each (make fuzz TARGET=pdf MINUTES=1; docs/trust.md).
 	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet $(ATHERIS) || echo 'No atheris here: hypothesis fuzzes, without coverage'
 	$(BIN)/python -m tests.fuzz $(TARGET) $(if $(MINUTES),--minutes $(MINUTES))
+
+soak: $(VENV)/dev.installed ## Let 100 clients ask a real service while it is made to fail (make soak MINUTES=5, or REQUESTS=200000).
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5) $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write $(WRITE))
 
 check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.
 	$(BIN)/ruff check .
@@ -74,9 +77,10 @@ docs: $(VENV)/dev.installed ## Write the tables of settings and scores in README
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
 	$(BIN)/python -m docs.screenshots
 
-sbom: $(VENV)/dev.installed ## Write what each image is made of, as CycloneDX documents, into sbom/.
+sbom: $(VENV)/dev.installed ## Write what each image is made of (CycloneDX), and the texts of all licences, into sbom/.
 	mkdir -p sbom
 	set -e; for lock in cpu cuda; do $(BIN)/python -m docs.sbom $$lock > sbom/attend-$$lock.cdx.json; done
+	$(BIN)/python -m docs.licences > sbom/licences.txt
 
 audit: $(VENV)/bin/python ## Ask for known weaknesses of the locked packages; without a network, say so.
 	sh .ci/audit $(BIN)/python

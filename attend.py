@@ -7,10 +7,15 @@ import difflib
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from service import __version__
+
+RUNTIME = "onnxruntime"
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
 
 
 @dataclass(frozen=True)
@@ -20,21 +25,19 @@ class Command:
     Attributes:
         does: one line for the help.
         module: has a function `run(arguments, program)`.
-        needs: a module that is not installed without the extra.
-        extras: what installs it: names of `optional-dependencies` in pyproject.toml.
+        extras: what installs all that it imports: names of `optional-dependencies` in pyproject.toml.
     """
 
     does: str
     module: str
-    needs: str
     extras: str
 
 
 COMMANDS = {
-    "serve": Command("serve the models of a folder over HTTP", "service.__main__", "onnxruntime", "cpu"),
-    "translate": Command("translate a file, without a server", "service.translate", "onnxruntime", "cpu"),
-    "import": Command("import a model of others, to serve it", "export.importing", "onnx", "cpu,import"),
-    "export": Command("export a checkpoint as an artifact", "export.__main__", "onnx", "cpu,import"),
+    "serve": Command("serve the models of a folder over HTTP", "service.__main__", "cpu"),
+    "translate": Command("translate a file, without a server", "service.translate", "cpu"),
+    "import": Command("import a model of others, to serve it", "export.importing", "cpu,import"),
+    "export": Command("export a checkpoint as an artifact", "export.__main__", "cpu,import"),
 }
 
 
@@ -46,7 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif name in ("--help", "-h", "help"):
         print(_help())
     elif name in COMMANDS:
-        _run(name, rest)
+        with suppress(KeyboardInterrupt):
+            _run(name, rest)
+            return
+        sys.exit(INTERRUPTED)
     else:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         advice = f"did you mean {near[0]}?" if near else f"available: {', '.join(COMMANDS)}"
@@ -56,12 +62,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(name: str, arguments: Sequence[str]) -> None:
     command = COMMANDS[name]
-    if find_spec(command.needs) is None:
-        sys.exit(
-            f"attend {name} needs {command.needs}, which is not installed; "
-            f'in a clone of attend, pip install ".[{command.extras}]" installs it'
-        )
-    importlib.import_module(command.module).run(arguments, f"attend {name}")
+    if find_spec(RUNTIME) is None:  # its import comes late, in another process
+        sys.exit(_missing(name, RUNTIME))
+    try:
+        importlib.import_module(command.module).run(arguments, f"attend {name}")
+    except ModuleNotFoundError as error:
+        sys.exit(_missing(name, error.name))
+
+
+def _missing(name: str, package: str | None) -> str:
+    extras = COMMANDS[name].extras
+    return f'attend {name} needs {package}, which is not installed: in a clone of attend, run pip install ".[{extras}]"'
 
 
 def _help() -> str:

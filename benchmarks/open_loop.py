@@ -103,13 +103,14 @@ class Client:
         return list(await asyncio.gather(*tasks)), again
 
     async def keep_asking(self, requests: list[bytes], n: int, seconds: float) -> list[Outcome]:
-        """Have always n requests without an answer (a closed loop)."""
+        """Have always n requests without an answer (a closed loop). After a refusal, wait as it says."""
         ends_at = time.perf_counter() + seconds
 
         async def one_after_the_other(number: int) -> list[Outcome]:
             draw, outcomes = random.Random(number), []
             while time.perf_counter() < ends_at:
                 outcomes.append(await self.ask(draw.choice(requests)))
+                await asyncio.sleep(outcomes[-1].retry_after_s)
             return outcomes
 
         found = await asyncio.gather(*[one_after_the_other(number) for number in range(n)])

@@ -34,8 +34,6 @@ from service.models.serving import Serving, proven
 from service.schemas.requests import TranslateRequest
 
 STANDARD_INPUT = "-"
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it."""
 
 
 def run(arguments: Sequence[str], program: str = "python -m service.translate") -> None:
@@ -50,8 +48,6 @@ def run(arguments: Sequence[str], program: str = "python -m service.translate") 
         sys.exit(f"{error.filename} exists: --overwrite replaces it, --output names another file")
     except OSError as error:
         sys.exit(f"cannot translate: {error.filename}: {error.strerror}")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
 
 
 def _parser(program: str) -> argparse.ArgumentParser:

@@ -2,7 +2,6 @@
 some keys."""
 
 import os
-import sys
 from collections import Counter as Tally
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,6 +17,7 @@ from prometheus_client import (
     Histogram,
     disable_created_metrics,
     generate_latest,
+    values,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -51,15 +51,17 @@ class Metrics:
     """Every counter and histogram of the service; `watch` adds the gauges, which are read when scraped.
 
     Args:
-        shared: whether several servers count together, in the folder that PROMETHEUS_MULTIPROC_DIR names.
+        place: the number of this server among several, which count together in the folder that PROMETHEUS_MULTIPROC_DIR
+            names; None if it is the only one. A server that replaces another one goes on counting in its files.
     """
 
     MEDIA_TYPE = CONTENT_TYPE_LATEST
 
-    def __init__(self, shared: bool = False) -> None:
-        self._shared = shared
-        if shared:
-            _reserve(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
+    def __init__(self, place: int | None = None) -> None:
+        self._shared = place is not None
+        if place is not None:
+            _reserve(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]), place)
+            values.ValueClass = values.MultiProcessValue(lambda: place)  # type: ignore[no-untyped-call]
         self._collectors: list[Collector] = []
         self._of_task: dict[str, TaskMetrics] = {}
         self._of_engine: dict[str, TaskMetrics] = {}
@@ -209,15 +211,12 @@ class Metrics:
         self.registry.register(collector)
 
 
-def release(folder: Path, process_id: int) -> None:
-    """Keep the counts of a server that has ended, but not its gauges, and free the space that it had reserved."""
-    mark_process_dead(process_id, str(folder))  # type: ignore[no-untyped-call]
-    for file in folder.glob(f"*_{process_id}.db"):
-        n_used = int.from_bytes(file.read_bytes()[:4], sys.byteorder)
-        os.truncate(file, max(n_used, 8))
+def forget_gauges(folder: Path, place: int) -> None:
+    """Keep the counts of a server that has ended, but not its gauges."""
+    mark_process_dead(place, str(folder))  # type: ignore[no-untyped-call]
 
 
-def _reserve(folder: Path) -> None:
+def _reserve(folder: Path, place: int) -> None:
     """Write the files that prometheus_client maps. It would leave holes in them, and a process that counts in a hole
     dies when the disk is full.
 
@@ -225,9 +224,7 @@ def _reserve(folder: Path) -> None:
         OSError: the disk is full.
     """
     for kind in SHARED_KINDS:
-        with (folder / f"{kind}_{os.getpid()}.db").open(
-            "ab"
-        ) as file:  # append: a former process may have had this number
+        with (folder / f"{kind}_{place}.db").open("ab") as file:  # append: a former server may have counted in it
             file.write(bytes(max(0, SHARED_BYTES - file.tell())))
 
 

@@ -71,7 +71,7 @@ class Parameters(EmbeddingParameters):
 
 class Similarity(Sent):
     source_sentence: WrittenText
-    sentences: Annotated[list[WrittenText], Field(min_length=1, fail_fast=True)]
+    sentences: Annotated[list[WrittenText], Field(min_length=1)]
 
 
 Inputs = Annotated[

@@ -4,7 +4,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -16,6 +15,7 @@ from pydantic import (
 )
 
 from service.base.manifest import MAX_BEAM_SIZE, AttentionKind
+from service.schemas.body import Body
 from service.schemas.patterns import compiled
 
 
@@ -48,7 +48,7 @@ MAX_FIELDS = 100
 NonEmptyText = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
     list[str],
-    Field(min_length=1, fail_fast=True),
+    Field(min_length=1),
     AfterValidator(_readable),
     BeforeValidator(_listed, json_schema_input_type=NonEmptyText | Annotated[list[NonEmptyText], Field(min_length=1)]),
 ]
@@ -89,7 +89,7 @@ Layers = Annotated[Literal["all", "last"] | Numbers, _numbered("all", "last")]
 Heads = Annotated[Literal["all", "mean"] | Numbers, _numbered("all", "mean")]
 
 
-class Input(BaseModel):
+class Input(Body):
     """Base of requests. An object with far too many fields gets one error, not one for each field."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -105,7 +105,7 @@ class Input(BaseModel):
 class AttentionSelection(Input):
     """Selection of attention matrices, and their encoding."""
 
-    kinds: Annotated[list[AttentionKind], Field(min_length=1, fail_fast=True)] | None = Field(
+    kinds: Annotated[list[AttentionKind], Field(min_length=1)] | None = Field(
         default=None, description="encoder and decoder are self-attention. By default all kinds of the model."
     )
     layers: Layers = Field(default="all", description="Numbers from 0, last or all.")
@@ -254,12 +254,12 @@ class TranslationOptions(Input):
         default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
     )
     split_sentences: bool = Field(default=True, description="false: each text is one sentence.")
-    keep: Annotated[list[Keep], Field(max_length=MAX_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
+    keep: Annotated[list[Keep], Field(max_length=MAX_KEPT), AfterValidator(_few_patterns)] = Field(
         default=[],
         description="Strings (whole words) and regular expressions that stay unchanged.",
         examples=[["Attend", {"pattern": "[A-Z]{3}-[0-9]+"}]],
     )
-    glossary: Annotated[dict[Term, GlossaryEntry], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
+    glossary: Annotated[dict[Term, GlossaryEntry], Field(max_length=MAX_TERMS)] = Field(
         default={},
         description="Terms of the source (whole words) and their translations, each a string or an object.",
         examples=[{"dog": "clebs"}],

@@ -237,8 +237,7 @@ class Connection(HttpToolsProtocol):
         try:
             self._parse(data)
         except httptools.HttpParserError:
-            self._all.log_noise(self.loop.time())
-            self.send_400_response("Invalid HTTP request received.")
+            self._refuse_noise()
         if self.cycle is None or self.cycle.more_body or self.cycle.scope is not self.scope:
             self._limit_size(len(data))
 
@@ -291,6 +290,20 @@ class Connection(HttpToolsProtocol):
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as in uvicorn's constructor
         self.parser.feed_data(b"".join([*head, b"\r\n"]))
+
+    def _refuse_noise(self) -> None:
+        """Refuse what is no HTTP. Requests that came before it are answered first, and then the connection closes:
+        their client would take 400 for one of these answers."""
+        self._all.log_noise(self.loop.time())
+        if self.pipeline and self.cycle.more_body:  # the noise is in the body of a request that waits
+            self.pipeline.popleft()
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._started  # type: ignore[assignment]
+        if not self._is_answering() or (self.cycle.more_body and not self.cycle.response_started):
+            self.send_400_response("Invalid HTTP request received.")
+        elif self.cycle.more_body:
+            self.transport.abort()
+        else:
+            self.cycle.keep_alive = False
 
     def _limit_size(self, size: int) -> None:
         """Limit the bytes of a request that has not come whole. Its first piece may belong to the request before."""

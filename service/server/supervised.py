@@ -29,17 +29,18 @@ logger = logging.getLogger(__name__)
 ENDED = "The models stay as they are: this server ends"
 
 
-def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
+def main(supervisor_file: int, port: int, joins: int, place: int, rates: str) -> None:
     """Run one of several servers.
 
     Args:
         supervisor_file: the file descriptor of a socket to the supervisor.
         joins: whether other servers serve already; then this one must not listen before it has models.
+        place: the number of this server, which is that of the one that it replaces.
         rates: the path of the socket where requests are counted; empty if they are not counted.
     """
     settings = read_settings()
     settings.log.configure()
-    keys, metrics, serving = Keys(settings), Metrics(shared=True), Serving(settings.probe_interval_s)
+    keys, metrics, serving = Keys(settings), Metrics(place), Serving(settings.probe_interval_s)
     supervisor = socket.socket(fileno=supervisor_file)
     origin = SupervisedOrigin(settings, metrics, serving, keys, supervisor, joins=bool(joins))
     run(settings, share(settings.host, port), keys, metrics, serving, origin, Path(rates) if rates else None)

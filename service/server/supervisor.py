@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from service.base.errors import ReloadRefused
-from service.base.metrics import Metrics, release
+from service.base.metrics import Metrics, forget_gauges
 from service.base.settings import Settings
 from service.http.limiters import may_have_rates
 from service.http.rates import Rates
@@ -107,7 +107,7 @@ class Supervisor:
         self._event_loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
-        self._servers = [await self._begin() for _ in range(self._n_servers)]
+        self._servers = [await self._begin(place) for place in range(self._n_servers)]
         loading = begin(self._origin.run(), self._tasks)
         if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
@@ -136,9 +136,9 @@ class Supervisor:
         for place, server in enumerate(self._servers):
             if server.process.poll() is not None and time.monotonic() >= server.begun_at + SHORT_LIFE_S:
                 logger.critical("a server has died (%d)", server.process.returncode)
-                release(self._metrics, server.process.pid)
+                forget_gauges(self._metrics, place)
                 try:
-                    self._servers[place] = await self._begin(joins=self._loaded is not None)
+                    self._servers[place] = await self._begin(place, joins=self._loaded is not None)
                 except OSError as error:  # the system has no room for it
                     logger.critical("a server cannot be started now: %s", error)
                     server.begun_at = time.monotonic()  # tried again later, as if this one had just started
@@ -159,22 +159,23 @@ class Supervisor:
                 elif loading.done():
                     server.tell("all are ready")
 
-    async def _begin(self, joins: bool = False) -> "_Server":
+    async def _begin(self, place: int, joins: bool = False) -> "_Server":
         """Start a server.
 
         Args:
+            place: its number.
             joins: whether other servers serve already.
         """
         ours, theirs = socket.socketpair()
         # A terminal interrupts the whole group of processes; the supervisor says when to stop.
         ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-        serve = "import sys; from service.server.supervised import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
+        serve = "import sys; from service.server.supervised import main; main(*map(int, sys.argv[1:5]), sys.argv[5])"
         process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
             [
                 sys.executable,
                 "-c",
                 ignore + serve,
-                *map(str, (theirs.fileno(), self._port, int(joins), self._rates or "")),
+                *map(str, (theirs.fileno(), self._port, int(joins), place, self._rates or "")),
             ],
             pass_fds=[theirs.fileno()],
             env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(self._metrics)},

@@ -104,6 +104,9 @@ class RemoteWorker:
 
     def state(self, name: str) -> EngineState | None:
         """Return the state of an engine; None if the worker is starting or has no such engine."""
+        # A connection closes some time before its end is handled. uvloop raises where something is written meanwhile.
+        if self._outgoing is None or self._outgoing.is_closing():
+            return None
         state = self._states.get(name)
         if state is not None and (silent_s := time.monotonic() - self._reported_at) > SILENCE_S:
             return replace(state, unready_reason=f"its worker has not reported for {silent_s:.0f} s")
@@ -203,7 +206,7 @@ class RemoteWorker:
         """Forget a request that is answered or cancelled, and cancel it in the worker."""
         request = self._requests.pop(number)
         self._add_load(request.engine, -request.work)
-        if future.cancelled() and self._outgoing is not None:
+        if future.cancelled() and self._outgoing is not None and not self._outgoing.is_closing():
             self._outgoing.write(packed("cancel", number))
 
     def _add_load(self, engine: str, work: int) -> None:

@@ -19,6 +19,7 @@ def test_a_file_has_its_type_and_may_reach_nothing_but_the_service(server: httpx
     assert response.status_code == 200
     assert response.headers["content-type"] == static_files.MEDIA_TYPES[Path(path).suffix or ".html"]
     assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
     assert server.head(path).status_code == 200
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import attend
 from service import translate
 from service.base.log import Log
 from tests.service.conftest import Serve
@@ -45,6 +46,13 @@ async def answer(serve: Serve, data: bytes = TEXT, **form: str) -> bytes:
         return answered.content
 
 
+def test_the_command_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        attend.main(["translate", "--help"])
+    assert exited.value.code == 0
+    assert "usage: attend translate" in capsys.readouterr().out
+
+
 async def test_a_file_is_translated_beside_itself_as_the_service_does_it(serve: Serve, file: Path) -> None:
     await run(file, "--to", "fr")
     assert sorted(path.name for path in file.parent.iterdir()) == ["letter.fr.txt", "letter.txt"]
@@ -76,6 +84,17 @@ async def test_a_file_that_exists_is_replaced_only_if_that_is_asked_for(file: Pa
     assert there.read_text() == "mine"
     await run(file, "--to", "fr", "--overwrite")
     assert there.read_text() != "mine"
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+async def test_progress_is_shown_on_a_terminal_alone(
+    file: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    shown = io.StringIO()
+    shown.isatty = lambda: is_terminal  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", shown)
+    await run(file, "--to", "fr")
+    assert shown.getvalue() == (f"\r100%\n{file.with_name('letter.fr.txt')}\n" if is_terminal else "")
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,20 @@
 import io
 import json
 import math
+import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.base.errors import DeadlinePassed, RequestError, UnknownDocument
+from service.base.errors import DeadlinePassed, QueueFull, RequestError, UnknownDocument
 from service.dialects import ALL
-from tests.soak.faults import Fault
+from tests.soak.faults import STANDSTILL, Fault
 from tests.soak.http import Answer
 from tests.soak.requests import EVENTS, LINES, Request
 
+STANDSTILL_S, AFTER_STANDSTILL_S = 5.0, 3.0
+"""A pause that no work of this process takes, and how long its end is felt."""
 TOLERANCE = 1e-4
 """Of scores: the sums of a batch may end in other bits."""
 OF_THE_ASKING = {"request_id", "id", "created", "created_at", "creation_time", "uptime"}
@@ -28,6 +31,8 @@ def errors(kind: type[RequestError] = RequestError) -> Iterator[type[RequestErro
         yield from errors(one)
 
 
+TOO_LATE = (DeadlinePassed.code, QueueFull.code)
+"""Answers to a request whose deadline is too short: it passed, or would."""
 STATUS_OF = {error.code: error.status for error in errors() if hasattr(error, "code") and hasattr(error, "status")}
 
 
@@ -55,9 +60,18 @@ class Oracle:
     windows: list[Window] = field(default_factory=list)
     versions: list[tuple[float, set[int]]] = field(default_factory=lambda: [(-math.inf, {0})])
     """Since when which versions of the model may answer."""
+    _beat_at: float = math.inf
+
+    def note_beat(self) -> None:
+        """Say that this process runs, every second or so; a longer pause shows that the machine stood still."""
+        now = time.monotonic()
+        if now - self._beat_at > STANDSTILL_S:  # not before the first beat
+            self.windows.append(Window(STANDSTILL, self._beat_at, now + AFTER_STANDSTILL_S))
+        self._beat_at = now
 
     def windows_between(self, began: float, ended: float) -> list[Window]:
         """Return the windows in which a request was on its way."""
+        self.note_beat()
         return [window for window in self.windows if window.began <= ended and window.ended >= began]
 
     def complaint(self, request: Request, answer: Answer, began: float, ended: float) -> str | None:
@@ -65,7 +79,7 @@ class Oracle:
         found = comparable(answer)
         if any(same(found, expected) for expected in self._expected(request, began, ended)):
             return None
-        if request.expires and is_error(request, answer, DeadlinePassed.code):
+        if request.expires and any(is_error(request, answer, code) for code in TOO_LATE):
             return None
         return f"{request.kind} {request.message.path}: {answer.status} {answer.body[:300]!r}"
 
@@ -78,10 +92,10 @@ class Oracle:
                 return True
         return False
 
-    def excuses_loss(self, began: float, ended: float) -> bool:
-        """Whether a fault may have cost the connection."""
+    def excuses_loss(self, began: float, ended: float, is_timeout: bool = False) -> bool:
+        """Whether a fault may have cost the connection, or why nothing came within the client's patience."""
         for window in self.windows_between(began, ended):
-            if window.fault.loses_connections:
+            if window.fault is STANDSTILL or (window.fault.loses_connections and not is_timeout):
                 window.n_excused += 1
                 return True
         return False

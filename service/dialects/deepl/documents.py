@@ -17,6 +17,7 @@ from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_
 from service.http.json_route import validate
 from service.jobs.job import Job
 from service.models.directions import Directions
+from service.schemas.body import Body
 from service.schemas.requests import TranslateRequest
 
 
@@ -28,7 +29,7 @@ class DeepLDocument(DeepLFields):
     """Content of the file."""
 
 
-class DeepLDocumentKey(BaseModel):
+class DeepLDocumentKey(Body):
     document_key: str
 
 

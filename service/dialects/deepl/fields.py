@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from service.schemas.body import Body
 
 
 def _listed(value: Any) -> Any:
@@ -45,12 +47,12 @@ Texts = Annotated[
 ]
 
 
-class DeepLFields(BaseModel):
+class DeepLFields(Body):
     target_lang: str = Field(examples=["FR"])
     source_lang: str | None = Field(default=None, description="Without it, the language of each text is detected.")
     formality: Formality | None = Field(default=None, description="more and less are refused.")
     glossary_id: str | None = None
-    glossary_ids: Listed = []
+    glossary_ids: Listed = Field(default=[])
     style_id: Refused = Field(default=None, description="Refused.")
     translation_memory_id: Refused = Field(default=None, description="Refused.")
     custom_instructions: Refused = Field(default=None, description="Refused.")
@@ -65,9 +67,9 @@ class DeepLTexts(DeepLFields):
         default=None, description="v2 refuses XML that is not well-formed."
     )
     outline_detection: Flag | None = None
-    splitting_tags: Listed = []
-    non_splitting_tags: Listed = []
-    ignore_tags: Listed = []
+    splitting_tags: Listed = Field(default=[])
+    non_splitting_tags: Listed = Field(default=[])
+    ignore_tags: Listed = Field(default=[])
     preserve_formatting: Flag | None = Field(default=None, description="Has no effect.")
     context: Any = Field(default=None, description="Has no effect.")
     model_type: Literal["latency_optimized", "quality_optimized", "prefer_quality_optimized"] | None = Field(

@@ -11,6 +11,7 @@ from service.http.json_route import validate
 from service.models.directions import AUTO
 from service.models.models import Models
 from service.schemas.answers import DetectedLanguage, TranslateResponse
+from service.schemas.body import Body
 from service.schemas.requests import DetectRequest, TranslateRequest
 from service.text.languages import are_same, english_name
 
@@ -21,7 +22,7 @@ EMPTY = "\n"
 """Stands for an empty text in the native request, which refuses empty texts."""
 
 
-class LibreTranslateRequest(BaseModel):
+class LibreTranslateRequest(Body):
     q: str | list[str] | None = Field(default=None, description="A text; in JSON also a list.", examples=["A dog."])
     source: str | None = Field(default=None, description="A code from /languages, or auto.", examples=["en"])
     target: str | None = Field(default=None, examples=["fr"])
@@ -40,7 +41,7 @@ class LibreTranslation(BaseModel):
     alternatives: list[str] | list[list[str]] | None = None
 
 
-class TextToDetect(BaseModel):
+class TextToDetect(Body):
     q: str | None = Field(default=None, examples=["A dog runs."])
 
 

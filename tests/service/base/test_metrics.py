@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ import pytest
 
 from service import __version__
 from service.base.contract import ForwardPass
-from service.base.metrics import Metrics, ModelState
+from service.base.metrics import Metrics, ModelState, forget_gauges
 
 
 def test_gauges_are_summed_over_the_models_of_a_task() -> None:
@@ -96,12 +97,12 @@ from pathlib import Path
 from service.server.app import create_app
 from service.http.keys import Keys
 from service.http.problems import WHEN
-from service.base.metrics import SHARED_BYTES, Metrics, release
+from service.base.metrics import SHARED_BYTES, Metrics, forget_gauges
 from service.models.serving import Serving
 from service.base.settings import Settings
 
 folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
-settings, metrics = Settings(data=folder), Metrics(shared=True)
+settings, metrics = Settings(data=folder), Metrics(place=0)
 def sizes(of=lambda file: file.st_size):
     return {file.name.rpartition("_")[0]: of(file.stat()) for file in folder.glob("*.db")}
 before = sizes()
@@ -117,16 +118,41 @@ for i in range(101):
 assert sizes() == before
 assert all(held >= SHARED_BYTES for held in sizes(lambda file: 512 * file.st_blocks).values())
 whole = metrics.render()
-release(folder, os.getpid())
-assert sizes()["counter"] < SHARED_BYTES
+forget_gauges(folder, 0)
 rest, gauges = metrics.render().splitlines(), (b"attend_connections ", b"attend_cache_bytes ")
 assert not [line for line in rest if line.startswith(gauges)]
 assert [line for line in whole.splitlines() if not any(gauge in line for gauge in gauges)] == [
     line for line in rest if not any(gauge in line for gauge in gauges)
 ]
 """
-    environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    subprocess.run([sys.executable, "-c", program], check=True, env=beside_others(tmp_path))
+
+
+def beside_others(folder: Path) -> dict[str, str]:
+    return os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no several servers")
+def test_a_server_goes_on_counting_where_the_one_before_it_was_killed(tmp_path: Path) -> None:
+    """Each server that died left files behind, which every scrape read."""
+    program = """
+import os, signal
+from service.base.metrics import Metrics
+
+metrics = Metrics(place=1)
+metrics.answered("native", "/translate", 200, 1.0)
+metrics.connections.set(5)
+assert b'route="/translate",status="200"} %d.0' % int(os.environ["EXPECTED"]) in metrics.render()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    files = []
+    for expected in ("1", "2", "3"):
+        command = [sys.executable, "-c", program]
+        ended = subprocess.run(command, check=False, env=beside_others(tmp_path) | {"EXPECTED": expected})
+        assert ended.returncode == -signal.SIGKILL
+        files.append({file.name for file in tmp_path.iterdir()})
+        forget_gauges(tmp_path, 1)
+    assert files[0] == files[1] == files[2]
 
 
 def test_only_a_hundred_names_of_keys_are_labels() -> None:

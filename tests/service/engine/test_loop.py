@@ -11,7 +11,7 @@ from service.base.contract import EngineState
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
 from service.engine.loop import RETRY_S
 from service.engine.scheduler import Sequence
-from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, TickingClock, sequences
+from tests.service.fakes import NAME, PATIENCE_S, FakeClock, Harness, Tally, TickingClock, sequences
 from tests.waiting import wait_until
 
 Make = Callable[..., Harness]
@@ -257,6 +257,67 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_retry(make: Make) -> None
     harness.computation.release()
     assert outcome(running).outputs
     assert outcome(waiting).outputs
+
+
+@pytest.fixture
+def measured(make: Make) -> Harness:
+    """A harness whose rate is known: 4 rows of 3 tokens in a step of one second are 12 a second. Its rows are full."""
+    harness = make(max_rows=4).start()
+    step = harness.computation.step
+
+    def slow_step(running: list[Sequence[Tally]]) -> int:
+        harness.clock.now += 1
+        return step(running)
+
+    harness.computation.step = slow_step  # type: ignore[method-assign]
+    outcome(harness.submit(*[1] * 16))
+    harness.computation.hold()
+    harness.submit(*[3] * 4)
+    harness.computation.await_arrival()
+    return harness
+
+
+def test_who_would_be_late_is_refused_at_once_and_never_computed(measured: Harness) -> None:
+    waiting = measured.submit(*[1] * 4)
+    late, in_time = measured.submit(1, timeout_s=3), measured.submit(1, timeout_s=5)
+    measured.computation.allow(2)  # the encoder and a step, after which requests are queued
+    with pytest.raises(QueueFull, match=r"about 2\.\d s") as refusal:
+        outcome(late)
+    assert refusal.value.retry_after_s == 2, "8 sequences of 3 tokens, at 12 tokens a second"
+    state = refusal.value.state
+    assert state.backlog.wait_s() == pytest.approx(2, rel=0.2)
+    assert (state.backlog.n_waiting, state.whole_backlog.n_waiting) == (4, 4)
+    measured.computation.release()
+    assert [len(outcome(future).outputs) for future in (waiting, in_time)] == [4, 1]
+    assert sum(n for call, n in measured.computation.calls if call == "encode") == 16 + 4 + 4 + 1
+
+
+def test_who_waits_behind_nobody_is_never_refused(measured: Harness) -> None:
+    alone = measured.submit(*[1] * 40, timeout_s=4.5)
+    measured.computation.release()
+    with pytest.raises(DeadlinePassed):
+        outcome(alone)
+
+
+def test_a_part_of_a_request_that_was_accepted_is_not_refused_for_its_deadline(measured: Harness) -> None:
+    crowd = measured.submit(*[1] * 8)
+    part = sequences(1)
+    part[0].accepted = True
+    future = measured.submit_all(part, timeout_s=1.5)
+    measured.computation.release()
+    with pytest.raises(DeadlinePassed):
+        outcome(future)
+    outcome(crowd)
+
+
+def test_what_is_before_a_newcomer_is_forgotten_with_the_requests_that_left(measured: Harness) -> None:
+    crowd = measured.submit(*[1] * 8)
+    measured.computation.allow(2)
+    wait_until(lambda: measured.loop.backlog(NAME, is_whole=True).n_waiting == 8)
+    assert measured.loop.backlog(NAME, is_whole=True).work == pytest.approx(24, abs=12)
+    crowd.cancel()
+    measured.computation.release()
+    wait_until(lambda: measured.loop.backlog(NAME, is_whole=True).work == 0)
 
 
 def test_readiness_and_requests_wait_for_the_first_forward_pass(make: Make) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import QueueFull
-from service.engine.scheduler import ADMISSION_WINDOW, BURST, STRIDE, Scheduler, Sequence
+from service.engine.scheduler import ADMISSION_WINDOW, BURST, MAX_CLIENTS, STRIDE, Scheduler, Sequence
 
 
 def scheduler(
@@ -269,3 +269,63 @@ def test_who_waits_behind_many_of_one_request_is_not_refused_for_them() -> None:
     with pytest.raises(QueueFull, match=r"1001 sequences .* 128$"):
         s.add(of_lengths(*[1] * 1000))
     assert len(s.waiting) == 1001
+
+
+def of_client(client: str, n: int, length: int = 1) -> list[Sequence[None]]:
+    return [Sequence([1] * length, None, client=client) for _ in range(n)]
+
+
+def test_a_client_with_many_requests_lets_others_pass() -> None:
+    s = scheduler(max_rows=1, max_waiting=10_000)
+    for _ in range(10 * BURST):
+        s.add(of_client("flood", 1))
+    served = 0
+    while served < 2 * BURST:
+        served += len(s.admit())
+    other = of_client("other", 1)
+    assert s.n_before(other) == s.n_before() <= STRIDE
+    s.add(other)
+    admitted = [s.admit()[0] for _ in range(STRIDE + 2)]
+    assert other[0] in admitted
+
+
+def test_one_client_alone_is_served_in_order() -> None:
+    s = scheduler(max_rows=3, max_waiting=10_000)
+    sent = [of_client("only", 1) for _ in range(5 * BURST)]
+    admitted: list[Sequence[None]] = []
+    for i, request in enumerate(sent):
+        s.add(request)
+        if i % 7 == 0:
+            admitted += s.admit()
+    while s.waiting:
+        admitted += s.admit()
+    assert admitted == [sequence for request in sent for sequence in request]
+
+
+def test_many_clients_are_served_in_order_of_arrival() -> None:
+    s = scheduler(max_rows=1, max_waiting=10_000)
+    sent = [of_client(f"client {i % 300}", 1) for i in range(600)]
+    for request in sent:
+        s.add(request)
+    assert [s.admit()[0] for _ in sent] == [sequence for request in sent for sequence in request]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 80)), max_size=12))
+def test_what_is_before_a_request_is_known_before_it_is_queued(requests: list[tuple[str, int]]) -> None:
+    s = scheduler(max_rows=5, max_waiting=10_000)
+    for client, n in requests:
+        sequences = of_client(client, n)
+        n_before = s.n_before(sequences)
+        s.add(sequences)
+        own = set(sequences)
+        assert sum(one not in own for one in s.waiting[: s.waiting.index(sequences[-1])]) == n_before
+        s.admit()
+
+
+def test_clients_that_have_their_burst_again_are_forgotten() -> None:
+    s = scheduler(max_rows=MAX_CLIENTS, max_waiting=10 * MAX_CLIENTS, prefill_padded_tokens=10**6)
+    for i in range(MAX_CLIENTS):
+        s.add(of_client(str(i), 1))
+    s.admit()
+    s.add(of_client("last", 1))
+    assert [*s._due] == ["last"]

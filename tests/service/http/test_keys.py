@@ -32,6 +32,13 @@ def test_keys_of_the_setting_and_of_the_file_count_together(file: Path) -> None:
     assert [*map(has(keys), (b"one", b"two", "clé".encode(), b"", b"three"))] == [True] * 3 + [False] * 2
 
 
+def test_no_key_is_kept_and_digests_are_compared() -> None:
+    keys = Keys(Settings(api_keys="s3cret"))  # type: ignore[arg-type]
+    assert keys.find(b"s3cret") is not None
+    assert keys.find(b"s3cre") is None
+    assert "s3cret" not in repr(vars(keys))
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [(None, "cannot be read: No such file or directory"), (b" \n\n", "has no key"), (b"\xff\xfe", "is not UTF-8")],

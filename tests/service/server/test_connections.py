@@ -248,6 +248,34 @@ def test_a_head_without_end_is_broken_off_while_another_request_is_answered(runn
         assert is_broken_off(connected, b"X: 1\r\n" * 2000)
 
 
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pytest.param(b"\0\r\n\r\n", id="no request"),
+        pytest.param(GET.replace(b"Host", b"Host ") + GET, id="a head that is wrong"),
+        pytest.param(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab", id="a body that is wrong"),
+        pytest.param(GET.replace(b"/", b"x"), id="a target that is wrong"),
+    ],
+)
+@pytest.mark.parametrize("n_before", [1, 2])
+def test_noise_behind_requests_takes_no_answer_from_them(running: Running, n_before: int, noise: bytes) -> None:
+    with running() as server:
+        connected = server.connect(GET.replace(b"/", b"/held", 1) + GET * (n_before - 1) + noise)
+        assert server.application.held.wait(PATIENCE_S)
+        server.application.may_answer.set()
+        answers = all_of(connected)
+    assert answers.count(b"HTTP/1.1 200 OK") == answers.count(b"HTTP/1.1") == n_before
+    assert answers.count(b"connection: close") == 1
+
+
+def test_noise_in_a_body_gets_400(running: Running) -> None:
+    with running() as server:
+        start = b"POST /held HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connected = server.connect(start + b"1\r\nab")
+        assert all_of(connected).startswith(b"HTTP/1.1 400")
+        server.application.may_answer.set()
+
+
 def test_trailers_without_end_are_not_read(running: Running) -> None:
     with running() as service:
         connected = service.connect(b"POST /held HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")

@@ -44,7 +44,7 @@ async def test_a_server_that_cannot_be_begun_now_is_begun_later(
     supervisor._servers = [dead]
     answers: list[Any] = [BlockingIOError("no room"), "another server"]
 
-    async def begin(joins: bool) -> Any:
+    async def begin(place: int, joins: bool) -> Any:
         answer = answers.pop(0)
         if isinstance(answer, OSError):
             raise answer

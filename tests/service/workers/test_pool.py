@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from service.base.backlog import NO_BACKLOG, Backlog
 from service.base.contract import Answer, EngineState, in_background
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, TooManyTexts
 from service.base.metrics import Metrics, TaskMetrics
-from service.engine.scheduler import Sequence
-from service.workers.pool import BUSY_WORK, Admission, Pool, admission_of
+from service.engine.scheduler import BURST, Sequence
+from service.workers.pool import BUSY_WORK, REMEMBERED_S, Admission, Pool, admission_of
 from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
 from tests.waiting import until
 
@@ -343,13 +344,21 @@ class Worker:
         self.engines, self.load, self.background_load = engines, load, background_load
         self.device = device
         self.awaited_at = -math.inf
+        self.first_in_line = self.last_in_line = NO_BACKLOG
+        self.refuses = False
         self.given: list[tuple[str, bool]] = []
 
     def submit(self, name: str, sequences: list[Sequence[Tally]], _: float) -> "asyncio.Future[Any]":
         self.given.append((name, sequences[0].background))
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        future.set_result(Answer([sequence.output for sequence in sequences], 0, 0, 0))
+        if self.refuses:
+            future.set_exception(QueueFull("full"))
+        else:
+            future.set_result(Answer([sequence.output for sequence in sequences], 0, 0, 0))
         return future
+
+    def backlog(self, _name: str, is_whole: bool) -> Backlog:
+        return self.last_in_line if is_whole else self.first_in_line
 
     def state(self, name: str) -> EngineState | None:
         return EngineState(None, 1, 2, 3) if name in self.engines else None
@@ -381,3 +390,48 @@ async def test_without_a_background_engine_documents_run_with_the_others() -> No
     pool: Pool[Tally] = Pool(NAME, [worker], TaskMetrics(Metrics(), "fake"))
     await pool.run(sequences(1), pool.clock() + 60, Admission(background=True))
     assert worker.given == [(NAME, True)], "its scheduler lets others pass"
+
+
+async def test_a_large_request_runs_beside_others_as_documents_do_but_on_all_cores() -> None:
+    documents = in_background(NAME)
+    workers = [Worker(NAME, documents), Worker(NAME, documents)]
+    pool: Pool[Tally] = Pool(NAME, workers, TaskMetrics(Metrics(), "fake"))
+    workers[0].awaited_at = pool.clock()
+    await pool.run(sequences(*[1] * BURST), pool.clock() + 60)
+    await pool.run(sequences(*[1] * (BURST + 1)), pool.clock() + 60)
+    assert [worker.given for worker in workers] == [[(NAME, False), (documents, False)]] * 2
+
+
+BEHIND_TEN_SECONDS = Backlog(n_waiting=50, work=1000.0, work_per_s=100.0)
+
+
+@pytest.mark.parametrize("timeout_s", [5, 60])
+async def test_what_would_be_late_in_the_least_loaded_worker_is_refused_unless_it_may_wait(timeout_s: float) -> None:
+    busy, calm = Worker(NAME, load=9), Worker(NAME, load=1)
+    calm.first_in_line = BEHIND_TEN_SECONDS
+    metrics = Metrics()
+    pool: Pool[Tally] = Pool(NAME, [busy, calm], TaskMetrics(metrics, "fake"))
+    if timeout_s == 5:
+        with pytest.raises(QueueFull) as refusal:
+            pool.refuse_late(1, pool.clock() + timeout_s)
+        assert refusal.value.retry_after_s == 10
+    else:
+        pool.refuse_late(1, pool.clock() + timeout_s)
+    refused = {"task": "fake", "reason": "queue_full"}
+    assert metrics.registry.get_sample_value("attend_rejected_total", refused) == (timeout_s == 5)
+    pool.refuse_late(1, pool.clock() + 5, Admission(accepted=True))
+
+
+async def test_a_client_that_a_worker_has_refused_is_last_in_line_for_a_while_and_others_are_not() -> None:
+    worker, now = Worker(NAME), 50.0
+    worker.last_in_line, worker.refuses = BEHIND_TEN_SECONDS, True
+    pool: Pool[Tally] = Pool(NAME, [worker], TaskMetrics(Metrics(), "fake"), clock=lambda: now)
+    flood, other = Admission(client="flood"), Admission(client="other")
+    pool.refuse_late(1, now + 5, flood)
+    with pytest.raises(QueueFull):
+        await pool.run(sequences(1), now + 5, Admission(client="flood"))
+    with pytest.raises(QueueFull):
+        pool.refuse_late(1, now + 5, flood)
+    pool.refuse_late(1, now + 5, other)
+    now += REMEMBERED_S + 0.1
+    pool.refuse_late(1, now + 5, flood)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from service.base.artifact import Artifact
+from service.base.backlog import NO_BACKLOG, Backlog
 from service.base.contract import Answer
 from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Silent, Unavailable, WorkerEnded
 from service.base.metrics import Metrics, TaskMetrics
@@ -166,6 +167,20 @@ async def test_a_full_queue_and_a_passed_deadline_are_told_by_name(service: Serv
     assert {type(answer) for answer in answers} == {QueueFull, Answer}
 
 
+async def test_a_worker_that_refuses_tells_what_it_has_to_do_and_less_is_left_as_it_answers(service: Service) -> None:
+    assert service.worker.backlog(BEAM, is_whole=True) == NO_BACKLOG
+    pause(service.process_id())
+    crowd = [service.worker.submit(BEAM, [sequence(5, 6, beam_size=8)], soon()) for _ in range(MAX_WAITING + 40)]
+    seen: list[Backlog] = []
+    for future in crowd:
+        future.add_done_callback(lambda _: seen.append(service.worker.backlog(BEAM, is_whole=True)))
+    os.kill(service.process_id(), signal.SIGCONT)
+    await asyncio.gather(*crowd, return_exceptions=True)
+    assert MAX_WAITING in [backlog.n_waiting for backlog in seen]
+    assert seen[-1].n_waiting < MAX_WAITING
+    await until(lambda: service.worker.backlog(BEAM, is_whole=True).work == 0)
+
+
 async def test_a_cancelled_request_is_forgotten_and_the_next_one_served(service: Service) -> None:
     leaving = service.worker.submit(GREEDY, [sequence(5, 6, max_target_tokens=70)], soon())
     assert leaving.cancel()
@@ -197,3 +212,20 @@ async def test_two_servers_get_their_own_answers_and_each_event_is_counted_once(
     source = f'attend_tokens_total{{side="source",task="translation"}} {float(tokens)}'.encode()
     await until(lambda: source in metrics(service))
     assert (await answered(service.worker.submit(GREEDY, [sequence(7)], soon()))).outputs[0].finished
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})], ids=["uvloop"])
+async def test_a_request_that_comes_while_the_connection_closes_is_refused_by_name(service: Service) -> None:
+    """uvloop, on which servers run, raises its own error where something is written into a closed connection."""
+    worker = service.worker
+    waiting = worker.submit(GREEDY, [sequence(5, 6)], soon())
+    assert worker._outgoing is not None
+    worker._outgoing.abort()
+    waiting.cancel()
+    with pytest.raises(Unavailable):
+        await answered(worker.submit(GREEDY, [sequence(5, 6)], soon()))
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable):
+        await answered(worker.submit(GREEDY, [sequence(5, 6)], soon()))
+    await until(lambda: unready_reason(worker) is None)
+    await answered(worker.submit(GREEDY, [sequence(5, 6)], soon()))

@@ -29,8 +29,8 @@ def test_what_nobody_took_is_there_the_next_time() -> None:
 
 
 def test_a_worker_makes_the_sequence_that_a_server_has() -> None:
-    sent = Sequence([5, 6], "output", n_rows=4, n_target=3, background=True, accepted=True)
+    sent = Sequence([5, 6], "output", n_rows=4, n_target=3, background=True, accepted=True, client="a")
     made: Sequence[str] = Sequence(*fields_of(sent))
     assert vars(made) == vars(sent)
     differing = {field.name for field in fields(Sequence) if getattr(sent, field.name) != field.default}
-    assert differing == {field.name for field in fields(Sequence)} - {"finished", "turn", "state"}
+    assert differing == {field.name for field in fields(Sequence)} - {"finished", "failure", "turn", "state"}
