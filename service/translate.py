@@ -32,6 +32,7 @@ from service.models.directions import AUTO
 from service.models.models import Models
 from service.models.serving import Serving, proven
 from service.schemas.requests import TranslateRequest
+from service.workers.devices import select_device
 
 STANDARD_INPUT = "-"
 
@@ -69,13 +70,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def _settings(model: str | None) -> Settings:
-    """Return the settings of the environment. By default only warnings are logged."""
+    """Return the settings of the environment. By default only warnings are logged. Raises StartRefused."""
     settings = read_settings()
     changes: dict[str, object] = {} if "log_level" in settings.model_fields_set else {"log_level": "warning"}
     if model is not None:
         changes["models"] = (model,)
     settings = settings.model_copy(update=changes)
     settings.log.configure()
+    select_device(settings.device)
     return settings
 
 
