@@ -80,7 +80,7 @@ class Classifier:
         if request.text_pair is not None:
             return await self._classify_pairs(request, request.text_pair, context)
         refuse_white_space(request.text, "classify")
-        self.pool.refuse_late(len(request.text), deadline)
+        self.pool.refuse_late(len(request.text), deadline, client=context.client)
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
@@ -92,10 +92,11 @@ class Classifier:
         if request.evidence:
             for window in windows:
                 window.without.extend(_without_each(window.reading.source_ids, window.own))
-        timing.ran(await self.pool.run([reading for window in windows for reading in window.readings], deadline))
+        readings = [reading for window in windows for reading in window.readings]
+        timing.ran(await self.pool.run(readings, deadline, client=context.client))
         if selection is not None:
             passes = [window.attention_pass for window in windows if window.attention_pass]
-            timing.attended(await self.attention_pool.run(passes, deadline))
+            timing.attended(await self.attention_pool.run(passes, deadline, client=context.client))
         with timing.tokenizing():
             return await run_on_each(
                 zip(request.text, texts, strict=True),
@@ -111,7 +112,7 @@ class Classifier:
             refuse_white_space(texts, "read", name)
         if request.evidence or request.attention is not None:
             raise UnsupportedOption(f"`{'evidence' if request.evidence else 'attention'}` of pairs is not supported")
-        self.pool.refuse_late(len(request.text), context.deadline)
+        self.pool.refuse_late(len(request.text), context.deadline, client=context.client)
         own_ids = cache(self.tokenizer.own_ids)  # a query is the first text of many pairs
         n_characters = sum(map(len, request.all_texts))
         with context.timing.tokenizing():
@@ -122,7 +123,7 @@ class Classifier:
                 context.left_s,
             )
         readings = [Sequence(pair.token_ids, WindowLogits()) for pair in pairs]
-        context.timing.ran(await self.pool.run(readings, context.deadline))
+        context.timing.ran(await self.pool.run(readings, context.deadline, client=context.client))
         predictions = [self._scored([reading], request.logits) for reading in readings]
         for prediction, pair in zip(predictions, pairs, strict=True):
             prediction.truncated = pair.n_left_out > 0

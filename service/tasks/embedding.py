@@ -118,7 +118,7 @@ class Embedder:
         """
         deadline, timing = context.deadline, context.timing
         refuse_white_space(request.text, "embed")
-        self.pool.refuse_late(len(request.text), deadline)
+        self.pool.refuse_late(len(request.text), deadline, client=context.client)
         options = self._options(request)
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
@@ -132,9 +132,9 @@ class Embedder:
         if options.selection is not None:
             numbers = sum(options.selection.n_weights(len(window.source_ids), 0) for window in passes)
             refuse_too_many_weights(self.max_attention_weights, numbers)
-        timing.ran(await self.pool.run(read, deadline))
+        timing.ran(await self.pool.run(read, deadline, client=context.client))
         if self.attention_pool is not None and passes:
-            timing.attended(await self.attention_pool.run(passes, deadline))
+            timing.attended(await self.attention_pool.run(passes, deadline, client=context.client))
         with timing.tokenizing():
             embeddings = await run_on_each(
                 texts, lambda text: self._answer(text, options, request.encoding), n_characters, context.left_s

@@ -167,13 +167,18 @@ class Pool(Generic[Output]):
         self._busy_work = min(BUSY_WORK, max_waiting)
 
     async def run(
-        self, sequences: list[Sequence[Output]], deadline: float, admission: Admission | None = None
+        self,
+        sequences: list[Sequence[Output]],
+        deadline: float,
+        admission: Admission | None = None,
+        client: str | None = None,
     ) -> Answer[Output]:
         """Submit the sequences and wait for their outputs; cancelling the wait cancels the request.
 
         Args:
             sequences: the sequences; if there are none, nothing is submitted.
             admission: the request of which the sequences are a part; by default they are all of a request.
+            client: who sent it, if no admission tells.
 
         Raises:
             TooManyTexts: there are too many sequences.
@@ -181,7 +186,7 @@ class Pool(Generic[Output]):
             RequestError: the error of the first worker that failed; the other workers drop their parts.
         """
         if admission is None:
-            with admission_of(self._metrics) as admission:
+            with admission_of(self._metrics, client=client) as admission:
                 return await self.run(sequences, deadline, admission)
         if self._draining and not admission.accepted:
             raise Draining(f"Model {self.name} is draining and takes no new requests", retry_after_s=5)
@@ -228,19 +233,22 @@ class Pool(Generic[Output]):
             decode_s=max([answer.decode_s for answer in answers], default=0.0),
         )
 
-    def refuse_late(self, n_texts: int, deadline: float, admission: Admission | None = None) -> None:
+    def refuse_late(
+        self, n_texts: int, deadline: float, admission: Admission | None = None, client: str | None = None
+    ) -> None:
         """Refuse a request that would be late in every worker, before its texts are read. Workers know more, and refuse
         others later.
 
         Args:
             n_texts: least number of its sequences.
             admission: the request, if it may have been accepted already.
+            client: who sent it, if no admission tells.
 
         Raises:
             QueueFull: the request would be late, or too many sequences are before it.
         """
         if admission is None:
-            with admission_of(self._metrics) as admission:
+            with admission_of(self._metrics, client=client) as admission:
                 self.refuse_late(n_texts, deadline, admission)
         elif not admission.accepted:
             name = self._engine_for(n_texts, admission)

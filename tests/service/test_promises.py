@@ -5,6 +5,7 @@ That neighbours never change an answer is shown with real graphs, in test_runner
 
 import asyncio
 import json
+import math
 import re
 import threading
 from collections.abc import AsyncIterator
@@ -192,6 +193,31 @@ async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: S
         assert refused.headers["Retry-After"] == "1"
         assert (await running).status_code == 200
         assert waiting.result(PATIENCE_S).outputs[0].best()[0].finish_reason == "eos"
+
+
+async def test_who_would_be_late_is_refused_before_a_text_is_read_and_told_when_to_come_again(
+    serve: Serve, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        endless = [Sequence(bench.rows._endless, Search(10**9)) for _ in range(2)]
+        running = bench.loop.submit(GATED, endless, math.inf)
+        await until(lambda: len(bench.scheduler.running) == 2)
+        waiting = bench.loop.submit(GATED, [Sequence([5, EOS], Search(9))], math.inf)
+        await until(lambda: len(bench.scheduler.waiting) == 1)
+        n_tokens = 2 * len(bench.rows._endless) + 2
+        bench.loop._served[GATED].rate.work_per_s = n_tokens / 20
+        read: list[list[str]] = []
+        monkeypatch.setattr(Tokenizer, "encode", lambda _, texts: read.append(texts))
+        refused = await client.post("/translate", json={"text": SHORT, "timeout_s": 19})
+        assert "about 20.0 s" in problem(refused, QueueFull)["detail"]
+        assert refused.headers["Retry-After"] == "20"
+        assert refused.headers["Server-Timing"].startswith("queue;dur=0.00")
+        assert read == []
+        for future in (running, waiting):
+            future.cancel()
+        await until(lambda: not bench.scheduler.running)
+        metrics = (await client.get("/metrics")).text.splitlines()
+    assert 'attend_rejected_total{reason="queue_full",task="translation"} 1.0' in metrics
 
 
 async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve: Serve, bench: Bench) -> None:

@@ -4,10 +4,12 @@ import asyncio
 import logging
 import shutil
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+from tests.postgres import PostgreSQL, running_postgresql
 from tests.soak import faults as make
 from tests.soak import small_disks
 from tests.soak.clock import Clock, own_clock
@@ -44,18 +46,23 @@ def run(options: Options) -> Result:
         else:
             settings["artifacts"] = options.artifacts.absolute()
         with (
+            running_postgresql() if options.postgresql else nullcontext() as postgresql,
             small_disks.mounted(folders.root) as has_disks,
             own_clock(folders.root) as (clock, variables),
-            soaked_service(folders, settings, variables) as soaked,
+            soaked_service(folders, settings | _database(postgresql), variables) as soaked,
         ):
             soak = _Soak(options, soaked)
-            soak.add_faults(has_disks, clock)
+            soak.add_faults(has_disks, clock, postgresql)
             try:
                 asyncio.run(soak.run())
             finally:
                 if options.log is not None:
                     shutil.copy(folders.log, options.log)
             return soak.result
+
+
+def _database(postgresql: PostgreSQL | None) -> dict[str, object]:
+    return {} if postgresql is None else {"database": postgresql.address()}
 
 
 class _Soak:
@@ -70,14 +77,17 @@ class _Soak:
         self._closing: list[asyncio.Task[None]] = []
         self.result = Result(options, self._storm.ledger)
 
-    def add_faults(self, has_disks: bool, clock: Clock | None) -> None:
+    def add_faults(self, has_disks: bool, clock: Clock | None, postgresql: PostgreSQL | None) -> None:
         """Add the faults that can be made here, and note why others cannot."""
         random, seconds, folders = self._random, self._options.fault_s, self._soaked.folders
         self._faults += [make.killed(role, random) for role in ("worker", "loader", "server")]
-        self._faults += [make.stopped(seconds, random), make.without_memory(seconds / 2, random), make.locked(seconds)]
+        self._faults += [make.stopped(seconds, random), make.without_memory(seconds / 2, random)]
+        self._faults.append(make.locked(seconds) if postgresql is None else make.restarted(postgresql, seconds))
+        self._faults.append(make.without_descriptors(seconds, random))
         skipped = self.result.skipped
         if has_disks:
-            self._faults.append(make.full_disk("data", folders.data, seconds, Needs.DATABASE))
+            if postgresql is None:
+                self._faults.append(make.full_disk("data", folders.data, seconds, Needs.DATABASE))
             self._faults.append(make.full_disk("log", folders.log.parent, seconds, make.NOTHING))
         else:
             skipped["a full disk"] = "this process may not mount a small disk"

@@ -119,7 +119,12 @@ def _seeds() -> list[bytes]:
         "terms": ["The Red dogs go to Go, C++ and New York; ABC-12 犬"],
         "language": ["le chien rouge", "犬"],
     }
-    found = [f"{name} {one} fr\n{text}".encode() for name, all_of in texts.items() for text in all_of for one in ("en", "ru", "ja")]
+    found = [
+        f"{name} {one} fr\n{text}".encode()
+        for name, all_of in texts.items()
+        for text in all_of
+        for one in ("en", "ru", "ja")
+    ]
     files = {
         "csv": b'dog,chien\n"a, b","c ""d""",x,\n',
         "tsv": "\ufeffdog\tchien\r\nred dog\tchien rouge\n".encode("utf-16"),
