@@ -19,9 +19,10 @@ LAST = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 @asynccontextmanager
 async def server(*answers: bytes) -> AsyncIterator[Client]:
     """Yield a client of a server that gives these answers in turn, in two pieces each."""
-    left = [*answers]
+    left, serving = [*answers], set[asyncio.Future[None]]()
 
     async def serve(incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
+        serving.add(ended := asyncio.get_running_loop().create_future())
         while await incoming.read(10_000):
             answer = left.pop(0) if len(left) > 1 else left[0]
             for piece in (answer[:20], answer[20:]):
@@ -30,12 +31,15 @@ async def server(*answers: bytes) -> AsyncIterator[Client]:
             if answer in (LAST, b""):
                 break
         outgoing.close()
+        await outgoing.wait_closed()
+        ended.set_result(None)
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with listening:
         client = Client(Address(listening.sockets[0].getsockname()[1]))
         yield client
         client.close()
+        await asyncio.gather(*serving)
 
 
 async def test_an_outcome_has_status_and_retry_after_and_a_broken_connection_is_none() -> None:
