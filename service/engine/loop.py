@@ -427,7 +427,7 @@ class Loop:
             return
         if isinstance(outcome, Finished):
             assert served.engine is not None
-            served.rate.finished(outcome.sequences, served.engine.scheduler.max_rows, self.clock())
+            served.rate.finished(outcome.sequences, served.engine.n_running, self.clock())
         for sequence in outcome.sequences:
             unanswered = self._request_of.get(sequence)
             if unanswered is None:
