@@ -95,7 +95,7 @@ class Access:
         return guards
 
     def _key_check(self, credentials: Credentials) -> Check:
-        """Return a check that raises KeyMissing, KeyWrong or RouteForbidden."""
+        """Return a check that raises KeyMissing, KeyWrong or RouteForbidden, and RateLimited after many wrong keys."""
 
         async def check(request: Request) -> None:
             sent = await credentials.key(request)
@@ -103,6 +103,7 @@ class Access:
                 raise KeyMissing(f"A key is required: {credentials.hint}")
             key = self._keys.find(sent)
             if key is None:
+                await self._check_rate(request)  # or keys could be found by trying
                 raise KeyWrong("The key is not one of this service's keys")
             request.state.key = key
             request.state.context.caller = request.state.context.client = key.client

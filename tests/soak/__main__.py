@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, help="stop after so many requests")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--artifacts", type=Path, help="serve the models of this folder, the shipped ones")
+    parser.add_argument("--postgresql", action="store_true", help="keep glossaries and documents in a PostgreSQL")
     parser.add_argument("--short", action="store_true", help="short faults, few texts: for less than a minute")
     parser.add_argument("--log", type=Path, help="copy the log of the service to this file")
     parser.add_argument("--write", type=Path, help="write the table into this page")
@@ -36,6 +37,7 @@ def main() -> int:
         given.requests,
         given.seed,
         given.artifacts,
+        postgresql=given.postgresql,
         log=given.log,
         **(short if given.short else {}),  # type: ignore[arg-type]
     )

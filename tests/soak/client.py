@@ -67,6 +67,7 @@ class Client:
         """Send what is no HTTP, and leave."""
         connection = Connection(self.shared.host, self.shared.port)
         with suppress(Lost, Surplus, TimeoutError):
+            await connection.begin()
             await connection.send(noise)
             async with asyncio.timeout(MAX_STAY_S):
                 await connection.answer()
@@ -106,12 +107,13 @@ class Client:
         request_id = f"soak-{next(self.shared.numbers)}"
         try:
             async with asyncio.timeout(PATIENCE_S):
+                await self._connection.begin()
                 await self._send_pieces(data_of(request_id), pieces)
                 answer = await self._connection.answer()
         except (Lost, TimeoutError) as error:
             self._connection.reset()
             ledger.unanswered[request.dialect, request.route] += 1
-            is_excused = isinstance(error, Lost) and oracle.excuses_loss(began, time.monotonic())
+            is_excused = oracle.excuses_loss(began, time.monotonic(), is_timeout=isinstance(error, TimeoutError))
             ledger.outcomes[request.kind, "lost in a fault" if is_excused else "wrong"] += 1
             if not is_excused:
                 waited_s = time.monotonic() - began
@@ -164,6 +166,7 @@ class Client:
         connection = Connection(shared.host, shared.port)
         has_begun = asyncio.Event()
         with suppress(Lost, Surplus):
+            await connection.begin()
             await connection.send(request.message.data(f"soak-{next(shared.numbers)}"))
             reading = asyncio.create_task(connection.answer(has_begun))
             if manner is Manner.LEAVES:
@@ -184,6 +187,7 @@ class Client:
         data = request.message.data(f"soak-{next(shared.numbers)}")
         connection = Connection(shared.host, shared.port)
         with suppress(Lost, Surplus):
+            await connection.begin()
             await connection.send(data[: next(shared.cut_at) % len(data)])
             if shared.random.random() < 0.3:
                 connection.half_close()

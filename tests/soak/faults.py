@@ -17,7 +17,7 @@ from tests.postgres import PostgreSQL
 from tests.soak.clock import Clock
 from tests.soak.models import VERSION_SEEDS, save_version
 from tests.soak.requests import Needs
-from tests.soak.service import Soaked, status_value
+from tests.soak.service import Soaked, n_descriptors, status_value
 
 NOTHING, EVERYTHING = Needs(0), Needs.SERVER | Needs.MODELS | Needs.DATABASE
 BROKEN = frozenset({Broken.code, Starting.code})
@@ -110,6 +110,23 @@ def without_memory(seconds: float, random: Random) -> Fault:
 
     codes = BROKEN | {InferenceFailed.code}
     return Fault("allocations fail in a worker", strike, Needs.MODELS, codes, fails_documents=True)
+
+
+def without_descriptors(seconds: float, random: Random) -> Fault:
+    """A server gets no more descriptors for some seconds: none for a connection, a file or a process."""
+
+    async def strike(soaked: Soaked) -> None:
+        process_id = await _one_of(soaked, "server", random)
+        former = resource.prlimit(process_id, resource.RLIMIT_NOFILE)
+        try:
+            resource.prlimit(process_id, resource.RLIMIT_NOFILE, (n_descriptors(process_id), former[1]))
+            await asyncio.sleep(seconds)
+        finally:
+            with suppress(ProcessLookupError):
+                resource.prlimit(process_id, resource.RLIMIT_NOFILE, former)
+
+    codes = frozenset({NotStored.code})
+    return Fault("descriptors run out in a server", strike, EVERYTHING, codes, True, True)
 
 
 def full_disk(what: str, folder: Path, seconds: float, touches: Needs) -> Fault:

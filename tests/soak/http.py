@@ -7,6 +7,7 @@ import asyncio
 import json
 import socket
 import struct
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,18 +87,21 @@ class Connection:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def send(self, data: bytes) -> None:
-        """Send bytes, over a new connection if there is none. Raises Lost."""
-        try:
-            if self._reader is None or self._reader.at_eof():
-                await self.close()
+    async def begin(self) -> None:
+        """Open the connection, unless it is open. Raises Lost."""
+        if self._reader is None or self._reader.at_eof():
+            await self.close()
+            try:
                 self._reader, self._writer = await asyncio.open_connection(*self._address)
-            assert self._writer is not None
+            except OSError:
+                raise Lost("no connection") from None
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes. If the connection breaks, what was answered before is still to be read."""
+        assert self._writer is not None, "the connection was opened"
+        with suppress(OSError):
             self._writer.write(data)
             await self._writer.drain()
-        except OSError:  # what was answered before the connection broke is still to be read
-            if self._reader is None:
-                raise Lost("no connection") from None
 
     async def answer(self, first_event: asyncio.Event | None = None) -> Answer:
         """Read one whole answer.
@@ -132,7 +136,8 @@ class Connection:
 
     def half_close(self) -> None:
         if self._writer is not None and not self._writer.is_closing():
-            self._writer.write_eof()
+            with suppress(OSError):  # the other end may have closed it
+                self._writer.write_eof()
 
     def reset(self) -> None:
         """End the connection at once, as a machine does whose process has died."""
@@ -187,6 +192,7 @@ async def ask(host: str, port: int, message: Message, request_id: str = "soak") 
     """Send one request over a connection of its own. Raises Lost."""
     connection = Connection(host, port)
     try:
+        await connection.begin()
         await connection.send(message.data(request_id))
         return await connection.answer()
     finally:

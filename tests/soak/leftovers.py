@@ -2,11 +2,13 @@
 
 import asyncio
 import re
-import sqlite3
 import time
-from contextlib import closing, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import sqlalchemy as sa
 
 from tests.soak.http import Lost
 from tests.soak.service import Soaked, n_descriptors, status_value
@@ -47,33 +49,33 @@ async def census(soaked: Soaked) -> Census:
             counts[f"descriptors: {role}"] = max([n_descriptors(one) for one in process_ids], default=0)
     for folder in (soaked.folders.run, soaked.folders.temporary, soaked.folders.data):
         counts[f"files: {folder.name}"] = sum(path.is_file() or path.is_socket() for path in folder.rglob("*"))
-    counts |= {f"rows: {table}": n for table, n in rows(soaked.folders.data / "attend.sqlite").items()}
+    counts |= {f"rows: {table}": n for table, n in rows(soaked.database).items()}
     metrics = await soaked.metrics()
     for gauge in GAUGES:
         counts[gauge] = sum(value for name, value in metrics.items() if re.match(rf"{gauge}({{|$)", name))
     return Census(counts)
 
 
-def rows(file: Path) -> dict[str, int]:
-    """Return the number of rows of each table of SQLite's file."""
-    if not file.exists():
-        return {}
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", timeout=10, uri=True)) as connection:
-        return {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
+def rows(database: str) -> dict[str, int]:
+    """Return the number of rows of each table; nothing if there are none yet."""
+    engine = sa.create_engine(database, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        known = sa.inspect(connection).get_table_names()
+        counted = ((table, sa.text(f"SELECT count(*) FROM {table}")) for table in TABLES if table in known)
+        return {table: connection.scalar(query) or 0 for table, query in counted}
 
 
-async def rested(soaked: Soaked, calm: Census, patience_s: float, only_work: bool = False) -> list[str]:
+async def rested(soaked: Soaked, calm: Census, patience_s: float, kinds: Sequence[str] = ("",)) -> list[str]:
     """Wait until nothing is left over. Return what still is after `patience_s`.
 
     Args:
-        only_work: look only for requests and rows, of which there are none in calm.
+        kinds: what to look for; by default everything.
     """
     ends_at = time.monotonic() + patience_s
     while True:
         try:
             left = (await census(soaked)).beyond(calm)
-            if only_work:
-                left = {name: of for name, of in left.items() if name in WORK or name.startswith("rows")}
+            left = {name: of for name, of in left.items() if name.startswith(tuple(kinds))}
         except Lost:
             left = {"lost answers to /metrics": (1, 0)}
         if not left or time.monotonic() > ends_at:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.base.errors import DeadlinePassed, RequestError, UnknownDocument
+from service.base.errors import DeadlinePassed, QueueFull, RequestError, UnknownDocument
 from service.dialects import ALL
 from tests.soak.faults import STANDSTILL, Fault
 from tests.soak.http import Answer
@@ -31,6 +31,8 @@ def errors(kind: type[RequestError] = RequestError) -> Iterator[type[RequestErro
         yield from errors(one)
 
 
+TOO_LATE = (DeadlinePassed.code, QueueFull.code)
+"""Answers to a request whose deadline is too short: it passed, or would."""
 STATUS_OF = {error.code: error.status for error in errors() if hasattr(error, "code") and hasattr(error, "status")}
 
 
@@ -77,7 +79,7 @@ class Oracle:
         found = comparable(answer)
         if any(same(found, expected) for expected in self._expected(request, began, ended)):
             return None
-        if request.expires and is_error(request, answer, DeadlinePassed.code):
+        if request.expires and any(is_error(request, answer, code) for code in TOO_LATE):
             return None
         return f"{request.kind} {request.message.path}: {answer.status} {answer.body[:300]!r}"
 
@@ -90,10 +92,10 @@ class Oracle:
                 return True
         return False
 
-    def excuses_loss(self, began: float, ended: float) -> bool:
-        """Whether a fault may have cost the connection."""
+    def excuses_loss(self, began: float, ended: float, is_timeout: bool = False) -> bool:
+        """Whether a fault may have cost the connection, or why nothing came within the client's patience."""
         for window in self.windows_between(began, ended):
-            if window.fault.loses_connections:
+            if window.fault is STANDSTILL or (window.fault.loses_connections and not is_timeout):
                 window.n_excused += 1
                 return True
         return False

@@ -55,7 +55,7 @@ def _faults(result: Result) -> str:
     ]
     for name, strikes in sorted(result.strikes.items()):
         seconds = strikes.seconds_until_ready
-        ready = f"{median(seconds):.1f}, {max(seconds):.1f}" if seconds else "never"
+        ready = f"{median(seconds):.1f}, {max(seconds):.1f}" if seconds else ""
         lines.append(f"| {name} | {strikes.n} | {strikes.n_excused} | {ready} |")
     lines += [f"| {name} | 0 | | not tried: {why} |" for name, why in sorted(result.skipped.items())]
     return "\n".join(lines)

@@ -4,10 +4,12 @@ import asyncio
 import logging
 import shutil
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+from tests.postgres import PostgreSQL, running_postgresql
 from tests.soak import faults as make
 from tests.soak import small_disks
 from tests.soak.clock import Clock, own_clock
@@ -16,7 +18,7 @@ from tests.soak.faults import Fault
 from tests.soak.glossaries import delete_forgotten
 from tests.soak.http import Lost
 from tests.soak.ledger import Ledger
-from tests.soak.leftovers import Census, census, memory_bytes, rested
+from tests.soak.leftovers import WORK, Census, census, memory_bytes, rested
 from tests.soak.models import SHIPPED, TINY, save_tiny_models
 from tests.soak.oracle import Window
 from tests.soak.requests import Needs
@@ -44,18 +46,23 @@ def run(options: Options) -> Result:
         else:
             settings["artifacts"] = options.artifacts.absolute()
         with (
+            running_postgresql() if options.postgresql else nullcontext() as postgresql,
             small_disks.mounted(folders.root) as has_disks,
             own_clock(folders.root) as (clock, variables),
-            soaked_service(folders, settings, variables) as soaked,
+            soaked_service(folders, settings | _database(postgresql), variables) as soaked,
         ):
             soak = _Soak(options, soaked)
-            soak.add_faults(has_disks, clock)
+            soak.add_faults(has_disks, clock, postgresql)
             try:
                 asyncio.run(soak.run())
             finally:
                 if options.log is not None:
                     shutil.copy(folders.log, options.log)
             return soak.result
+
+
+def _database(postgresql: PostgreSQL | None) -> dict[str, object]:
+    return {} if postgresql is None else {"database": postgresql.address()}
 
 
 class _Soak:
@@ -70,14 +77,17 @@ class _Soak:
         self._closing: list[asyncio.Task[None]] = []
         self.result = Result(options, self._storm.ledger)
 
-    def add_faults(self, has_disks: bool, clock: Clock | None) -> None:
+    def add_faults(self, has_disks: bool, clock: Clock | None, postgresql: PostgreSQL | None) -> None:
         """Add the faults that can be made here, and note why others cannot."""
         random, seconds, folders = self._random, self._options.fault_s, self._soaked.folders
         self._faults += [make.killed(role, random) for role in ("worker", "loader", "server")]
-        self._faults += [make.stopped(seconds, random), make.without_memory(seconds / 2, random), make.locked(seconds)]
+        self._faults += [make.stopped(seconds, random), make.without_memory(seconds / 2, random)]
+        self._faults.append(make.locked(seconds) if postgresql is None else make.restarted(postgresql, seconds))
+        self._faults.append(make.without_descriptors(seconds, random))
         skipped = self.result.skipped
         if has_disks:
-            self._faults.append(make.full_disk("data", folders.data, seconds, Needs.DATABASE))
+            if postgresql is None:
+                self._faults.append(make.full_disk("data", folders.data, seconds, Needs.DATABASE))
             self._faults.append(make.full_disk("log", folders.log.parent, seconds, make.NOTHING))
         else:
             skipped["a full disk"] = "this process may not mount a small disk"
@@ -99,7 +109,7 @@ class _Soak:
         warming, warm_until = Ledger(), time.monotonic() + options.warm_up_s
         await storm.rage(lambda: time.monotonic() > warm_until, ledger=warming)
         result.failures += [f"before any fault: {wrong}" for wrong in warming.wrong]
-        result.failures += await rested(soaked, Census(), options.documents_kept_s + SWEEP_S, only_work=True)
+        result.failures += await rested(soaked, Census(), options.documents_kept_s + SWEEP_S, (*WORK, "rows"))
         logger.info("counting what there is")
         calm, before = await census(soaked), await soaked.metrics()
         self._began = time.monotonic()
@@ -115,10 +125,11 @@ class _Soak:
             n_excused = sum(window.n_excused for window in standstills)
             result.strikes[make.STANDSTILL.name] = Strikes(len(standstills), n_excused=n_excused)
         await soaked.wait_until_complete()
-        result.failures += await delete_forgotten(soaked, storm.ledger)
-        result.failures += await rested(soaked, calm, options.documents_kept_s + SWEEP_S)
+        result.failures += await rested(soaked, Census(), options.documents_kept_s + SWEEP_S, WORK)
         n_dead_servers = result.strikes.get("a server killed", Strikes()).n
         result.failures += differences(before, await soaked.metrics(), storm.ledger, n_dead_servers)
+        result.failures += await delete_forgotten(soaked, storm.ledger)
+        result.failures += await rested(soaked, calm, options.documents_kept_s + SWEEP_S)
 
     def _is_over(self) -> bool:
         asked, options = self._storm.ledger.n_requests, self._options

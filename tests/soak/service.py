@@ -54,6 +54,8 @@ class Soaked:
     host: str
     port: int
     supervisor: int
+    database: str
+    """Its address, as SQLAlchemy reads it."""
 
     def processes(self) -> dict[str, list[int]]:
         """Return the process ids by role."""
@@ -147,7 +149,9 @@ def soaked_service(folders: Folders, settings: Mapping[str, object], variables: 
     environment = {f"ATTEND_{name.upper()}": str(value) for name, value in (defaults | dict(settings)).items()}
     more = {"TMPDIR": str(folders.temporary), "ATTEND_LOG_LEVEL": "info"}
     with running_service(folders.log, environment | more | dict(variables)) as client:
-        yield Soaked(folders, client.base_url.host, client.base_url.port or 80, client.process_id)
+        given = str(settings.get("database", f"sqlite:///{folders.data}/attend.sqlite"))
+        database = given.replace("postgresql://", "postgresql+psycopg://", 1)
+        yield Soaked(folders, client.base_url.host, client.base_url.port or 80, client.process_id, database)
 
 
 def _children(process_id: int, of_command: str = "") -> list[int]:

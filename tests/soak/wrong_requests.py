@@ -65,7 +65,7 @@ class Wrong:
             for fields in BAD_FIELDS:
                 yield 0.2, _always(_post("wrong fields", dialect, path, json.dumps(fields).encode()))
         yield 1, _always(Request("a wrong path", "native", UNMATCHED, Message("GET", "/nothing/here"), Needs.SERVER))
-        yield 1, _always(Request("a wrong method", "native", UNMATCHED, Message("GET", "/translate"), Needs.SERVER))
+        yield 1, _always(Request("a wrong method", "native", "/translate", Message("GET", "/translate"), Needs.SERVER))
         untyped = Message("POST", "/translate", b'{"text": "a"}', (("content-type", "text/csv"),))
         yield 1, _always(Request("a wrong type", "native", "/translate", untyped, Needs.SERVER))
         yield from self._oversized()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from service.text.languages import canonical
 
-HEADER = re.compile(r"\s*nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]*?)\s*;?\s*")
+HEADER = re.compile(r"\s*nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=([^;]*+);?\s*+")
 MILLIONS = re.compile(r"n != 0 && n % 1000000 == 0 \? (\d) : \d")
 """A form for whole millions alone. Unicode's tables have it, gettext's own tables and programs do not."""
 SAMPLE = range(1001)
@@ -35,7 +35,7 @@ class PluralForms:
         if found is None:
             return None
         try:
-            of_number = gettext.c2py(found[2])
+            of_number = gettext.c2py(found[2].strip())
             of_numbers = [*map(of_number, SAMPLE)]
         except (ValueError, ArithmeticError, RecursionError):
             return None

@@ -42,7 +42,7 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     entries = [*entries_of(text, encoding)]
     header = next((entry for entry in entries if entry.is_header), None)
     fields = header.strings.get("msgstr", "") if header else ""
-    messages = [entry for entry in entries if entry.strings["msgid"].strip()]
+    messages = [entry for entry in entries if all(map(str.strip, entry.messages))]
     if options.only_missing and is_in_language(fields, options.target):
         messages = [one for one in messages if not all(one.translated) or FUZZY in one.flag_names(text)]
     texts = [message for entry in messages for message in entry.messages]

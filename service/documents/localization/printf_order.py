@@ -1,7 +1,7 @@
 """Conversions of printf in another order: `%s has %d dogs` becomes `%2$d dogs has %1$s`."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from itertools import accumulate, count
 
 CONVERSION = re.compile(
@@ -18,14 +18,15 @@ def in_order(text: str, translation: str) -> str:
     before, after = _conversions(text), _conversions(translation)
     if before == after or Counter(before) != Counter(after) or NUMBERED.search(text):
         return translation
-    free = [*before]
+    free: defaultdict[str, deque[int]] = defaultdict(deque)
+    for i, rest in enumerate(before):
+        free[rest].append(i)
     first_arguments = [*accumulate((1 + one.count("*") for one in before), initial=1)]
 
     def numbered(found: re.Match[str]) -> str:
         if found["rest"] is None:
             return found.group()
-        i = free.index(found["rest"])
-        free[i] = ""
+        i = free[found["rest"]].popleft()
         arguments = count(first_arguments[i])  # each * takes one, before the conversion does
         rest = re.sub(r"\*", lambda _: f"*{next(arguments)}$", found["rest"])
         return f"%{next(arguments)}${rest}"

@@ -11,7 +11,7 @@ from service.markup.xml import MARKUP
 from service.text.spans import Span
 
 DECLARED = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
-ATTRIBUTE = re.compile(r"\s+([^\s<>/=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+ATTRIBUTE = re.compile(r"(?<!\s)\s++([^\s<>/=]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')")
 INVALID = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML cannot hold."""
 
@@ -98,10 +98,9 @@ def with_attributes(tag: str, values: Mapping[str, str | None]) -> str:
         return "" if value is None else f' {name}="{escape(value)}"' if name in values else found.group()
 
     tag = ATTRIBUTE.sub(replaced, tag)
-    end = re.search(r"\s*/?>\Z", tag)
-    assert end is not None, "it is a tag"
+    end = len(tag.removesuffix(">").removesuffix("/").rstrip())
     added = "".join(f' {name}="{escape(value)}"' for name, value in missing.items())
-    return tag[: end.start()] + added + end.group()
+    return tag[:end] + added + tag[end:]
 
 
 def escape_text(text: str) -> str:

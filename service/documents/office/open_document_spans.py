@@ -1,10 +1,13 @@
 """The text of an OpenDocument paragraph: text and spans become nodes, and translated text is written in spans again.
 
-Spans may be nested: a run is the chain of spans around a text.
+Spans may be nested: a run is the chain of spans around a text. Texts of one run that follow each other share its
+copies, or a small file with many spans around many texts would become a huge one.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from lxml import etree
 
@@ -43,7 +46,20 @@ INVISIBLE = re.compile(
 )
 """Properties of text that no reader sees, or that change from word to word and mean nothing."""
 
-Run = tuple[Element, ...]
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The chain of spans around a text, the outermost first."""
+
+    spans: tuple[Element, ...] = ()
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of their styles."""
+        return [attribute(span, "style-name") for span in self.spans]
+
+
+NO_RUN = Run()
 
 
 class SpanXml:
@@ -57,6 +73,8 @@ class SpanXml:
     def __init__(self, root: Element, options: ReadOptions) -> None:
         self._looks: dict[str, bytes] = {}
         self._raised: dict[str, str] = {}
+        self._last: tuple[Run, Element, Element, Element] | None = None
+        """The run that was copied last, where to, and the outermost and the innermost copy."""
         for style in root.iterfind("{*}automatic-styles/{*}style"):
             if attribute(style, "family") != "text":
                 continue
@@ -72,17 +90,16 @@ class SpanXml:
                 self._raised[name] = "sub" if position.startswith(("sub", "-")) else "sup"
 
     def nodes(self, paragraph: Element) -> list[Node]:
-        return with_ranges([*_nodes(paragraph, ())])
+        return with_ranges([*_nodes(paragraph, NO_RUN)])
 
     def style(self, run: Run | None) -> bytes:
-        names = [attribute(span, "style-name") for span in run or ()]
-        return b"".join(self._looks.get(name, name.encode()) for name in names)
+        return b"".join(self._looks.get(name, name.encode()) for name in (run or NO_RUN).names)
 
     def exact_style(self, run: Run) -> bytes:
-        return b"|".join(attribute(span, "style-name").encode() for span in run)
+        return "|".join(run.names).encode()
 
     def raised(self, run: Run) -> str:
-        return next((self._raised[name] for span in run if (name := attribute(span, "style-name")) in self._raised), "")
+        return next((self._raised[name] for name in run.names if name in self._raised), "")
 
     def is_line_break(self, element: Element) -> bool:
         return local_name(element) == "line-break"
@@ -98,11 +115,11 @@ class SpanXml:
     def put(self, children: Sequence[RunChild], into: Element) -> None:
         for child in children:
             child.element.tail = None
-            _spans(child.run, into).append(child.element)
+            self._spans(child.run, into).append(child.element)
 
     def put_text(self, text: str, run: Run | None, into: Element) -> None:
         if text:
-            span = _spans(run, into)
+            span = self._spans(run, into)
             for i, part in enumerate(WIDE_SPACES.split(text)):
                 _append(span, part if i % 2 == 0 else " ")
                 if i % 2:
@@ -110,6 +127,22 @@ class SpanXml:
 
     def close(self, paragraph: Element) -> None:
         """Do nothing: no element stands behind the text."""
+
+    def _spans(self, run: Run | None, into: Element) -> Element:
+        """Return the innermost of copies of the spans of a run, one in the other, at the end of an element."""
+        if run is None or not run.spans:
+            return into
+        if self._last is not None:
+            last, where, outermost, innermost = self._last
+            is_at_end = outermost.tail is None and outermost.getnext() is None
+            if last is run and where is into and is_at_end and outermost.getparent() is into:
+                return innermost
+        innermost = into
+        for span in run.spans:
+            innermost = etree.SubElement(innermost, span.tag, dict(span.items()))
+        outermost = next(into.iterchildren(reversed=True))
+        self._last = run, into, outermost, innermost
+        return innermost
 
 
 def _nodes(parent: Element, run: Run) -> Iterator[Node]:
@@ -127,13 +160,13 @@ def _text_nodes(text: str | None, run: Run, element: Element) -> Iterator[Text]:
 def _nodes_of_child(child: Element, run: Run) -> Iterator[Node]:
     name, as_child = local_name(child), [RunChild(run, child)]
     if name == "span":
-        yield from _nodes(child, (*run, child))
+        yield from _nodes(child, Run((*run.spans, child)))
     elif name == "s" and (count := attribute(child, "c")) in FEW_SPACES:
         yield Text(" " * int(count or 1), as_child[0])
     elif name in BREAKS or name == "s":
         yield NonText("br", as_child)
     elif name in GROUPS:
-        yield Group(LINK if name == "a" else "ins", [*_nodes(child, ())], child, run=run)
+        yield Group(LINK if name == "a" else "ins", [*_nodes(child, NO_RUN)], child, run=run)
     elif name == "ruby":  # the reading above the base is left out
         yield from (node for base in child.iterfind("{*}ruby-base") for node in _nodes(base, run))
     elif name and etree.QName(child).namespace == DRAWING:
@@ -141,13 +174,6 @@ def _nodes_of_child(child: Element, run: Run) -> Iterator[Node]:
     elif name not in IGNORED:
         is_field = child.text and not MARK.fullmatch(name)
         yield NonText("x" if is_field else "wbr", as_child)
-
-
-def _spans(run: Run | None, into: Element) -> Element:
-    """Append copies of the spans of a run, one in the other, and return the innermost."""
-    for span in run or ():
-        into = etree.SubElement(into, span.tag, dict(span.items()))
-    return into
 
 
 def _append(element: Element, text: str) -> None:

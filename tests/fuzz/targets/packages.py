@@ -213,6 +213,8 @@ GROWN = {
     "odt paragraphs": _text(repeated("", "<text:p>a dog</text:p>"), "", ""),
     "odt spans": _text(repeated("", '<text:span text:style-name="B">a</text:span> b ')),
     "odt nested spans": _text(nested("", '<text:span text:style-name="B">', "a", "</text:span>")),
+    "odt texts in nested spans": _text(repeated("<text:span>" * 200, 'a<text:s text:c="3"/>', "</text:span>" * 200)),
+    "odt styles in nested spans": _text(repeated("<text:span>" * 200, 'a<text:span text:style-name="B">b</text:span>', "</text:span>" * 200)),
     "odt spaces": _text(repeated("", 'a<text:s text:c="3"/>')),
     "odt short spaces": _text(repeated("", "a <text:s/>")),
     "odt breaks": _text(repeated("", "and a<text:line-break/>")),

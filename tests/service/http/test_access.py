@@ -33,6 +33,13 @@ async def test_a_missing_key_and_a_wrong_key_are_told_apart(serve: Serve) -> Non
             assert (await client.post("/classify", json=BODY, headers=bearer(key))).status_code == 200
 
 
+async def test_an_address_may_try_no_more_keys_than_its_rate(serve: Serve) -> None:
+    async with serve(api_keys="one", rate_limit="2/hour") as client:
+        for key, error in (("a", KeyWrong), ("b", KeyWrong), ("c", RateLimited)):
+            problem(await client.post("/classify", json=BODY, headers=bearer(key)), error)
+        assert (await client.post("/classify", json=BODY, headers=bearer("one"))).status_code == 200
+
+
 @pytest.mark.parametrize("path", ["/models", "/health/live", "/health/ready", "/metrics"])
 async def test_a_key_guards_models_but_not_operations(serve: Serve, path: str) -> None:
     async with serve(api_keys="one") as client:
