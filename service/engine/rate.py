@@ -5,7 +5,6 @@ from typing import Any
 
 from service.engine.scheduler import Sequence
 
-
 MAX_AGE_S = 60.0
 """After this many seconds without a measurement the rate is unknown. A rate that was measured too low, as while the
 machine stood still, lets nearly nobody wait, and so would never be measured again."""
