@@ -222,9 +222,8 @@ class FixedRows(Protocol):
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         """Copy the self-attention caches of rows to other rows. No target is also a source."""
 
-    def clear(self, places: IntArray, rows: IntArray) -> None:
-        """Write 0 into all caches of places and rows, which may hold what is no finite number: attention multiplies by
-        0 what it must not read."""
-
     def leave(self, places: IntArray) -> None:
         """Mark places as empty."""
+
+    def clean(self) -> None:
+        """Replace by 0 what is no finite number in the caches, as `DecoderRows.clean` does."""

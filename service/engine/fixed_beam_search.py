@@ -185,6 +185,8 @@ class FixedBeamSearch:
         for sequence in finished:
             sequence.finished = True
         self.evict(finished)
+        if any(sequence.failure is not None for sequence in finished):
+            self._decoder.clean()
         return R, finished
 
     def evict(self, sequences: Collection[Sequence[Search]]) -> None:
@@ -274,7 +276,6 @@ class FixedBeamSearch:
         for place in bad_places.tolist():
             self.places.sequence(place).failure = no_numbers()
         is_lost = self._is_taken[: len(log_probs)] & np.isin(place_of, bad_places)
-        self._decoder.clear(bad_places, np.flatnonzero(is_lost))
         return np.where(is_lost[:, None], np.float32(-np.inf), log_probs)
 
     def _scores(

@@ -125,12 +125,12 @@ class FixedGreedySearch:
             self._log_probs[places] += np.where(i < n_written, log_probs[i], 0)
         self._tokens[places] = tokens[-1]
         self._positions[places] += n_written
-        if is_bad.any():
-            self._decoder.clear(places[is_bad], places[is_bad])
-            for place in places[is_bad].tolist():
-                self.places.sequence(place).failure = no_numbers()
+        for place in places[is_bad].tolist():
+            self.places.sequence(place).failure = no_numbers()
         finished = [self._finish(place) for place in places[has_ended].tolist()]
         self.evict(finished)
+        if any(sequence.failure is not None for sequence in finished):
+            self._decoder.clean()
         return R, finished
 
     def evict(self, sequences: Collection[Sequence[Search]]) -> None:

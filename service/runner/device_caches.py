@@ -98,15 +98,13 @@ class DeviceCaches:
         """Copy rows to other rows of every cache. The same pair of rows may occur several times."""
         self._copy(self._own(self._length), source_rows, target_rows, self._units(self._length))
 
-    def clear(self, rows: IntArray) -> None:
-        """Write 0 into rows of every cache."""
-        units = self._units(self._length)
-        zeros = np.zeros((self._n_caches * self._n_heads * units, self._words), np.int64)
-        memory = OrtValue.ortvalue_from_numpy(zeros, self._provider.name)
-        for row in rows:
-            self._copy(_Rows(int(memory.data_ptr()), 1, units), np.zeros(1, np.int64), np.array([row]), units)
-        # These copies are bound to memory that is freed now.
-        self._copies = {what: copy for what, copy in self._copies.items() if what[0].address != memory.data_ptr()}
+    def clean(self) -> None:
+        """Replace by 0 what is no finite number, for caches of every length. The host does it, which takes long."""
+        for memory in self._memory_of.values():
+            words = memory.numpy()
+            numbers = words.view(self._provider.dtype)
+            numbers[~np.isfinite(numbers)] = 0
+            memory.update_inplace(words)
 
     def _copy(self, source: _Rows, source_rows: IntArray, target_rows: IntArray, n_units: int) -> None:
         """Copy the first units of each head of rows to rows of these caches."""

@@ -90,14 +90,14 @@ class DeviceTranslationRunner:
         self._wait()
         self._self_caches.copy(source_rows, target_rows)
 
-    def clear(self, places: IntArray, rows: IntArray) -> None:
-        self._wait()
-        self._cross_caches.clear(places)
-        self._self_caches.clear(rows)
-
     def leave(self, places: IntArray) -> None:
         self._source_lengths[places] = 0
         self._measure()
+
+    def clean(self) -> None:
+        self._wait()
+        self._self_caches.clean()
+        self._cross_caches.clean()
 
     def _wait(self) -> None:
         """Wait for the launched step: until then nothing may change its inputs and caches."""

@@ -74,12 +74,12 @@ class Rows:
         self._enter("copy")
         self._tokens[target_rows] = self._tokens[source_rows]
 
-    def clear(self, places: IntArray, rows: IntArray) -> None:
-        assert all(self._sources[place] is not None for place in places), "what fails is in use"
-
     def leave(self, places: IntArray) -> None:
         for place in places.tolist():
             self._sources[place] = None
+
+    def clean(self) -> None:
+        self._enter("clean")
 
     def _next(self, row: int, place: int, position: int) -> Array:
         source, tokens = self._sources[place], self._tokens[row, : position + 1].tolist()
