@@ -9,6 +9,7 @@ from tests.fuzz.target import CORPUS, corpus_of, load_target, target_names
 
 ONCE_SLOW = {
     "artifacts": ("keys nested", "weights nested"),
+    "markup": ("html nested texts",),
     "messages": ("po plural forms of blanks", "po messages of conversions", "xliff blanks in a tag", "xliff blanks in a target"),
     "packages": (
         "excel lines", "excel quoted str", "epub files named and long", "odt texts in nested spans", "zip of a long name",
