@@ -71,6 +71,11 @@ class Client:
             self._idle.append(connection)
         return Outcome(due_at, time.perf_counter() - due_at, status, retry_after_s)
 
+    def close(self) -> None:
+        """Close all connections without a request."""
+        while self._idle:
+            self._idle.pop().close()
+
     async def offer(
         self, requests: Iterable[bytes], rate: float, seconds: float, comes_back: Callable[[Outcome], bool]
     ) -> tuple[list[Outcome], list[Outcome]]:
@@ -146,10 +151,13 @@ class _Connection(asyncio.Protocol):
             return
         self._received = b""
         if fields.get(b"connection") == b"close":
-            self.is_open = False
-            self._transport.close()
+            self.close()
         if self._answer is not None and not self._answer.done():
             self._answer.set_result((int(head[9:12]), int(fields.get(b"retry-after", b"0"))))
+
+    def close(self) -> None:
+        self.is_open = False
+        self._transport.close()
 
     def connection_lost(self, _error: Exception | None) -> None:
         self.is_open = False

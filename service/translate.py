@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from service.base.configuration import read_settings
@@ -31,7 +32,8 @@ from service.models.assembly import load_catalog
 from service.models.directions import AUTO
 from service.models.models import Models
 from service.models.serving import Serving, proven
-from service.schemas.requests import TranslateRequest
+from service.schemas.requests import DocumentOptions, TranslateRequest
+from service.workers.devices import select_device
 
 STANDARD_INPUT = "-"
 
@@ -62,6 +64,11 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--from", "--source", dest="source", metavar="LANGUAGE", help="language of the file; by default it is detected"
     )
     parser.add_argument("--model", help="model to translate with; the others are not loaded")
+    described = DocumentOptions.model_fields
+    parser.add_argument("--only-missing", action="store_true", help=described["only_missing"].description)
+    parser.add_argument(
+        "--columns", type=lambda names: names.split(","), default=(), help=described["columns"].description
+    )
     parser.add_argument("--glossary", type=Path, metavar="FILE", help="terms to use: a .csv, .tsv, .tbx or .tmx")
     parser.add_argument("--output", type=Path, metavar="PATH", help="file to write; by default FILE.LANGUAGE.ENDING")
     parser.add_argument("--overwrite", action="store_true", help="replace a file that exists")
@@ -69,13 +76,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def _settings(model: str | None) -> Settings:
-    """Return the settings of the environment. By default only warnings are logged."""
+    """Return the settings of the environment. By default only warnings are logged. Raises StartRefused."""
     settings = read_settings()
     changes: dict[str, object] = {} if "log_level" in settings.model_fields_set else {"log_level": "warning"}
     if model is not None:
         changes["models"] = (model,)
     settings = settings.model_copy(update=changes)
     settings.log.configure()
+    select_device(settings.device)
     return settings
 
 
@@ -89,10 +97,13 @@ async def _translated(options: argparse.Namespace, settings: Settings) -> tuple[
     """
     name, data = _read(options.file)
     reader = DocumentReader(MAX_UNPACKED_RATIO * settings.max_document_bytes)
+    reading = ReadOptions(
+        source=options.source, target=options.target, only_missing=options.only_missing, columns=options.columns
+    )
     with tempfile.TemporaryDirectory(prefix="attend-translate-") as folder:
         glossaries = Glossaries(Database(Path(folder)))
         try:
-            read = await reader.read(name, data, options=ReadOptions(source=options.source, target=options.target))
+            read = await reader.read(name, data, options=reading)
             refuse_long_texts(read, settings.max_text_characters)
             async with _models(settings, glossaries) as models:
                 translator = DocumentTranslator(models, settings)
@@ -100,15 +111,15 @@ async def _translated(options: argparse.Namespace, settings: Settings) -> tuple[
                 request = TranslateRequest(text=["-"], source=source, target=options.target, model=options.model)
                 pair = await translator.languages(read, request, settings.max_timeout_s)
                 path = _path(options, KINDS_BY_NAME[read.kind].translated_name(name, pair[1]))
-                languages = ReadOptions(source=pair[0], target=pair[1])
+                reading = replace(reading, source=pair[0], target=pair[1])
                 changes = {"source": pair[0], "target": pair[1], "glossary_id": None}
                 if options.glossary is not None:
                     changes["glossary_id"] = await _stored(options.glossary, pair, glossaries)
                 request = request.model_copy(update=changes)
-                read = await reader.read(name, data, read.kind, languages)
+                read = await reader.read(name, data, read.kind, reading)
                 total = sum(map(len, set(read.texts)))
                 translations = await translator.texts(read, request, math.inf, lambda n: _show(n, total))
-                translation = await reader.write(read.kind, data, translations, languages)
+                translation = await reader.write(read.kind, data, translations, reading)
         finally:
             await reader.stop()
     return path, translation

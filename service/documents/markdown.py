@@ -11,7 +11,8 @@ from service.markup.inline_marks import PARSER, Environment
 from service.markup.markdown import FRONT_MATTER
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
-LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.)+)\]", re.DOTALL)
+LABEL = re.compile(r"\\.|\[((?:[^\[\]\\]|\\.)++)\]", re.DOTALL)
+"""A label, or an escaped character, at which none begins."""
 MIN_PIECE_LENGTH = 2_000
 """Minimum length of a piece in characters. The next block after an empty line then begins a new piece."""
 
@@ -64,6 +65,8 @@ def _cut_lines(lines: list[str], starts: list[int]) -> Iterator[list[str]]:
 
 def _link_head(piece: str, references: dict[str, dict[str, str]]) -> str:
     """Return definitions of the link labels in a piece, since another piece may define them."""
-    labels = {" ".join(label.split()).lower().upper() for label in LABEL.findall(piece)} if references else set()
+    labels = (
+        {" ".join(label.split()).lower().upper() for label in LABEL.findall(piece) if label} if references else set()
+    )
     named = [label for label in references if label in labels]
     return "".join(f"[{label}]: <{references[label]['href']}>\n" for label in named) + "\n"

@@ -1,44 +1,52 @@
 """Measures how fast an engine works when it has all the work that it can take."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from service.engine.scheduler import Sequence
+
+MAX_AGE_S = 60.0
+"""After this many seconds without a measurement the rate is unknown. A rate that was measured too low, as while the
+machine stood still, lets nearly nobody wait, and so would never be measured again."""
 
 
 class Rate:
     """The work that an engine finishes in a second while sequences wait for it, other engines of its loop included.
 
-    Sequences that were admitted together end together. So a measurement lasts until as many rows are finished as run at
-    the same time.
+    Sequences that were admitted together end together. So a measurement lasts until as many are finished as ran when it
+    began.
     """
 
     def __init__(self) -> None:
         self.work_per_s: float | None = None
-        """The mean of the measurements, of which each counts half as much as the next; None before the first."""
+        """The mean of the measurements, of which each counts half as much as the next; None if there is none, or none
+        of late."""
+        self._measured_at = 0.0
         self._begun_at: float | None = None
-        self._rows = self._work = 0
+        self._n_awaited = self._work = 0
 
-    def finished(self, sequences: Iterable[Sequence[Any]], max_rows: int, now: float) -> None:
+    def finished(self, sequences: Collection[Sequence[Any]], n_running: int, now: float) -> None:
         """Count sequences that were finished at a time in seconds.
 
         Args:
-            max_rows: most rows that run at the same time.
+            n_running: how many sequences still run.
         """
         if self._begun_at is None:  # those that filled the rows were finished late
-            self._begin(now)
+            self._begin(n_running, now)
             return
-        for sequence in sequences:
-            self._rows += sequence.n_rows
-            self._work += sequence.work
-        if self._rows >= max_rows and now > self._begun_at:
+        self._n_awaited -= len(sequences)
+        self._work += sum([sequence.work for sequence in sequences])
+        if self._n_awaited <= 0 and now > self._begun_at:
             measured = self._work / (now - self._begun_at)
             self.work_per_s = measured if self.work_per_s is None else (self.work_per_s + measured) / 2
-            self._begin(now)
+            self._measured_at = now
+            self._begin(n_running, now)
 
-    def pause(self) -> None:
-        """Forget a measurement that has begun: nobody waits, so the engine could do more."""
+    def pause(self, now: float) -> None:
+        """Forget a measurement that has begun: nobody waits, so the engine could do more. Forget an old rate too."""
         self._begun_at = None
+        if now - self._measured_at > MAX_AGE_S:
+            self.work_per_s = None
 
-    def _begin(self, now: float) -> None:
-        self._begun_at, self._rows, self._work = now, 0, 0
+    def _begin(self, n_running: int, now: float) -> None:
+        self._begun_at, self._n_awaited, self._work = now, n_running, 0

@@ -50,8 +50,8 @@ class SupervisedOrigin:
     """Serves with the models that the supervisor loads, one set after the other.
 
     A supervisor sends `("take", generation, LoadedModels)`, `("all are ready",)`, `("reread keys",)`, `("worker ended",
-    how)` and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)`
-    when it does not use the former models any more.
+    how)` and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`; `("serves", generation)`
+    when new requests get these models; and `("taken", generation)` when it does not use the former ones any more.
     """
 
     def __init__(
@@ -118,6 +118,7 @@ class SupervisedOrigin:
     async def _take(self, generation: int, loaded: LoadedModels) -> None:
         make = partial(catalog_of, loaded, self._settings, self._metrics, cache=self._cache)
         retiring = await self._serving.replace(await in_daemon_thread(make))
+        self._tell("serves", generation)
         retiring.add_done_callback(lambda _: self._tell("taken", generation))
         self._may_listen.set()
 

@@ -190,12 +190,11 @@ class Supervisor:
 
     async def _listen_to(self, server: "_Server") -> None:
         async for kind, number in server.messages():
-            if kind == "taken":
-                server.taken[number].set()
-            else:
+            if kind == "reload":
                 begin(self._reload_for(server, number), self._tasks)
-        for taken in server.taken.values():  # a server that has ended uses nothing
-            taken.set()
+            else:
+                server.event(kind, number).set()
+        server.leave()
 
     async def _reload_for(self, server: "_Server", number: int) -> None:
         refusal = None
@@ -224,7 +223,8 @@ class Supervisor:
             raise
 
     async def _take(self, loaded_by: tuple[Loader, LoadedModels]) -> None:
-        """Give the models to all servers. All must have taken the first models before any is told that all are ready.
+        """Give the models to all servers, and wait until all serve with them. Until then none is told that all are
+        ready, and no reload is answered: whoever has its answer gets the new models, whichever server is asked.
 
         Raises:
             StartRefused: a model cannot do a forward pass.
@@ -239,15 +239,17 @@ class Supervisor:
                 raise
         former, self._loader = self._loader, loader
         loaded.announce()
-        self._generation += 1
+        self._generation = generation = self._generation + 1
         self._loaded = loaded
         loader.report_worker_ends(self._report_worker_end)
-        taken = [server.take(self._generation, loaded) for server in self._servers]
+        for server in self._servers:
+            server.take(generation, loaded)
+        servers = list(self._servers)
+        for server in servers:
+            await server.event("serves", generation).wait()
         if not is_first:
-            begin(self._end(former, taken), self._tasks)
+            begin(self._end(former, [server.event("taken", generation) for server in servers]), self._tasks)
             return
-        for event in taken:
-            await event.wait()
         for server in self._servers:
             server.tell("all are ready")
 
@@ -283,20 +285,28 @@ class _Server:
     ) -> None:
         self.process = process
         self.begun_at = time.monotonic()
-        self.taken: dict[int, asyncio.Event] = {}
-        """For each generation of models, an event: set when the server does not use the former models any more."""
+        self._events: dict[tuple[str, int], asyncio.Event] = {}
         self._incoming = incoming
         self._outgoing = outgoing
         self._has_gone = False
         self._silent_s = 0.0
 
-    def take(self, generation: int, loaded: LoadedModels) -> asyncio.Event:
-        """Let the server take these models. Return an event: it does not use the former models any more."""
+    def take(self, generation: int, loaded: LoadedModels) -> None:
+        """Let the server take these models."""
         self.tell("take", generation, loaded)
-        self.taken[generation] = asyncio.Event()
+
+    def event(self, kind: str, generation: int) -> asyncio.Event:
+        """Return what is set when the server "serves" with a generation of models, or has "taken" it and does not use
+        the former models any more. A server that has ended has done both."""
+        event = self._events.setdefault((kind, generation), asyncio.Event())
         if self._has_gone:
-            self.taken[generation].set()
-        return self.taken[generation]
+            event.set()
+        return event
+
+    def leave(self) -> None:
+        """Set every event: the server has ended."""
+        for event in self._events.values():
+            event.set()
 
     def tell(self, *message: Any) -> None:
         """Send a message, unless the server has gone."""
@@ -309,7 +319,7 @@ class _Server:
         A server that has taken no models yet may still be importing its libraries.
         """
         self._silent_s = self._silent_s + BEAT_S if send_queue_bytes(self._outgoing.transport) else 0.0
-        has_begun = any(taken.is_set() for taken in self.taken.values())
+        has_begun = any(event.is_set() for event in self._events.values())
         return self._silent_s >= (HUNG_S if has_begun else LOADING_S)
 
     def end(self, ends_at: float) -> None:

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 import tokenizers
 
 from service.base.errors import ArtifactRefused, DeadlinePassed, EmptyText, LimitExceeded
-from service.base.switching import switching_often
 from service.schemas.requests import CutEnd
 from service.text.pairs import Pair, PairTemplate
 from service.text.sentences import halves
@@ -271,9 +270,8 @@ async def run_on_each(
         return [work(item) for item in items if not given_up.is_set()]
 
     try:
-        with switching_often():
-            async with asyncio.timeout(timeout_s):
-                return await asyncio.get_running_loop().run_in_executor(_THREADS, work_on_all)
+        async with asyncio.timeout(timeout_s):
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, work_on_all)
     except TimeoutError:
         raise DeadlinePassed("The deadline passed while texts were tokenized or put together") from None
     finally:

@@ -16,6 +16,7 @@ ONCE_SLOW = {
         "excel lines", "excel quoted str", "epub files named and long", "odt texts in nested spans", "zip of a long name",
         "zip of one name",
     ),
+    "text_files": ("md labels",),
 }  # fmt: skip
 """Structures that once took quadratic time or more, by their target."""
 SIZE = 2**16

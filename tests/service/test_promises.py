@@ -220,6 +220,12 @@ async def test_who_would_be_late_is_refused_before_a_text_is_read_and_told_when_
     assert 'attend_rejected_total{reason="queue_full",task="translation"} 1.0' in metrics
 
 
+async def test_the_engine_knows_a_client_by_its_address(serve: Serve, bench: Bench) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        assert (await client.post("/translate", json={"text": SHORT})).status_code == 200
+    assert [*bench.scheduler._due] == ["127.0.0.1"]
+
+
 async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve: Serve, bench: Bench) -> None:
     class Death(BaseException):
         """Not an Exception: nothing in the loop may catch it."""

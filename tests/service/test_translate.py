@@ -69,6 +69,18 @@ async def test_standard_input_is_text_and_is_translated_to_standard_output(
     assert written.getvalue() == await answer(serve)
 
 
+async def test_columns_of_a_table_are_chosen(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("id,title,text\n1,the cat,the dog\n")
+    await run(table, "--to", "fr", "--columns", "text,title")
+    both = table.with_name("table.fr.csv").read_text()
+    await run(table, "--to", "fr", "--columns", "text", "--overwrite")
+    one = table.with_name("table.fr.csv").read_text()
+    assert "1,the cat," in one
+    assert "the dog" not in one
+    assert ",the cat," not in both
+
+
 async def test_terms_of_a_glossary_are_used(file: Path, tmp_path: Path) -> None:
     terms = tmp_path / "terms.csv"
     terms.write_text("dog,Zamboni\n")

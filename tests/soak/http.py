@@ -136,7 +136,8 @@ class Connection:
 
     def half_close(self) -> None:
         if self._writer is not None and not self._writer.is_closing():
-            self._writer.write_eof()
+            with suppress(OSError):  # the other end may have closed it
+                self._writer.write_eof()
 
     def reset(self) -> None:
         """End the connection at once, as a machine does whose process has died."""

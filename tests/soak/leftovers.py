@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,18 +65,17 @@ def rows(database: str) -> dict[str, int]:
         return {table: connection.scalar(query) or 0 for table, query in counted}
 
 
-async def rested(soaked: Soaked, calm: Census, patience_s: float, only_work: bool = False) -> list[str]:
+async def rested(soaked: Soaked, calm: Census, patience_s: float, kinds: Sequence[str] = ("",)) -> list[str]:
     """Wait until nothing is left over. Return what still is after `patience_s`.
 
     Args:
-        only_work: look only for requests and rows, of which there are none in calm.
+        kinds: what to look for; by default everything.
     """
     ends_at = time.monotonic() + patience_s
     while True:
         try:
             left = (await census(soaked)).beyond(calm)
-            if only_work:
-                left = {name: of for name, of in left.items() if name in WORK or name.startswith("rows")}
+            left = {name: of for name, of in left.items() if name.startswith(tuple(kinds))}
         except Lost:
             left = {"lost answers to /metrics": (1, 0)}
         if not left or time.monotonic() > ends_at:

@@ -2,22 +2,21 @@
 
 import pytest
 
-from service.engine.rate import Rate
+from service.engine.rate import MAX_AGE_S, Rate
 from service.engine.scheduler import Sequence
 
 ROWS = 4
 
 
-def sequences(n: int, length: int = 10, n_rows: int = 1) -> list[Sequence[None]]:
-    return [Sequence([1] * length, None, n_rows=n_rows) for _ in range(n)]
+def sequences(n: int, n_rows: int = 1) -> list[Sequence[None]]:
+    return [Sequence([1] * 10, None, n_rows=n_rows) for _ in range(n)]
 
 
-def test_the_rate_is_the_work_of_a_generation_of_rows_over_its_time() -> None:
+def test_the_rate_is_the_work_of_all_that_ran_over_the_time_until_they_were_finished() -> None:
     rate = Rate()
-    rate.finished(sequences(4), ROWS, now=100.0)  # they filled the rows while nobody waited
-    assert rate.work_per_s is None
+    rate.finished(sequences(1), ROWS, now=100.0)  # it filled the rows while nobody waited
     rate.finished(sequences(3), ROWS, now=101.0)
-    assert rate.work_per_s is None, "others that were admitted with these are not finished yet"
+    assert rate.work_per_s is None, "one that was admitted with these still runs"
     rate.finished(sequences(1), ROWS, now=102.0)
     assert rate.work_per_s == pytest.approx(4 * 10 / 2)
 
@@ -31,18 +30,39 @@ def test_the_rate_follows_an_engine_that_becomes_slower() -> None:
     assert rate.work_per_s == pytest.approx(10.0, rel=0.01)
 
 
-def test_the_rows_of_wide_searches_count() -> None:
+def test_where_one_pass_finishes_all_each_pass_is_measured() -> None:
     rate = Rate()
-    rate.finished(sequences(1), ROWS, now=0.0)
-    rate.finished(sequences(1, n_rows=4), ROWS, now=2.0)
+    rate.finished(sequences(5), 0, now=0.0)
+    rate.finished(sequences(6), 0, now=2.0)
+    assert rate.work_per_s == pytest.approx(30.0)
+
+
+def test_a_wide_search_is_as_much_work_as_its_rows() -> None:
+    rate = Rate()
+    rate.finished(sequences(1), 1, now=0.0)
+    rate.finished(sequences(1, n_rows=4), 1, now=2.0)
     assert rate.work_per_s == pytest.approx(4 * 10 / 2)
 
 
 def test_what_is_finished_while_nobody_waits_is_not_measured() -> None:
     rate = Rate()
     rate.finished(sequences(4), ROWS, now=0.0)
-    rate.pause()
+    rate.pause(now=0.0)
     rate.finished(sequences(4), ROWS, now=100.0)
     assert rate.work_per_s is None
     rate.finished(sequences(4), ROWS, now=101.0)
     assert rate.work_per_s == pytest.approx(40.0)
+
+
+def test_a_rate_is_forgotten_when_it_was_not_measured_for_long_and_not_while_it_is_measured() -> None:
+    """A rate that was far too low let one sequence wait at a time, which is never measured: it stayed for ever."""
+    rate = Rate()
+    rate.finished(sequences(4), ROWS, now=0.0)
+    rate.finished(sequences(4), ROWS, now=50.0)
+    rate.finished(sequences(1), ROWS, now=51.0 + MAX_AGE_S)
+    assert rate.work_per_s is not None, "a slow engine takes long for a measurement"
+    rate.finished(sequences(3), ROWS, now=52.0 + MAX_AGE_S)
+    rate.pause(now=60.0 + MAX_AGE_S)
+    assert rate.work_per_s is not None
+    rate.pause(now=53.0 + 2 * MAX_AGE_S)
+    assert rate.work_per_s is None

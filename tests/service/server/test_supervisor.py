@@ -17,7 +17,9 @@ import pytest
 from service.base.settings import Settings
 from service.server import supervisor as module
 from service.server.supervisor import SHORT_LIFE_S, Supervisor, _Server
+from service.workers.wire import packed
 from tests.service.fakes import PATIENCE_S
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +33,8 @@ async def test_a_server_that_ended_with_something_unread_uses_no_models() -> Non
     server.tell("all are ready")
     theirs.close()
     assert [message async for message in server.messages()] == []
-    assert server.take(1, NOTHING).is_set()
+    server.take(1, NOTHING)
+    assert server.event("taken", 1).is_set()
 
 
 async def test_a_server_that_cannot_be_begun_now_is_begun_later(
@@ -59,6 +62,44 @@ async def test_a_server_that_cannot_be_begun_now_is_begun_later(
     assert supervisor._servers == ["another server"]
 
 
+class _Loader:
+    """Stands for a process that has loaded models."""
+
+    def end(self) -> None:
+        pass
+
+    def report_worker_ends(self, report: object) -> None:
+        pass
+
+    def announce(self) -> None:
+        pass
+
+
+async def test_a_reload_is_answered_when_every_server_has_the_new_models(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Another server answered by the former models, though the client of the reload had its answer."""
+    supervisor, loader = Supervisor(Settings(), tmp_path, 0, NOTHING, 3), _Loader()
+    supervisor._loader, supervisor._loaded = loader, loader  # type: ignore[assignment]  # it reloads
+    monkeypatch.setattr(supervisor, "_prove", lambda _: asyncio.sleep(0))
+    pairs = [socket.socketpair() for _ in range(3)]
+    supervisor._servers = [_Server(NOTHING, *await asyncio.open_connection(sock=ours)) for ours, _ in pairs]
+    listening = [asyncio.create_task(supervisor._listen_to(server)) for server in supervisor._servers]
+    reloading = asyncio.create_task(supervisor._take((loader, loader)))  # type: ignore[arg-type]
+    (_, first), (_, second), (_, dead) = pairs
+    for message in (packed("serves", 1), packed("taken", 1)):
+        first.sendall(message)
+    await until(supervisor._servers[0].event("taken", 1).is_set)
+    assert not reloading.done()
+    dead.close()  # it is waited for no longer
+    second.sendall(packed("serves", 1))
+    await asyncio.wait_for(reloading, PATIENCE_S)
+    assert not supervisor._servers[1].event("taken", 1).is_set(), "the former models may still be used"
+    for own in (first, second):
+        own.close()
+    await asyncio.gather(*listening)
+
+
 @pytest.fixture
 async def stopped() -> AsyncIterator[_Server]:
     """A server that has taken models, and then hangs."""
@@ -66,8 +107,7 @@ async def stopped() -> AsyncIterator[_Server]:
     process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], pass_fds=[theirs.fileno()])
     theirs.close()
     server = _Server(process, *await asyncio.open_connection(sock=ours))
-    server.taken[1] = asyncio.Event()
-    server.taken[1].set()
+    server.event("serves", 1).set()
     process.send_signal(signal.SIGSTOP)
     os.waitpid(process.pid, os.WUNTRACED)  # a signal that ends it must not come first
     yield server
@@ -97,7 +137,7 @@ async def test_a_server_that_reads_nothing_is_killed(
 
 
 async def test_a_server_that_takes_no_models_may_still_begin(stopped: _Server) -> None:
-    stopped.taken.clear()
+    stopped.event("serves", 1).clear()
     stopped.tell("all are ready")
     assert not any(stopped.hangs() for _ in range(int(module.HUNG_S / module.BEAT_S) + 1))
 

@@ -16,6 +16,7 @@ from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Sil
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.beam_search import Search
 from service.workers import pool, remote_worker
+from service.workers.loader_process import NICENESS
 from service.workers.pool import Pool
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
@@ -165,6 +166,12 @@ async def test_a_full_queue_and_a_passed_deadline_are_told_by_name(service: Serv
         await answered(late)
     answers = await asyncio.gather(*crowd, return_exceptions=True)
     assert {type(answer) for answer in answers} == {QueueFull, Answer}
+
+
+async def test_a_worker_gives_way_to_its_server_where_cores_are_busy(service: Service) -> None:
+    own = os.getpriority(os.PRIO_PROCESS, os.getpid())
+    assert os.getpriority(os.PRIO_PROCESS, service.process_id()) == min(19, own + NICENESS)
+    assert os.getsid(service.process_id()) == os.getsid(0), "Linux compares priorities within a session"
 
 
 async def test_a_worker_that_refuses_tells_what_it_has_to_do_and_less_is_left_as_it_answers(service: Service) -> None:
