@@ -224,3 +224,6 @@ class FixedRows(Protocol):
 
     def leave(self, places: IntArray) -> None:
         """Mark places as empty."""
+
+    def clean(self) -> None:
+        """Replace by 0 what is no finite number in the caches, as `DecoderRows.clean` does."""

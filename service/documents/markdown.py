@@ -65,6 +65,8 @@ def _cut_lines(lines: list[str], starts: list[int]) -> Iterator[list[str]]:
 
 def _link_head(piece: str, references: dict[str, dict[str, str]]) -> str:
     """Return definitions of the link labels in a piece, since another piece may define them."""
-    labels = {" ".join(label.split()).lower().upper() for label in LABEL.findall(piece) if label} if references else set()
+    labels = (
+        {" ".join(label.split()).lower().upper() for label in LABEL.findall(piece) if label} if references else set()
+    )
     named = [label for label in references if label in labels]
     return "".join(f"[{label}]: <{references[label]['href']}>\n" for label in named) + "\n"

@@ -185,6 +185,8 @@ class FixedBeamSearch:
         for sequence in finished:
             sequence.finished = True
         self.evict(finished)
+        if any(sequence.failure is not None for sequence in finished):
+            self._decoder.clean()
         return R, finished
 
     def evict(self, sequences: Collection[Sequence[Search]]) -> None:

@@ -129,6 +129,8 @@ class FixedGreedySearch:
             self.places.sequence(place).failure = no_numbers()
         finished = [self._finish(place) for place in places[has_ended].tolist()]
         self.evict(finished)
+        if any(sequence.failure is not None for sequence in finished):
+            self._decoder.clean()
         return R, finished
 
     def evict(self, sequences: Collection[Sequence[Search]]) -> None:

@@ -365,9 +365,10 @@ class Loop:
             for future, error in self._failing:
                 future.set_exception(error)
             self._failing.clear()
+        now = self.clock()
         if not served.engine.scheduler.waiting:
-            served.rate.pause()
-        served.virtual_s += (self.clock() - began) * (BACKGROUND_COST if served.is_background else 1)
+            served.rate.pause(now)
+        served.virtual_s += (now - began) * (BACKGROUND_COST if served.is_background else 1)
         if not has_work:
             self._busy.remove(served)
             self._virtual_s = max(self._virtual_s, served.virtual_s)

@@ -5,6 +5,10 @@ from typing import Any
 
 from service.engine.scheduler import Sequence
 
+MAX_AGE_S = 60.0
+"""After this many seconds without a measurement the rate is unknown. A rate that was measured too low, as while the
+machine stood still, lets nearly nobody wait, and so would never be measured again."""
+
 
 class Rate:
     """The work that an engine finishes in a second while sequences wait for it, other engines of its loop included.
@@ -15,7 +19,9 @@ class Rate:
 
     def __init__(self) -> None:
         self.work_per_s: float | None = None
-        """The mean of the measurements, of which each counts half as much as the next; None before the first."""
+        """The mean of the measurements, of which each counts half as much as the next; None if there is none, or none
+        of late."""
+        self._measured_at = 0.0
         self._begun_at: float | None = None
         self._n_awaited = self._work = 0
 
@@ -33,11 +39,14 @@ class Rate:
         if self._n_awaited <= 0 and now > self._begun_at:
             measured = self._work / (now - self._begun_at)
             self.work_per_s = measured if self.work_per_s is None else (self.work_per_s + measured) / 2
+            self._measured_at = now
             self._begin(n_running, now)
 
-    def pause(self) -> None:
-        """Forget a measurement that has begun: nobody waits, so the engine could do more."""
+    def pause(self, now: float) -> None:
+        """Forget a measurement that has begun: nobody waits, so the engine could do more. Forget an old rate too."""
         self._begun_at = None
+        if now - self._measured_at > MAX_AGE_S:
+            self.work_per_s = None
 
     def _begin(self, n_running: int, now: float) -> None:
         self._begun_at, self._n_awaited, self._work = now, n_running, 0

@@ -18,6 +18,8 @@ MAX_RUNNING_PARTS = 2
 """Number of parts translated at a time: models are not idle while the last sentences of a part are written."""
 MAX_TRIES = 6
 """Maximum number of attempts for a part while its model is broken: the model may be loaded some seconds later."""
+MAX_PAUSE_S = 5.0
+"""Maximum time before a part is tried again: what waits before it may be done much sooner than predicted."""
 SAMPLE_CHARACTERS = 5_000
 """Length of the beginning from which the language of a document is detected."""
 OnProgress = Callable[[int], None]
@@ -90,7 +92,7 @@ class DocumentTranslator:
                     request.model_copy(update={"timeout_s": timeout_s}), Context(background=True, caller=caller)
                 )
             except (QueueFull, Starting, Silent) as error:
-                await asyncio.sleep(error.retry_after_s)
+                await asyncio.sleep(min(error.retry_after_s, MAX_PAUSE_S, left_s))
             except Broken as error:
                 n_tries += 1
                 # The worker may have died because of this part; a second death would take the model out for everybody.

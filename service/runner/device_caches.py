@@ -98,6 +98,14 @@ class DeviceCaches:
         """Copy rows to other rows of every cache. The same pair of rows may occur several times."""
         self._copy(self._own(self._length), source_rows, target_rows, self._units(self._length))
 
+    def clean(self) -> None:
+        """Replace by 0 what is no finite number, for caches of every length. The host does it, which takes long."""
+        for memory in self._memory_of.values():
+            words = memory.numpy()
+            numbers = words.view(self._provider.dtype)
+            numbers[~np.isfinite(numbers)] = 0
+            memory.update_inplace(words)
+
     def _copy(self, source: _Rows, source_rows: IntArray, target_rows: IntArray, n_units: int) -> None:
         """Copy the first units of each head of rows to rows of these caches."""
         what = source, self._own(self._length), padded_count(len(source_rows)), n_units

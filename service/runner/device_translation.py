@@ -94,6 +94,11 @@ class DeviceTranslationRunner:
         self._source_lengths[places] = 0
         self._measure()
 
+    def clean(self) -> None:
+        self._wait()
+        self._self_caches.clean()
+        self._cross_caches.clean()
+
     def _wait(self) -> None:
         """Wait for the launched step: until then nothing may change its inputs and caches."""
         if self._launched is not None and not self._is_done:

@@ -160,8 +160,8 @@ class Pool(Generic[Output]):
         self._metrics = metrics
         self._answers = answers
         self._max_sequences, self._max_waiting = max_sequences, max_waiting
-        self._refused_at: dict[str | None, float] = {}
-        """When workers refused clients last."""
+        self._refused_at: dict[tuple[str, str | None], float] = {}
+        """When each engine refused clients last."""
         self._draining = False
         # The work of a sequence is at least 1: while the last worker is kept free, the others refuse nothing.
         self._busy_work = min(BUSY_WORK, max_waiting)
@@ -219,7 +219,7 @@ class Pool(Generic[Output]):
         except QueueFull:
             if len(self._refused_at) > MAX_CLIENTS:
                 self._refused_at.clear()
-            self._refused_at[admission.client] = self.clock()
+            self._refused_at[name, admission.client] = self.clock()
             raise
         except TimeoutError:
             raise DeadlinePassed(f"The deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
@@ -253,7 +253,7 @@ class Pool(Generic[Output]):
         elif not admission.accepted:
             name = self._engine_for(n_texts, admission)
             # A client is first in line until a worker refuses it for all that it has sent.
-            is_whole = self._refused_at.get(admission.client, -math.inf) > self.clock() - REMEMBERED_S
+            is_whole = self._refused_at.get((name, admission.client), -math.inf) > self.clock() - REMEMBERED_S
             if workers := self._with_engine(name):
                 loads = self._loads(name, workers)
                 backlog = workers[loads.index(min(loads))].backlog(name, is_whole)

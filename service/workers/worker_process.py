@@ -14,7 +14,7 @@ from typing import Any
 
 from service.base.contract import Answer, EngineState, Event
 from service.base.counts import add_up
-from service.base.errors import Broken, InferenceFailed, Unavailable
+from service.base.errors import Broken, InferenceFailed, QueueFull, Unavailable
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.engine.scheduler import Sequence
@@ -260,6 +260,8 @@ class _SocketServer:
             error = future.exception()
             if isinstance(error, Broken | InferenceFailed):
                 self._reported_at = 0.0  # report with this answer: a broken worker is idle, and would get all requests
+            elif isinstance(error, QueueFull):
+                connection.reported.clear()  # a server takes its state, and must learn when it is the former one again
             try:
                 self._queue(connection, "answer", number, error or tuple(future.result()))
             except Exception:  # if it were raised, the future would drop it, and the client would wait for ever

@@ -78,6 +78,9 @@ class Rows:
         for place in places.tolist():
             self._sources[place] = None
 
+    def clean(self) -> None:
+        self._enter("clean")
+
     def _next(self, row: int, place: int, position: int) -> Array:
         source, tokens = self._sources[place], self._tokens[row, : position + 1].tolist()
         if source is None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.engine.rate import Rate
+from service.engine.rate import MAX_AGE_S, Rate
 from service.engine.scheduler import Sequence
 
 ROWS = 4
@@ -47,8 +47,22 @@ def test_a_wide_search_is_as_much_work_as_its_rows() -> None:
 def test_what_is_finished_while_nobody_waits_is_not_measured() -> None:
     rate = Rate()
     rate.finished(sequences(4), ROWS, now=0.0)
-    rate.pause()
+    rate.pause(now=0.0)
     rate.finished(sequences(4), ROWS, now=100.0)
     assert rate.work_per_s is None
     rate.finished(sequences(4), ROWS, now=101.0)
     assert rate.work_per_s == pytest.approx(40.0)
+
+
+def test_a_rate_is_forgotten_when_it_was_not_measured_for_long_and_not_while_it_is_measured() -> None:
+    """A rate that was far too low let one sequence wait at a time, which is never measured: it stayed for ever."""
+    rate = Rate()
+    rate.finished(sequences(4), ROWS, now=0.0)
+    rate.finished(sequences(4), ROWS, now=50.0)
+    rate.finished(sequences(1), ROWS, now=51.0 + MAX_AGE_S)
+    assert rate.work_per_s is not None, "a slow engine takes long for a measurement"
+    rate.finished(sequences(3), ROWS, now=52.0 + MAX_AGE_S)
+    rate.pause(now=60.0 + MAX_AGE_S)
+    assert rate.work_per_s is not None
+    rate.pause(now=53.0 + 2 * MAX_AGE_S)
+    assert rate.work_per_s is None

@@ -14,6 +14,7 @@ from service.base.errors import (
     WorkerEnded,
 )
 from service.base.settings import Settings
+from service.jobs import translation
 from service.jobs.job import Job
 from service.jobs.reading import DocumentTexts
 from service.jobs.translation import MAX_RUNNING_PARTS, MAX_TRIES, DocumentTranslator, refuse_long_texts
@@ -99,6 +100,19 @@ async def test_what_passes_is_waited_for_and_other_failures_are_not() -> None:
     models.refusals = [QueueFull("full", retry_after_s=0)] * 1000
     with pytest.raises(DeadlinePassed):
         await translated(models, ["a"], timeout_s=0.001)
+
+
+async def test_a_part_waits_neither_as_long_as_predicted_nor_beyond_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    models = Models()
+    async with asyncio.timeout(20):
+        models.refusals = [QueueFull("full", retry_after_s=3600)]
+        with pytest.raises(DeadlinePassed):
+            await translated(models, ["a"], timeout_s=0.001)
+        monkeypatch.setattr(translation, "MAX_PAUSE_S", 0)
+        models.refusals = [QueueFull("full", retry_after_s=3600)]
+        assert await translated(models, ["a"]) == ["A"]
 
 
 def test_a_paragraph_may_be_as_long_as_a_text() -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from service.base.artifact import Artifact
+from service.base.artifact import Artifact, read_artifact
 from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import Search
 from service.engine.fixed_engine import FixedEngine
@@ -80,6 +81,33 @@ def test_steps_as_cuda_captures_them_change_nothing(
     search_all(engine_of(kind, runner), everybody, rng)
     assert_as_alone(everybody, tiny_translator)
     assert {int(step.total_length[0]) for step in runner._steps._steps.values()} <= {32, 64}
+
+
+@pytest.mark.parametrize("table", ["embedding", "positions_table"])
+@pytest.mark.parametrize("captures", [False, True])
+def test_a_source_or_a_target_without_numbers_fails_alone_and_leaves_nothing_to_others(
+    kind: str, tmp_path: Path, table: str, captures: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stays in the caches of a place, and of rows, harmed all who came there next."""
+    if captures:
+        monkeypatch.setattr(Provider, "arrays", lambda self, **fields: GraphArrays("cpu", **fields))
+    translator, healthy = TinyTranslator(seed=3), TinyTranslator(seed=3)
+    bad_word, bad_position = 7, 9
+    translator.weights[table][bad_word if table == "embedding" else bad_position] = np.nan
+    if table == "embedding":  # it is never written
+        translator.weights["vocabulary"][:, bad_word] = healthy.weights["vocabulary"][:, bad_word] = 0
+    engine = engine_of(
+        kind, runner_of(read_artifact(translator.save(tmp_path / "bad")), replace(CPU, captures=captures))
+    )
+    rng = np.random.default_rng(5)
+    everybody = some_sequences(kind, rng, 40)
+    failed = search_all(engine, everybody, rng)
+    finished = [sequence for sequence in everybody if sequence not in failed]
+    assert failed
+    assert finished
+    assert_as_alone(finished, healthy)
+    if table == "embedding":
+        assert failed == {sequence for sequence in everybody if bad_word in sequence.source_ids}
 
 
 def test_caches_grow_with_long_rows_and_shrink_back(

@@ -435,3 +435,14 @@ async def test_a_client_that_a_worker_has_refused_is_last_in_line_for_a_while_an
     pool.refuse_late(1, now + 5, other)
     now += REMEMBERED_S + 0.1
     pool.refuse_late(1, now + 5, flood)
+
+
+async def test_a_client_whose_large_request_was_refused_is_first_in_line_with_a_small_one() -> None:
+    worker = Worker(NAME, in_background(NAME))
+    worker.last_in_line, worker.refuses = BEHIND_TEN_SECONDS, True
+    pool: Pool[Tally] = Pool(NAME, [worker], TaskMetrics(Metrics(), "fake"), clock=lambda: 50.0)
+    with pytest.raises(QueueFull):
+        await pool.run(sequences(*[1] * (BURST + 1)), 55, Admission(client="translator"))
+    with pytest.raises(QueueFull):
+        pool.refuse_late(BURST + 1, 55, Admission(client="translator"))
+    pool.refuse_late(1, 55, Admission(client="translator"))

@@ -3,13 +3,15 @@
 import os
 import socket
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from service.base.contract import EngineState, ForwardPass
+from service.base.contract import Answer, EngineState, ForwardPass
 from service.base.counts import EngineCounts
+from service.base.errors import QueueFull
 from service.engine.loop import Loop
 from service.workers.wire import READ_BYTES, Unpacker
 from service.workers.worker_process import SharedStatus, _SocketServer
@@ -102,3 +104,21 @@ def test_a_server_that_has_ended_is_forgotten_with_what_was_not_sent(server: _So
     server.listen(0.0)
     assert not server._connections
     assert not server._sending
+
+
+def test_a_server_that_was_refused_learns_when_the_state_is_the_former_one_again(
+    server: _SocketServer, tmp_path: Path
+) -> None:
+    """A server takes the state that a refusal has. If that was the last one for it, it refused requests for ever."""
+    client = Client(server, tmp_path)
+    assert client.receive() == [("report", STATES, {})]
+    [connection] = server._connections.values()
+    future: Future[Answer[Any]] = Future()
+    connection.futures[1] = future
+    future.set_exception(QueueFull("full", retry_after_s=1))
+    server._answer(connection, 1, future)
+    [(kind, number, _error)] = client.receive()
+    assert (kind, number) == ("answer", 1)
+    server._report()
+    assert client.receive() == [("report", STATES, {})]
+    client.close()
