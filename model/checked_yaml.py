@@ -22,9 +22,36 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-def parsed(text: str) -> Any:
-    """Return the content of a text in YAML; raise yaml.YAMLError, or ValueError for a day that no month has."""
-    return yaml.load(text, SafeLoader)
+def parsed(text: str, loader: Any = SafeLoader) -> Any:
+    """Return the content of a text in YAML.
+
+    Raises:
+        yaml.YAMLError: the text is not YAML, or its aliases stand for much more than it has.
+        ValueError: a day is one that no month has.
+    """
+    content = yaml.load(text, loader)  # noqa: S506  of the loaders of this project, none makes objects
+    _refuse_expansion(content, len(text))
+    return content
+
+
+def _refuse_expansion(content: Any, size: int) -> None:
+    """Refuse aliases of aliases: what a few lines stand for may not fit into any memory when it is written out.
+
+    Args:
+        size: the number of characters of the text. Without aliases, the content has at most twice as many values and
+            characters.
+    """
+    left, waiting = 2 * size + 8, [content]
+    while waiting:
+        value = waiting.pop()
+        left -= 1 + (len(value) if isinstance(value, str) else 0)
+        if left < 0:
+            raise yaml.YAMLError("its aliases stand for much more than it has")
+        if isinstance(value, dict):
+            waiting += value
+            waiting += value.values()
+        elif isinstance(value, list | set | tuple):
+            waiting += value
 
 
 def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueError]) -> Content:

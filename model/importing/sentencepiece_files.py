@@ -87,9 +87,10 @@ def tokenizer_of(model: Any) -> Tokenizer:
 def _merges(pieces: list[str], scores: list[float], types: list[int]) -> list[tuple[str, str]]:
     """Return the merges of a BPE model, which stores none: each pair of pieces that form one, by falling score."""
     ids = {piece: i for i, piece in enumerate(pieces) if types[i] in (NORMAL, USER_DEFINED)}
+    lengths = {len(piece) for piece in ids}  # few, so that a long piece is not cut at all places
     found = []
     for piece, i in ids.items():
-        for cut in range(1, len(piece)):
+        for cut in lengths & {len(piece) - length for length in lengths}:
             left, right = piece[:cut], piece[cut:]
             if left in ids and right in ids:
                 found.append((-scores[i], ids[left], ids[right], left, right))

@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from model.checked_yaml import parsed
 from model.importing.imported import ModelImportError
 
 try:
@@ -25,8 +26,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def yaml_of(text: str, name: str) -> dict[str, Any]:
     """Parse the text of a YAML file; its name is for the error."""
     try:
-        content = yaml.load(text, BaseLoader)  # noqa: S506 (it makes texts alone)
-    except yaml.YAMLError as error:
+        content = parsed(text, BaseLoader)  # which makes texts alone
+    except (yaml.YAMLError, RecursionError) as error:
         raise ModelImportError(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise ModelImportError(f"{name} must be a mapping")

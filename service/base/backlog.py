@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 from service.base.errors import QueueFull
 
-MARGIN, EARLY_MARGIN = 1.5, 1.75
-"""How many times as long as predicted a request may take: others pass it, and the rate changes. A server, which refuses
-before it reads the texts, expects a little more than a worker: what it lets pass shall not be refused after all."""
+MARGIN = 1.5
+"""How many times as long as predicted a request may take: others pass it, and the rate changes."""
+EARLY_SHARE = 0.85
+"""At which share of these limits a server refuses, before it reads the texts. Other requests are on their way to the
+worker, and what the server lets pass shall not be refused there after all."""
 
 
 class Backlog(NamedTuple):
@@ -23,30 +25,30 @@ class Backlog(NamedTuple):
     work: float = 0.0
     work_per_s: float | None = None
 
-    def without(self, work: float) -> "Backlog":
-        """Return the backlog when so much of the work has been done; less than 0 is nothing."""
-        if work <= 0 or not self.work:
+    def with_more(self, work: float) -> "Backlog":
+        """Return the backlog when so much work has come; where it is negative, so much has been done."""
+        if not self.work:
             return self
-        left = max(0.0, self.work - work)
-        return Backlog(int(self.n_waiting * left / self.work), left, self.work_per_s)
+        later = max(0.0, self.work + work)
+        return Backlog(int(self.n_waiting * later / self.work), later, self.work_per_s)
 
     def wait_s(self, own_work: float = 0.0) -> float:
         """Predict the seconds until this work and one's own are done; 0 if nobody waits, or the rate is unknown."""
         return (self.work + own_work) / self.work_per_s if self.n_waiting and self.work_per_s else 0.0
 
-    def refuse_late(self, left_s: float, own_work: float = 0.0, margin: float = MARGIN) -> None:
-        """Raise QueueFull if a request with so much time would be late."""
+    def refuse_late(self, left_s: float, own_work: float = 0.0, share: float = 1.0) -> None:
+        """Raise QueueFull if a request would be late with this share of its time."""
         wait_s = self.wait_s(own_work)
-        if 0 < left_s < wait_s * margin:
+        if 0 < share * left_s < wait_s * MARGIN:
             raise QueueFull(
                 f"The queue is full: this request would take about {wait_s:.1f} s, and its deadline is in "
                 f"{left_s:.1f} s",
                 self.retry_after_s,
             )
 
-    def refuse_beyond(self, max_waiting: float) -> None:
-        """Raise QueueFull if so many sequences are before it."""
-        if self.n_waiting >= max_waiting:
+    def refuse_beyond(self, max_waiting: float, share: float = 1.0) -> None:
+        """Raise QueueFull if this share of so many sequences is before it."""
+        if self.n_waiting >= share * max_waiting:
             raise QueueFull(
                 f"The queue is full: {self.n_waiting} sequences would be before this one; the limit is {max_waiting}",
                 self.retry_after_s,

@@ -25,6 +25,9 @@ SETTINGS = "settings are environment variables; --port 9000 sets ATTEND_PORT, an
 SECRETS = {name for name, field in Settings.model_fields.items() if "SecretStr" in repr(field.annotation)}
 """Settings that may not be told in messages or arguments."""
 
+MAX_ANNOUNCED = 500
+"""Variables whose names are compared with those of settings, which takes a while."""
+
 RENAMED = {"workers": "loops"}
 """Settings of former versions, and their names today."""
 
@@ -89,9 +92,11 @@ def read_settings() -> Settings:
 
 def announce(settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
     """Log what may surprise whoever has configured the service."""
-    for name in sorted(environment):
-        if name.upper().startswith(PREFIX):
-            _announce_variable(name, environment[name])
+    ours = sorted(name for name in environment if name.upper().startswith(PREFIX))
+    for name in ours[:MAX_ANNOUNCED]:
+        _announce_variable(name, environment[name])
+    if len(ours) > MAX_ANNOUNCED:
+        logger.warning("only %d of the %d variables %s... were looked at", MAX_ANNOUNCED, len(ours), PREFIX)
     if not settings.api_keys and settings.api_keys_file is None:
         logger.info("there are no API keys: anybody who reaches the service may use it")
 

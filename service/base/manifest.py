@@ -6,7 +6,9 @@ Its writer (export/manifest.py) is written for the same format.
 from pathlib import PureWindowsPath
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+
+from service.base.stops_early import StopsEarly
 
 FORMAT_VERSION = 9
 
@@ -42,7 +44,7 @@ Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
 
 
-class _Section(BaseModel):
+class _Section(StopsEarly):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 

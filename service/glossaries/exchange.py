@@ -89,7 +89,7 @@ def _utf_8(data: bytes) -> bytes:
         raise InvalidGlossary(f"The file has the unknown encoding {declared[1].decode()}")
     try:
         return data.decode(name).encode()
-    except UnicodeError:
+    except (UnicodeError, LookupError):  # Python cannot read some encodings that the web knows
         raise InvalidGlossary(f"The file is not in its encoding, {name}") from None
 
 

@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict
 
 from service.base.errors import RequestError
 from service.base.settings import Settings
+from service.base.stops_early import StopsEarly
 from service.http import problems
 from service.http.access import Access, Guards
 from service.http.bodies import ReadBody, json_body
 from service.http.json_route import json_route
 from service.http.stores import Stores
 from service.models.models import Models
-from service.schemas.body import Body
 
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 """Native statuses of the errors that any route may raise."""
@@ -25,7 +25,7 @@ NAMED_FIELD = re.compile("`([^`]+)`")
 """A field's path in the message of an error."""
 
 
-class Sent(Body):
+class Sent(StopsEarly):
     """Base of JSON request bodies. Unknown fields are ignored, and values are not converted."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)

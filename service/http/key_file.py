@@ -8,14 +8,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
 from service.base.configuration import SUBJECT
 from service.base.errors import StartRefused
 from service.base.settings import one_rate
+from service.base.stops_early import StopsEarly
 
 IS_TOML = re.compile(r"^\s*([\[\]{}#]|[\w.\"'-]+\s*=\s*[\"'\[{])", re.MULTILINE)
 """A table, a comment, or a value, of which a key has none: so no mistake in TOML turns its lines into keys."""
+MAX_LINE = 10_000
 VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
 """Messages for some types of pydantic's errors."""
 
@@ -52,6 +54,8 @@ def read_keys(file: Path) -> list[Key]:
         raise StartRefused(f"The file of API keys {file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise StartRefused(f"The file of API keys {file} is not UTF-8") from None
+    if (longest := max(map(len, text.splitlines()), default=0)) > MAX_LINE:  # names in names take quadratic time
+        raise StartRefused(f"The file of API keys {file} has a line of {longest} characters; the limit is {MAX_LINE}")
     try:
         keys = _tables(text) if IS_TOML.search(text) else [*map(_nameless, text.splitlines())]
     except ValueError as error:
@@ -90,7 +94,7 @@ def _name(value: str) -> str:
 Digest = Annotated[str, AfterValidator(_digest)]
 
 
-class _Table(BaseModel):
+class _Table(StopsEarly):
     """`sha256` may be a list, so that a client may change from one key to the next."""
 
     model_config = ConfigDict(extra="forbid")
@@ -106,10 +110,10 @@ class _Table(BaseModel):
         return [Key(digest, routes=(*self.routes,), **options) for digest in self.sha256]
 
 
-class _File(BaseModel):
+class _File(StopsEarly):
     model_config = ConfigDict(extra="forbid")
 
-    keys: list[_Table] = []
+    keys: list[_Table] = Field(default=[])
 
 
 def _tables(text: str) -> list[Key]:

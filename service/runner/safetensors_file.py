@@ -5,11 +5,11 @@ It is not mapped into memory: a process whose mapped file is cut off by somebody
 
 import json
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, NonNegativeInt, TypeAdapter
+from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter
 
 from service.base.artifact import OpenedFile
 from service.base.errors import ArtifactRefused
@@ -26,11 +26,15 @@ DTYPES: dict[str, Any] = {
 """NumPy's types by their names in safetensors."""
 
 
+MAX_DIMENSIONS = 32
+"""NumPy has a limit too, which differs between its versions."""
+
+
 class _Tensor(BaseModel):
     """The place of a tensor, as the header describes it."""
 
     dtype: str
-    shape: tuple[NonNegativeInt, ...]
+    shape: Annotated[tuple[NonNegativeInt, ...], Field(max_length=MAX_DIMENSIONS)]
     data_offsets: tuple[NonNegativeInt, NonNegativeInt]
 
 

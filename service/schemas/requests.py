@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from service.base.manifest import MAX_BEAM_SIZE, AttentionKind
-from service.schemas.body import Body
+from service.base.stops_early import StopsEarly
 from service.schemas.patterns import compiled
 
 
@@ -89,7 +89,7 @@ Layers = Annotated[Literal["all", "last"] | Numbers, _numbered("all", "last")]
 Heads = Annotated[Literal["all", "mean"] | Numbers, _numbered("all", "mean")]
 
 
-class Input(Body):
+class Input(StopsEarly):
     """Base of requests. An object with far too many fields gets one error, not one for each field."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)

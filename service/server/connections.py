@@ -300,6 +300,9 @@ class Connection(HttpToolsProtocol):
             self.cycle = self.pipeline[0][0] if self.pipeline else self._started  # type: ignore[assignment]
         if not self._is_answering() or (self.cycle.more_body and not self.cycle.response_started):
             self.send_400_response("Invalid HTTP request received.")
+            if self.cycle is not None:  # nothing follows this answer
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
         elif self.cycle.more_body:
             self.transport.abort()
         else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
-from service.base.backlog import EARLY_MARGIN, Backlog
+from service.base.backlog import EARLY_SHARE, Backlog
 from service.base.contract import Answer, EngineState, in_background
 from service.base.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, TooManyTexts, Unavailable
 from service.base.metrics import CANCELLED, TaskMetrics
@@ -257,8 +257,8 @@ class Pool(Generic[Output]):
             if workers := self._with_engine(name):
                 loads = self._loads(name, workers)
                 backlog = workers[loads.index(min(loads))].backlog(name, is_whole)
-                backlog.refuse_late(deadline - self.clock(), margin=EARLY_MARGIN)
-                backlog.refuse_beyond(self._max_waiting)
+                backlog.refuse_late(deadline - self.clock(), share=EARLY_SHARE)
+                backlog.refuse_beyond(self._max_waiting, EARLY_SHARE)
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
         """Raise TooManyTexts if one request may not have this many sequences. Callers may check before they have made

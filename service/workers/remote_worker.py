@@ -114,11 +114,11 @@ class RemoteWorker:
 
     def backlog(self, name: str, is_whole: bool) -> Backlog:
         """Return what an engine has to do before a request that comes now, or all that it has to do: what the worker
-        reported last, without what it has done since. What came since, the worker counts itself."""
+        reported last, without what it has done since. What came since is last in line."""
         if (state := self._states.get(name)) is None:
             return NO_BACKLOG
-        backlog = state.whole_backlog if is_whole else state.backlog
-        return backlog.without(self._reported_work.get(name, 0) - self._work[name])
+        since = self._work[name] - self._reported_work.get(name, 0)
+        return state.whole_backlog.with_more(since) if is_whole else state.backlog.with_more(min(0, since))
 
     def stop(self, timeout_s: float) -> None:
         """Wait until all requests are answered, and fail the others after `timeout_s`. Called from a thread other than

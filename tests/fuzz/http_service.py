@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import re
 import tempfile
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import Mock
@@ -13,23 +15,26 @@ from uvicorn.server import ServerState
 
 from service.base.metrics import Metrics
 from service.base.settings import Settings
+from service.glossaries.inflection import lemmatizer
 from service.http.keys import Keys
 from service.models.assembly import load_catalog
 from service.models.serving import Serving
 from service.server.app import create_app
-from service.server.connections import Connections
+from service.server.connections import Connection, Connections
 from tests.service.conftest import NoOrigin, until_warm
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
 
 T = TypeVar("T")
+HEAD = re.compile(rb"HTTP/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n")
+"""The head of an answer."""
 ANSWER_S = 1.0
 """Time for an answer; then the client leaves, as it does where a request is not complete."""
 LEFT_S = 20.0
 """Time in which a request ends whose client has left."""
 LIMITS = {
-    "max_body_bytes": 100_000,
-    "max_document_bytes": 100_000,
+    "max_body_bytes": 2_000_000,
+    "max_document_bytes": 2_000_000,
     "max_text_characters": 5_000,
     "max_documents": 20,
     "documents_kept_s": 1.0,
@@ -52,6 +57,16 @@ class Unexpected(logging.Handler):
             self.errors.append(AssertionError(record.getMessage()))
 
 
+class Watched(Connection):
+    """Counts the requests that have come whole."""
+
+    n_complete = 0
+
+    def on_message_complete(self) -> None:
+        self.n_complete += not self.parser.should_upgrade()
+        super().on_message_complete()
+
+
 class Service:
     """The application with a translator and a classifier, which never ends: the process does."""
 
@@ -68,13 +83,17 @@ class Service:
         )
         connections = Connections(100, 30.0, 30.0, settings.max_document_bytes, metrics)
         options: Any = {"lifespan": "off", "log_config": None, "access_log": False, "ws": "none"}
-        self._config = uvicorn.Config(self._app, http=connections.protocol, proxy_headers=True, **options)  # type: ignore[arg-type]
+        protocol = partial(Watched, connections)
+        self._config = uvicorn.Config(self._app, http=protocol, proxy_headers=True, **options)  # type: ignore[arg-type]
         self._config.load()
         self._loop = asyncio.new_event_loop()
         self._log = Unexpected()
         logging.getLogger().addHandler(self._log)
         self._run(self._app.router.lifespan_context(self._app).__aenter__())
         self._run(until_warm(models))
+        for language in ("en", "fr"):  # its tables are read before memory is limited
+            if (lemmatize := lemmatizer(language)) is not None:
+                lemmatize("dogs")
 
     def answer(self, data: bytes) -> bytes:
         """Return what a client gets that sends these bytes, and then leaves.
@@ -98,7 +117,7 @@ class Service:
         transport = Mock(asyncio.Transport)
         transport.write.side_effect = written.append
         transport.writelines.side_effect = written.extend
-        transport.is_closing.return_value = False
+        transport.is_closing.side_effect = lambda: transport.close.called or transport.abort.called
         transport.get_write_buffer_size.return_value = 0
         addresses = {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}
         transport.get_extra_info.side_effect = lambda name, default=None: addresses.get(name, default)
@@ -110,9 +129,19 @@ class Service:
             await asyncio.sleep(0)
         if state.tasks:
             await asyncio.wait(state.tasks, timeout=ANSWER_S)
-        transport.is_closing.return_value = True
+        transport.close()
         protocol.connection_lost(None)
         if state.tasks:
             _, pending = await asyncio.wait(state.tasks, timeout=LEFT_S)
             assert not pending, "a request goes on though its client has left"
-        return b"".join(written)
+        answers = b"".join(written)
+        _check_order(answers, protocol.n_complete)
+        return answers
+
+
+def _check_order(answers: bytes, n_complete: int) -> None:
+    """Raise AssertionError: 400 to what is no HTTP stands where the answer to a request before it belongs."""
+    is_own = [b"x-request-id: " in head for status, head in HEAD.findall(answers) if status != b"100"]
+    if not all(is_own):
+        assert all(is_own[:-1]), "answers follow the one that closes the connection"
+        assert len(is_own) - 1 >= n_complete, f"{n_complete} requests came whole, {len(is_own) - 1} were answered"

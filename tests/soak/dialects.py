@@ -1,6 +1,7 @@
 """Requests in the interfaces of other services."""
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import Any
 from urllib.parse import urlencode
@@ -72,14 +73,12 @@ class Dialects:
         yield 1, lambda: _get("openai", "/v1/models")
 
     def _cohere(self) -> Iterator[tuple[float, Make]]:
-        texts, random = self._texts, self._random
         for path in ("/v1/rerank", "/v2/rerank"):
-            yield (
-                2,
-                lambda path=path: _post(
-                    "cohere", path, query=texts.sentence(), documents=texts.texts(), top_n=random.randint(1, 3)
-                ),
-            )
+            yield 2, partial(self._rerank, path)
+
+    def _rerank(self, path: str) -> Request:
+        texts, n = self._texts, self._random.randint(1, 3)
+        return _post("cohere", path, query=texts.sentence(), documents=texts.texts(), top_n=n)
 
     def _infer(self, model: str, **fields: Any) -> Request:
         data = self._texts.texts()

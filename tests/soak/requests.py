@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Flag, auto
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -84,7 +85,7 @@ class Native:
             yield 3, lambda: replace(self._translate("a version", text=texts.text(), target="es"), of_version=True)
         yield 4, lambda: self._expiring(texts.texts())
         for path in ("/models", "/languages", "/", "/openapi.json", "/health/live"):
-            yield 1, lambda path=path: Request(f"GET {path}", "native", path, Message("GET", path), Needs.SERVER)
+            yield 1, partial(Request, f"GET {path}", "native", path, Message("GET", path), Needs.SERVER)
 
     def _translate(self, what: str, **fields: Any) -> Request:
         body = {"source": "en", "target": "fr"} | fields

@@ -4,10 +4,12 @@ import asyncio
 import logging
 import shutil
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from tests.postgres import PostgreSQL, running_postgresql
 from tests.soak import faults as make
@@ -31,8 +33,8 @@ logger = logging.getLogger(__name__)
 SAMPLE_S = 1.0
 GRACE_S = 0.5
 """How long after a fault is over a request may still feel it: its error may be on its way."""
-SWEEP_S = 8.0
-"""Time in which every server has deleted what is to be deleted."""
+SWEEP_S = 30.0
+"""Time in which documents of a server that died are translated by another one, and old ones are deleted."""
 
 
 def run(options: Options) -> Result:
@@ -51,8 +53,7 @@ def run(options: Options) -> Result:
             own_clock(folders.root) as (clock, variables),
             soaked_service(folders, settings | _database(postgresql), variables) as soaked,
         ):
-            soak = _Soak(options, soaked)
-            soak.add_faults(has_disks, clock, postgresql)
+            soak = _Soak(options, soaked, _Means(has_disks, clock, postgresql))
             try:
                 asyncio.run(soak.run())
             finally:
@@ -65,71 +66,96 @@ def _database(postgresql: PostgreSQL | None) -> dict[str, object]:
     return {} if postgresql is None else {"database": postgresql.address()}
 
 
+class _Means(NamedTuple):
+    """What this machine has for faults."""
+
+    has_disks: bool
+    clock: Clock | None
+    postgresql: PostgreSQL | None
+
+
+def _faults(
+    options: Options, means: _Means, folders: Folders, storm: Storm, random: Random
+) -> list[Fault | tuple[str, str]]:
+    """Return the faults that can be made here; in place of others their names, and why they cannot."""
+    seconds = options.fault_s
+    found: list[Fault | tuple[str, str]] = [make.killed(role, random) for role in ("worker", "loader", "server")]
+    found += [make.stopped(seconds, random), make.without_memory(seconds / 2, random)]
+    found += [make.without_descriptors(seconds, random)]
+    found += [make.locked(seconds) if means.postgresql is None else make.restarted(means.postgresql, seconds)]
+    if not means.has_disks:
+        found += [("a full disk", "this process may not mount a small disk")]
+    else:
+        found += [make.full_disk("log", folders.log.parent, seconds, make.NOTHING)]
+        if means.postgresql is None:
+            found += [make.full_disk("data", folders.data, seconds, Needs.DATABASE)]
+    if options.artifacts is None:
+        found += [make.replaced(storm.oracle.versions)]
+    else:
+        found += [("a model replaced and reloaded", "the shipped models stay as they are")]
+    found += [("the clock set forward", "no C compiler") if means.clock is None else make.clock_forward(means.clock)]
+    return found
+
+
 class _Soak:
     """The phases of a soak."""
 
-    def __init__(self, options: Options, soaked: Soaked) -> None:
+    def __init__(self, options: Options, soaked: Soaked, means: _Means) -> None:
         self._options, self._soaked = options, soaked
         self._random = random = Random(options.seed)
         served = TINY if options.artifacts is None else SHIPPED
         self._storm = Storm(soaked, served, random, options.n_different)
-        self._faults: list[Fault] = []
         self._closing: list[asyncio.Task[None]] = []
         self.result = Result(options, self._storm.ledger)
-
-    def add_faults(self, has_disks: bool, clock: Clock | None, postgresql: PostgreSQL | None) -> None:
-        """Add the faults that can be made here, and note why others cannot."""
-        random, seconds, folders = self._random, self._options.fault_s, self._soaked.folders
-        self._faults += [make.killed(role, random) for role in ("worker", "loader", "server")]
-        self._faults += [make.stopped(seconds, random), make.without_memory(seconds / 2, random)]
-        self._faults.append(make.locked(seconds) if postgresql is None else make.restarted(postgresql, seconds))
-        self._faults.append(make.without_descriptors(seconds, random))
-        skipped = self.result.skipped
-        if has_disks:
-            if postgresql is None:
-                self._faults.append(make.full_disk("data", folders.data, seconds, Needs.DATABASE))
-            self._faults.append(make.full_disk("log", folders.log.parent, seconds, make.NOTHING))
-        else:
-            skipped["a full disk"] = "this process may not mount a small disk"
-        if self._options.artifacts is None:
-            self._faults.append(make.replaced(self._storm.oracle.versions))
-        else:
-            skipped["a model replaced and reloaded"] = "the shipped models stay as they are"
-        if clock is not None:
-            self._faults.append(make.clock_forward(clock))
-        else:
-            skipped["the clock set forward"] = "no C compiler"
+        found = _faults(options, means, soaked.folders, self._storm, random)
+        self._faults = [fault for fault in found if isinstance(fault, Fault)]
+        self.result.skipped = dict(one for one in found if isinstance(one, tuple))
 
     async def run(self) -> None:
-        soaked, storm, options, result = self._soaked, self._storm, self._options, self.result
-        beating = asyncio.create_task(self._beat())
+        soaked, storm, result = self._soaked, self._storm, self.result
         logger.info("asking in calm")
+        beating = asyncio.create_task(self._beat())
         await storm.calm()
         logger.info("warming up")
-        warming, warm_until = Ledger(), time.monotonic() + options.warm_up_s
-        await storm.rage(lambda: time.monotonic() > warm_until, ledger=warming)
-        result.failures += [f"before any fault: {wrong}" for wrong in warming.wrong]
-        result.failures += await rested(soaked, Census(), options.documents_kept_s + SWEEP_S, (*WORK, "rows"))
+        await self._warm_up()
         logger.info("counting what there is")
         calm, before = await census(soaked), await soaked.metrics()
         self._began = time.monotonic()
-        tasks = [asyncio.create_task(self._strike()), asyncio.create_task(self._measure_memory())]
+        striking, measuring = asyncio.create_task(self._strike()), asyncio.create_task(self._measure_memory())
         await storm.rage(self._is_over)
         logger.info("coming to rest")
         result.seconds = time.monotonic() - self._began
-        await tasks[0]  # the last fault comes to its end
+        await striking
         await asyncio.gather(*self._closing)
-        tasks[1].cancel()
+        measuring.cancel()
         beating.cancel()
-        if standstills := [window for window in storm.oracle.windows if window.fault is make.STANDSTILL]:
+        await self._settle(calm, before)
+
+    async def _warm_up(self) -> None:
+        """Let clients ask for a while without faults: caches and pools fill."""
+        ledger, ends_at = Ledger(), time.monotonic() + self._options.warm_up_s
+        await self._storm.rage(lambda: time.monotonic() > ends_at, ledger=ledger)
+        self.result.failures += [f"before any fault: {wrong}" for wrong in ledger.wrong]
+        await self._rest(Census(), (*WORK, "rows"))
+
+    async def _settle(self, calm: Census, before: Mapping[str, float]) -> None:
+        """Compare what there is with calm, and what was counted with what was sent."""
+        soaked, storm, result = self._soaked, self._storm, self.result
+        standstills = [window for window in storm.oracle.windows if window.fault is make.STANDSTILL]
+        if standstills:
             n_excused = sum(window.n_excused for window in standstills)
             result.strikes[make.STANDSTILL.name] = Strikes(len(standstills), n_excused=n_excused)
         await soaked.wait_until_complete()
-        result.failures += await rested(soaked, Census(), options.documents_kept_s + SWEEP_S, WORK)
+        await self._rest(Census(), WORK)
         n_dead_servers = result.strikes.get("a server killed", Strikes()).n
         result.failures += differences(before, await soaked.metrics(), storm.ledger, n_dead_servers)
         result.failures += await delete_forgotten(soaked, storm.ledger)
-        result.failures += await rested(soaked, calm, options.documents_kept_s + SWEEP_S)
+        await self._rest(calm)
+
+    async def _rest(self, calm: Census, kinds: Sequence[str] = ("",)) -> None:
+        """Wait until nothing of these kinds is left over; what still is after a while is a failure."""
+        patience_s = self._options.documents_kept_s + SWEEP_S
+        self.result.failures += await rested(self._soaked, calm, patience_s, kinds)
 
     def _is_over(self) -> bool:
         asked, options = self._storm.ledger.n_requests, self._options

@@ -136,7 +136,7 @@ def soaked_service(folders: Folders, settings: Mapping[str, object], variables: 
         "data": folders.data,
         "run_directory": folders.run,
         "cache": "100kB",
-        "probe_interval_s": 1,
+        "probe_interval_s": 5,
         "max_body_bytes": MAX_BODY_BYTES,
         "max_document_bytes": MAX_DOCUMENT_BYTES,
         "max_texts": MAX_TEXTS,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
 from service.base.errors import InvalidFields, UnsupportedFileType
+from service.base.stops_early import StopsEarly
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, native_languages
 from service.documents.kinds import KINDS_BY_ENDING
@@ -17,7 +18,6 @@ from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_
 from service.http.json_route import validate
 from service.jobs.job import Job
 from service.models.directions import Directions
-from service.schemas.body import Body
 from service.schemas.requests import TranslateRequest
 
 
@@ -29,7 +29,7 @@ class DeepLDocument(DeepLFields):
     """Content of the file."""
 
 
-class DeepLDocumentKey(Body):
+class DeepLDocumentKey(StopsEarly):
     document_key: str
 
 

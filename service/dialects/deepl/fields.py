@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from service.schemas.body import Body
+from service.base.stops_early import StopsEarly
 
 
 def _listed(value: Any) -> Any:
@@ -47,7 +47,7 @@ Texts = Annotated[
 ]
 
 
-class DeepLFields(Body):
+class DeepLFields(StopsEarly):
     target_lang: str = Field(examples=["FR"])
     source_lang: str | None = Field(default=None, description="Without it, the language of each text is detected.")
     formality: Formality | None = Field(default=None, description="more and less are refused.")

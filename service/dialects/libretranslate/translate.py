@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 
 from service.base.errors import BadRequest, UnprocessableRequest
 from service.base.settings import Settings
+from service.base.stops_early import StopsEarly
 from service.http.json_route import validate
 from service.models.directions import AUTO
 from service.models.models import Models
 from service.schemas.answers import DetectedLanguage, TranslateResponse
-from service.schemas.body import Body
 from service.schemas.requests import DetectRequest, TranslateRequest
 from service.text.languages import are_same, english_name
 
@@ -22,7 +22,7 @@ EMPTY = "\n"
 """Stands for an empty text in the native request, which refuses empty texts."""
 
 
-class LibreTranslateRequest(Body):
+class LibreTranslateRequest(StopsEarly):
     q: str | list[str] | None = Field(default=None, description="A text; in JSON also a list.", examples=["A dog."])
     source: str | None = Field(default=None, description="A code from /languages, or auto.", examples=["en"])
     target: str | None = Field(default=None, examples=["fr"])
@@ -41,7 +41,7 @@ class LibreTranslation(BaseModel):
     alternatives: list[str] | list[list[str]] | None = None
 
 
-class TextToDetect(Body):
+class TextToDetect(StopsEarly):
     q: str | None = Field(default=None, examples=["A dog runs."])
 
 

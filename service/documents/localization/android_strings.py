@@ -25,9 +25,9 @@ from service.text.spans import Span
 
 _TAG = re.compile(r"(<!--(?:(?!<!--|-->).)*+-->|<(?:\"[^\"<]*+\"|'[^'<]*+'|[^\"'<>])*+>)", re.DOTALL)
 _PLACEHOLDER = re.compile(
-    r"<(?P<name>[\w.-]+:g)\b[^<>]*+(?:(?<=/)>|>(?:(?!</?[\w.-]+:g\b).)*+</(?P=name)\s*>)", re.DOTALL
+    r"<(?P<name>[\w.-]+:g)\b[^<>]*+(?:(?<=/)>|>(?:(?!</?[\w.-]+:g\b).)*+</(?P=name)\s*>)|<xliff-g\b[^<>]*+>", re.DOTALL
 )
-"""What translators must not change, in XLIFF's element <xliff:g>."""
+"""What translators must not change, in XLIFF's element <xliff:g>; and what looks like its stand-in."""
 _STAND_IN = re.compile(r'<xliff-g id="(\d+)"/>')
 _QUOTE = r"['\"]|&apos;|&quot;|&\#3[49];"
 _ESCAPE = re.compile(rf"(?P<code>(?:\\u[0-9a-fA-F]{{4}})+)|\\(?P<sign>{_QUOTE}|[@?#])|\\.|(?P<dropped>\"|&quot;)")

@@ -55,7 +55,7 @@ def _text(raw: str) -> str:
     if not raw.startswith('"'):
         return raw
     text = _ESCAPE.sub(_character, raw[1:-1])
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if "\\U" in raw else text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if "\\u" in raw.lower() else text
 
 
 def _character(match: re.Match[str]) -> str:

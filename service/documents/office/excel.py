@@ -67,6 +67,8 @@ FORMULA = re.compile(
 )
 IN_CELLS = re.compile(rb"""["']inlineStr["']|<(?:[\w.-]+:)?c\b(?=[^<>]*+>\s*+<(?:[\w.-]+:)?v\b)[^<>]*?["']str["']""")
 """A cell that has a text of its own, and not a number of a shared string or the result of a formula."""
+NO_ELEMENT = re.compile(rb"<!|<\?(?!xml\s)")
+"""The start of a comment or the like, which may have what looks like a tag."""
 SHEET_DATA = re.compile(rb"<((?:[\w.-]+:)?sheetData)>")
 
 
@@ -98,7 +100,8 @@ class _SheetPart:
 
     @classmethod
     def of(cls, name: str, xml: bytes) -> "_SheetPart":
-        begin = SHEET_DATA.search(xml) if not IN_CELLS.search(xml) else None
+        is_whole = NO_ELEMENT.search(xml) or IN_CELLS.search(xml)
+        begin = None if is_whole else SHEET_DATA.search(xml)
         end = xml.rfind(b"</%s>" % begin[1]) if begin else -1
         if begin is None or end < begin.end():
             return cls(name, parse_xml(xml, name))

@@ -122,20 +122,26 @@ def _words(page: pdfium.FPDF_TEXTPAGE) -> tuple[int, list[Word]]:
             text += character
             continue
         if text:
-            direction, word = _word(page, text, first, i if character == HYPHEN else i - 1)
-            found[direction].append(word)
+            placed = _word(page, text, first, i if character == HYPHEN else i - 1)
+            if placed is not None:
+                found[placed[0]].append(placed[1])
         first, text = i + 1, ""
     return max(found.items(), key=lambda one: len(one[1]), default=(0, []))
 
 
-def _word(page: pdfium.FPDF_TEXTPAGE, text: str, first: int, last: int) -> tuple[int, Word]:
-    """Return the direction of a word in quarter turns, and the word as if it were horizontal."""
+def _word(page: pdfium.FPDF_TEXTPAGE, text: str, first: int, last: int) -> tuple[int, Word] | None:
+    """Return the direction of a word in quarter turns, and the word as if it were horizontal; None if its letters have
+    no height, or it is nowhere."""
     matrix, start, end = pdfium.FS_MATRIX(), pdfium.FS_RECTF(), pdfium.FS_RECTF()
     pdfium.FPDFText_GetMatrix(page, first, matrix)
     pdfium.FPDFText_GetLooseCharBox(page, first, start)
     pdfium.FPDFText_GetLooseCharBox(page, last, end)
     x, y = ctypes.c_double(), ctypes.c_double()
     pdfium.FPDFText_GetCharOrigin(page, first, x, y)
+    size = pdfium.FPDFText_GetFontSize(page, first) * math.hypot(matrix.c, matrix.d)
+    places = (start.left, start.bottom, start.right, start.top, end.left, end.bottom, end.right, end.top)
+    if not all(map(math.isfinite, (matrix.a, matrix.b, size, x.value, y.value, *places))) or size <= 0:
+        return None
     direction = round(math.atan2(matrix.b, matrix.a) / (math.pi / 2)) % 4
     left, right, base = (
         (start.left, end.right, y.value),
@@ -146,5 +152,4 @@ def _word(page: pdfium.FPDF_TEXTPAGE, text: str, first: int, last: int) -> tuple
     name = ctypes.create_string_buffer(MAX_NAME)
     pdfium.FPDFText_GetFontInfo(page, first, name, MAX_NAME, None)
     is_bold = b"bold" in name.value.lower() or pdfium.FPDFText_GetFontWeight(page, first) >= BOLD_WEIGHT
-    size = pdfium.FPDFText_GetFontSize(page, first) * math.hypot(matrix.c, matrix.d)
     return direction, Word(text, left, max(left, right), base, size, is_bold)

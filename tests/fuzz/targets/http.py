@@ -10,8 +10,9 @@ from random import Random
 from typing import Any
 
 from service.http.problems import codes
-from tests.fuzz.http_service import Service
+from tests.fuzz.http_service import LIMITS, Service
 from tests.fuzz.mutation import mutate_lines
+from tests.fuzz.structures import repeated
 from tests.fuzz.target import MutateBytes, Target
 
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
@@ -139,6 +140,9 @@ def _seeds() -> list[bytes]:
         request("PATCH", "/glossaries/a", b'{"name": "b"}', "Content-Type: application/json"),
         request("PUT", "/glossaries/a/dictionaries", json.dumps(DICTIONARY).encode(), "Content-Type: application/json"),
         request("DELETE", "/v3/glossaries/a/dictionaries?source_lang=en&target_lang=fr"),
+        post(*BODIES[0]) + request("GET", "/models") + b"\0",
+        post(*BODIES[0], "Accept: text/event-stream") + request("GET", "/", b"", "Host : a"),
+        request("GET", "/models") + request("POST", "/translate", b"", "Transfer-Encoding: chunked") + b"1\r\nab",
     ]
 
 
@@ -196,6 +200,14 @@ def _texts(piece: str, fields: dict[str, Any] | None = None, path: str = "/trans
     return grow
 
 
+def _items(path: str, before: str, item: str, after: str) -> Any:
+    """Return bodies with a list or an object of wrong items."""
+    grow = repeated(before, item, after)
+    return lambda size: request(
+        "POST", path, grow(min(size, LIMITS["max_body_bytes"] - 1_000)), "Content-Type: application/json"
+    )
+
+
 LIMIT = 5_000
 GROWN = {
     "fields": lambda size: post("/translate", {f"a{i}": 1 for i in range(size // 10)}),
@@ -209,6 +221,21 @@ GROWN = {
     "forwarded for": lambda size: request("GET", "/models", b"", "X-Forwarded-For: " + "10.0.0.1, " * (size // 10)),
     "form": lambda size: request("POST", "/v2/translate", b"text=a&" * (size // 7), "Content-Type: application/x-www-form-urlencoded"),
     "parts": lambda size: request("POST", "/v2/document", b"--b\r\n\r\n" * (size // 7), "Content-Type: multipart/form-data; boundary=b"),
+    "wrong texts": _items("/translate", '{"text": [1', ",1", "]}"),
+    "wrong texts of LibreTranslate": _items("/libretranslate/translate", '{"q": [1', ",1", "]}"),
+    "wrong texts of DeepL": _items("/v2/translate", '{"target_lang": "fr", "text": [1', ",1", "]}"),
+    "wrong tensors": _items("/v2/models/tiny-en-fr/infer", '{"inputs": [1', ",1", "]}"),
+    "wrong elements": _items("/v2/models/tiny-en-fr/infer", '{"inputs": [{"name": "text_input", "shape": [1], "datatype": "BYTES", "data": [1', ",1", "]}]}"),
+    "wrong outputs": _items("/v2/models/tiny-en-fr/infer", '{"outputs": [1', ",1", "]}"),
+    "wrong documents": _items("/v1/rerank", '{"query": "a", "documents": [1', ",1", "]}"),
+    "wrong dictionaries": _items("/v3/glossaries", '{"name": "a", "dictionaries": [1', ",1", "]}"),
+    "wrong entries": _items("/glossaries", '{"name": "a", "dictionaries": [{"source": "a", "target": "b", "entries": {"x": 1', ',"§": 1', "}}]}"),
+    "unknown fields of DeepL": _items("/v2/translate", '{"x": 1', ',"§": 1', "}"),
+    "a long part": lambda size: multipart("/v2/document", {"target_lang": "a" * size}, "a.txt", b"a"),
+    "headers of a part": lambda size: request("POST", "/v2/document", b"--b\r\n" + b"A: b\r\n" * (size // 6) + b"\r\n\r\n--b--", "Content-Type: multipart/form-data; boundary=b"),
+    "a boundary": lambda size: request("POST", "/v2/document", b"-" * size, "Content-Type: multipart/form-data; boundary=" + "-" * min(size, 9_000)),
+    "half boundaries": lambda size: request("POST", "/v2/document", b"--b\r\n\r\n" + b"\r\n--" * (size // 4), "Content-Type: multipart/form-data; boundary=b"),
+    "a charset": lambda size: multipart("/v2/document", {"target_lang": "b-" + "a" * min(size, 90_000)}, "a.txt", b"a").replace(b"boundary=b", b"boundary=b; charset=punycode"),
     "chunks": lambda size: request("POST", "/translate", b"", "Transfer-Encoding: chunked") + b"1\r\n{\r\n" * (size // 6),
     "requests": lambda size: request("GET", "/health/live") * (size // 50),
     "words of the pattern": _texts("a", {"keep": ["(a*)*b"]}),

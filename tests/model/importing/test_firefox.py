@@ -1,5 +1,6 @@
 """Firefox's translators, compared with a forward pass in NumPy and with the same weights in .npz."""
 
+import gzip
 import json
 import re
 import shutil
@@ -193,6 +194,10 @@ def other_type(directory: Path, kind: int) -> None:
         (
             lambda d: (d / VOCABULARY).write_bytes(vocabulary_of(ENGLISH)),
             rf"{MODEL}: Wemb has \d+ rows, but the vocabulary has \d+ pieces",
+        ),
+        (
+            lambda d: (d / VOCABULARY).write_bytes(gzip.compress(bytes(20_000_000))),
+            f"{VOCABULARY} unpacks to more than 10000000 bytes, 100 times its size",
         ),
         (
             lambda d: (d / MODEL).write_bytes(b"\x28\xb5\x2f\xfd"),

@@ -288,6 +288,8 @@ def test_models_that_are_not_read_are_refused_by_what_they_have(
 
 
 VOCABULARY = "opus.spm-spm.vocab.yml"
+ALIASES = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 30)) + "models: [*a29]\n"
+"""Half a billion values in thirty lines."""
 
 
 @pytest.mark.parametrize(
@@ -296,6 +298,8 @@ VOCABULARY = "opus.spm-spm.vocab.yml"
         (lambda d: (d / "decoder.yml").unlink(), "decoder.yml is missing"),
         (lambda d: (d / "decoder.yml").write_text("a: ["), "decoder.yml is not YAML"),
         (lambda d: (d / "decoder.yml").write_text("- a"), "decoder.yml must be a mapping"),
+        (lambda d: (d / "decoder.yml").write_text(ALIASES), "decoder.yml is not YAML: its aliases stand for much more"),
+        (lambda d: (d / "decoder.yml").write_text("- " * 5_000), "decoder.yml is not YAML"),
         (lambda d: change(d / "decoder.yml", models=None), "decoder.yml: `models` must be a list"),
         (
             lambda d: change(d / "decoder.yml", models=["a.npz", "b.npz"]),

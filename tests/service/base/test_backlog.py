@@ -34,7 +34,8 @@ def test_a_queue_that_is_full_tells_when_it_is_empty() -> None:
     TWO_SECONDS.refuse_beyond(9)
 
 
-def test_work_that_is_done_leaves_the_backlog() -> None:
-    assert TWO_SECONDS.without(50.0) == Backlog(6, 150.0, 100.0)
-    assert TWO_SECONDS.without(500.0).wait_s() == 0
-    assert TWO_SECONDS.without(-50.0) == TWO_SECONDS, "what comes is counted by the worker"
+def test_a_backlog_grows_and_shrinks_with_the_work() -> None:
+    assert TWO_SECONDS.with_more(-50.0) == Backlog(6, 150.0, 100.0)
+    assert TWO_SECONDS.with_more(-500.0).wait_s() == 0
+    assert TWO_SECONDS.with_more(50.0) == Backlog(10, 250.0, 100.0)
+    assert NO_BACKLOG.with_more(50.0) == NO_BACKLOG

@@ -54,6 +54,12 @@ def test_a_variable_that_is_like_no_setting_is_named_alone(caplog: pytest.LogCap
     assert warnings(caplog, ATTEND_QQQ="1") == ["ATTEND_QQQ is no setting"]
 
 
+def test_of_very_many_variables_some_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    said = warnings(caplog, **{f"ATTEND_{i}": "1" for i in range(600)})
+    assert len(said) == 501
+    assert said[-1] == "only 500 of the 600 variables ATTEND_... were looked at"
+
+
 def test_settings_and_the_variables_of_others_are_no_reason_for_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert warnings(caplog, ATTEND_PORT="9000", attend_host="::", PATH="/bin", ATTENDED="1") == []
 

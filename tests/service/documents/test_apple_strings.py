@@ -63,3 +63,8 @@ def test_a_file_with_a_mistake_is_refused(data: bytes) -> None:
 def test_a_mistake_has_its_line() -> None:
     with pytest.raises(InvalidDocument, match="Line 2 "):
         apple_strings.read_file(b'"a" = "b";\n"c" =\n')
+
+
+def test_both_halves_of_a_pair_are_read_in_any_letters() -> None:
+    contents = apple_strings.read_file(rb'"a" = "a dog \ud83d\udc36 \Ud83d\Udc36";')
+    assert contents.texts == ["a dog \N{DOG FACE} \N{DOG FACE}"]

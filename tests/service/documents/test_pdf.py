@@ -195,3 +195,10 @@ def test_a_file_made_to_take_long_or_much_does_not() -> None:
     pdf.read_file(pdf_from([many], stream_fields=b"/Filter /FlateDecode"))
     with pytest.raises(TooLarge, match="too much text"):
         pdf.read_file(pdf_from([many], stream_fields=b"/Filter /FlateDecode"), ReadOptions(max_bytes=1_000))
+
+
+def test_letters_without_height_are_left_out() -> None:
+    flat = b"".join(b"1 0 0 0 72 %d Tm (word) Tj " % (700 - 2 * i) for i in range(5))
+    assert body(pdf_from([b"BT /F0 12 Tf " + flat + b"1 0 0 1 72 600 Tm (a dog) Tj ET"])) == "<p>a dog</p>"
+    with pytest.raises(InvalidDocument, match="no text"):
+        pdf.read_file(pdf_from([b"BT /F0 12 Tf " + flat + b"ET"]))

@@ -106,6 +106,13 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize("content", [f"[{'a.' * 6_000}a]", "k" * 10_001])
+def test_a_file_with_a_line_that_would_take_long_is_refused(file: Path, content: str) -> None:
+    file.write_text(content)
+    with pytest.raises(StartRefused, match=r"has a line of 1[0-9]{4} characters; the limit is 10000"):
+        keys_of(api_keys_file=file)
+
+
 @pytest.mark.parametrize(("content", "sentence"), WRONG)
 def test_a_wrong_file_is_refused_in_a_sentence_that_names_what_is_wrong(
     file: Path, content: str, sentence: str

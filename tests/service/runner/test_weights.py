@@ -168,6 +168,7 @@ HEADER = {
         ({"shape": [5]}, "cannot be read: "),
         ({"shape": [-2, -2]}, "cannot be read: "),
         ({"shape": None}, "cannot be read: "),
+        ({"shape": [4] + [1] * 99}, "cannot be read: "),
         ({"dtype": "BF16", "shape": [2]}, "b is BF16, this service reads BOOL, U8, I8, I32, I64, F16, F32"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Base of what clients send."""
+"""Validation of what others write, without an error for each item of a long list."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ def _stop_early(schema: Any) -> None:
             _stop_early(part)
 
 
-class Body(BaseModel):
-    """Base of bodies and of their parts. Only the first wrong item of a list, or of an object with any keys, gets an
+class StopsEarly(BaseModel):
+    """Base of models for bodies and files. Only the first wrong item of a list, or of an object with any keys, gets an
     error: a body of 1 MB may have half a million of them, and their errors would take 20 s and 400 MB."""
 
     @classmethod
