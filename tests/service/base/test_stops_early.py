@@ -1,18 +1,18 @@
-"""The base of what clients send."""
+"""Models whose collections have one error each."""
 
 import pytest
 from pydantic import ValidationError
 
-from service.schemas.body import Body
+from service.base.stops_early import StopsEarly
 
 
-class Part(Body):
+class Part(StopsEarly):
     type: str
     """A field that is called as a key of pydantic's schemas."""
     numbers: list[int]
 
 
-class Whole(Body):
+class Whole(StopsEarly):
     parts: dict[str, Part]
 
 
