@@ -61,10 +61,8 @@ async def test_what_is_known_is_answered_though_the_queue_is_full(
         assert await status_of(TEXTS[0]) == 200
         assert await status_of("a bird") == 503
         assert await status_of("a bird sings. " * 100) == 503
-        rejected = [
-            line for line in (await client.get("/metrics")).text.splitlines() if "attend_rejected_total{" in line
-        ]
-    assert [line for line in rejected if 'reason="queue_full"' in line and line.endswith(" 2.0")]
+        counts = (await client.get("/metrics")).text
+    assert 'attend_rejected_total{reason="queue_full",task="translation"} 2.0' in counts
 
 
 async def test_answers_are_the_same_with_and_without_a_cache(serve: Serve) -> None:
