@@ -43,6 +43,7 @@ class Outage:
         self._what, self._meanwhile = what, meanwhile
         self._may_log_at = -math.inf
         self._is_told = self.lasts = False
+        """`lasts`: whether it cannot be used now."""
 
     def failed(self, reason: str) -> None:
         """Log the reason, unless a line about this outage was logged a moment ago."""
