@@ -69,12 +69,14 @@ class Journeys:
         if card is None:
             return
         path, query = f"/translate/document/{card['id']}", f"?key={card['key']}"
-        async for state in self._states(client, _stored(DOCUMENT, Message("GET", path + query), Needs.DATABASE)):
+        asking = _stored(DOCUMENT, Message("GET", path + query), Needs.DATABASE)
+        async for state in self._states(client, asking, began):
             if state["status"] == "error":
                 self._judge_failure(client, name, state["error"], began)
                 break
             if state["status"] == "done":
-                await self._fetch(client, name, _stored(f"{DOCUMENT}/result", Message("GET", f"{path}/result{query}")))
+                result = _stored(f"{DOCUMENT}/result", Message("GET", f"{path}/result{query}"))
+                await self._fetch(client, name, result, began)
                 break
         if self._random.random() < 0.8:
             request = _stored(DOCUMENT, Message("DELETE", path + query), Needs.DATABASE)
@@ -101,13 +103,13 @@ class Journeys:
         path, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
         route = "/v2/document/{document_id}"
         asking = _stored(route, json_message("POST", path, key), Needs.DATABASE, "deepl")
-        async for state in self._states(client, asking):
+        async for state in self._states(client, asking, began):
             if state["status"] == "error":
                 self._judge_failure(client, name, state["error_message"], began)
                 break
             if state["status"] == "done":
                 result = json_message("POST", f"{path}/result", key)
-                await self._fetch(client, name, _stored(f"{route}/result", result, dialect="deepl"))
+                await self._fetch(client, name, _stored(f"{route}/result", result, dialect="deepl"), began)
                 break
 
     async def libretranslate(self, client: Client, name: str) -> None:
@@ -123,30 +125,41 @@ class Journeys:
             route = "/libretranslate/download_file/{document_id}/{key}/{file_name}"
             url = answer.json()["translatedFileUrl"]
             fetched = Message("GET", "/libretranslate" + url.partition("/libretranslate")[2])
-            await self._fetch(client, name, _stored(route, fetched, Needs.DATABASE, "libretranslate"))
+            await self._fetch(client, name, _stored(route, fetched, Needs.DATABASE, "libretranslate"), began)
 
     async def _made(self, client: Client, request: Request, status: int) -> Any:
         """Send a document. Return what the service says of it; None if a fault prevented that."""
         answer = await client.ask(request, lambda answer: _unlike(answer, status))
         return None if answer is None or answer.status != status else answer.json()
 
-    async def _states(self, client: Client, request: Request) -> AsyncIterator[Any]:
-        """Yield the states of a document, until nobody asks for more, or it is forgotten in a fault."""
+    async def _states(self, client: Client, request: Request, began: float) -> AsyncIterator[Any]:
+        """Yield the states of a document, until nobody asks for more, or it is forgotten in a fault.
+
+        Args:
+            began: when the document was sent.
+        """
         ends_at = time.monotonic() + PATIENCE_S
         while time.monotonic() < ends_at:
-            began = time.monotonic()
-            answer = await client.ask(request, lambda answer: _unlike(answer, 200))
+            answer = await client.ask(request, lambda answer: self._unless_forgotten(client, began, answer, 200))
             if answer is not None and answer.status != 200:
                 return
             if answer is not None:
                 yield answer.json()
-            elif client.shared.oracle.forgets_documents(began, time.monotonic()):
-                return
             await asyncio.sleep(POLL_S)
         client.shared.ledger.complain(f"{request.message.path}: not translated within {PATIENCE_S} s")
 
-    async def _fetch(self, client: Client, name: str, request: Request) -> None:
-        await _until_right(lambda: client.ask(request, lambda answer: self._unlike_calm(name, answer)))
+    async def _fetch(self, client: Client, name: str, request: Request, began: float) -> None:
+        def judge(answer: Answer) -> str | None:
+            if answer.status != 200:
+                return self._unless_forgotten(client, began, answer, 200)
+            return self._unlike_calm(name, answer)
+
+        await _until_right(lambda: client.ask(request, judge))
+
+    def _unless_forgotten(self, client: Client, began: float, answer: Answer, status: int) -> str | None:
+        """Judge a status; a document may be gone if clocks jumped since it was sent."""
+        is_forgotten = answer.status == 404 and client.shared.oracle.forgets_documents(began, time.monotonic())
+        return None if is_forgotten else _unlike(answer, status)
 
     def _unlike_calm(self, name: str, answer: Answer) -> str | None:
         if answer.status != 200:

@@ -80,7 +80,7 @@ def _faults(
     """Return the faults that can be made here; in place of others their names, and why they cannot."""
     seconds = options.fault_s
     found: list[Fault | tuple[str, str]] = [make.killed(role, random) for role in ("worker", "loader", "server")]
-    found += [make.stopped(seconds, random), make.without_memory(seconds / 2, random)]
+    found += [make.stopped(2 * seconds, random), make.without_memory(seconds / 2, random)]
     found += [make.without_descriptors(seconds, random)]
     found += [make.locked(seconds) if means.postgresql is None else make.restarted(means.postgresql, seconds)]
     if not means.has_disks:
