@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from service.base.configuration import read_settings
 from service.base.database import Database
@@ -49,7 +50,7 @@ def run(arguments: Sequence[str], program: str = "python -m service.translate") 
     except FileExistsError as error:
         sys.exit(f"{error.filename} exists: --overwrite replaces it, --output names another file")
     except OSError as error:
-        sys.exit(f"cannot translate: {error.filename}: {error.strerror}")
+        sys.exit(f"cannot translate: {error.filename or options.file}: {error.strerror}")
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
@@ -59,11 +60,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "The models are those that the service serves: of the folder ATTEND_ARTIFACTS, by default artifacts.",
     )
     parser.add_argument("file", metavar="FILE", help="file to translate; -: standard input, to standard output")
-    parser.add_argument("--to", "--target", dest="target", metavar="LANGUAGE", help="language to translate to")
+    language: dict[str, Any] = {"type": _not_empty, "metavar": "LANGUAGE"}
+    parser.add_argument("--to", "--target", dest="target", **language, help="language to translate to")
     parser.add_argument(
-        "--from", "--source", dest="source", metavar="LANGUAGE", help="language of the file; by default it is detected"
+        "--from", "--source", dest="source", **language, help="language of the file; by default it is detected"
     )
-    parser.add_argument("--model", help="model to translate with; the others are not loaded")
+    parser.add_argument("--model", type=_not_empty, help="model to translate with; the others are not loaded")
     described = DocumentOptions.model_fields
     parser.add_argument("--only-missing", action="store_true", help=described["only_missing"].description)
     parser.add_argument(
@@ -73,6 +75,13 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, metavar="PATH", help="file to write; by default FILE.LANGUAGE.ENDING")
     parser.add_argument("--overwrite", action="store_true", help="replace a file that exists")
     return parser
+
+
+def _not_empty(value: str) -> str:
+    """A shell gives an empty value where a variable is not set."""
+    if not value:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return value
 
 
 def _settings(model: str | None) -> Settings:

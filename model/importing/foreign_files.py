@@ -1,9 +1,10 @@
 """Files and models that are not read, and what to bring instead."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from model.importing.json_files import parsed_json
 
 ADAPTER = "adapter_config.json"
 WEIGHTS_ALONE = "weights alone: bring the directory with config.json and the tokenizer too"
@@ -65,7 +66,7 @@ def reason_against(config: Mapping[str, Any], named: tuple[str, ...]) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parsed_json(path)
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

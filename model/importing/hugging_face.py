@@ -12,6 +12,7 @@ from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 from model.checked_yaml import parsed
 from model.config import Decoding
 from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError, in_words
+from model.importing.json_files import parsed_json
 from model.importing.setting_types import shown, typed
 from model.tokenizer import UNK
 
@@ -94,10 +95,10 @@ def number(content: Mapping[str, Any], key: str, name: str = CONFIG) -> int:
 
 def _read_object(directory: Path, name: str) -> dict[str, Any]:
     try:
-        content = json.loads((directory / name).read_text(encoding="utf-8"))
+        content = parsed_json(directory / name)
     except FileNotFoundError:
         raise ModelImportError(f"{name} is missing") from None
-    except (ValueError, RecursionError) as error:  # of JSON or of its encoding
+    except ValueError as error:  # of JSON or of its encoding
         raise ModelImportError(f"{name} is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise ModelImportError(f"{name} is not a JSON object")

@@ -18,6 +18,7 @@ from torch import Tensor
 from model.config import Activation
 from model.importing.encoder_decoder import pad_rows
 from model.importing.imported import ModelImportError
+from model.importing.packed_files import refuse_bomb
 from model.importing.yaml_files import yaml_of
 
 OPTIONS = "special:model.yml"
@@ -136,7 +137,10 @@ def read_npz(path: Path) -> MarianFile:
     """
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
+            refuse_bomb(path, sum(entry.file_size for entry in archive.zip.infolist()))
             arrays = {name: archive[name] for name in archive.files}
+    except ModelImportError:
+        raise
     except NUMPY_ERRORS as error:
         raise ModelImportError(f"{path.name} is damaged, or is no .npz file") from error
     return marian_file(path.name, arrays)

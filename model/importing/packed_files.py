@@ -27,11 +27,26 @@ def read_packed(path: Path, size: int = -1) -> bytes:
             file.seek(0)
             if not start.startswith(GZIP):
                 return file.read(size)
-            most = max(MAX_RATIO * path.stat().st_size, MAX_SMALL)
             with gzip.open(file) as unpacked:
-                content = unpacked.read(size if size >= 0 else most + 1)
-            if len(content) > most:
-                raise ModelImportError(f"{path.name} unpacks to more than {most} bytes, {MAX_RATIO} times its size")
+                content = unpacked.read(size if size >= 0 else _most_unpacked(path) + 1)
+            refuse_bomb(path, len(content))
             return content
     except (OSError, EOFError, zlib.error) as error:
         raise ModelImportError(f"{path.name} is missing or damaged: {error}") from error
+
+
+def refuse_bomb(path: Path, unpacked: int) -> None:
+    """Refuse a packed file that was made to fill memory or disk.
+
+    Args:
+        unpacked: number of bytes to which it unpacks.
+
+    Raises:
+        ModelImportError: they are too many for the size of the file.
+    """
+    if unpacked > (most := _most_unpacked(path)):
+        raise ModelImportError(f"{path.name} unpacks to more than {most} bytes, {MAX_RATIO} times its size")
+
+
+def _most_unpacked(path: Path) -> int:
+    return max(MAX_RATIO * path.stat().st_size, MAX_SMALL)

@@ -3,7 +3,6 @@
 Source: Reimers and Gurevych 2019, "Sentence-BERT".
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
@@ -20,6 +19,7 @@ from model.importing.encoder_decoder import tensor_of
 from model.importing.encoder_namings import NAMINGS
 from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
 from model.importing.imported import ImportedModel, MissingTensorError, ModelImportError, Options, in_words
+from model.importing.json_files import parsed_json
 from model.importing.setting_types import shown
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 from model.importing.weights_files import read_tensors, weights_name
@@ -154,7 +154,7 @@ def _modules(directory: Path) -> list[tuple[str, str]]:
     if not (directory / MODULES).is_file():
         return []
     try:
-        listed = json.loads((directory / MODULES).read_text(encoding="utf-8"))
+        listed = parsed_json(directory / MODULES)
         modules = [(str(one["type"]).rpartition(".")[2], str(one.get("path") or "")) for one in listed]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelImportError(f"{MODULES} must list modules with `type` and `path`: {error!r}") from error

@@ -35,6 +35,8 @@ def read_model(path: Path) -> Any:
         raise ModelImportError(f"{path.name} is no SentencePiece model: {error}") from error
     if not model.pieces:
         raise ModelImportError(f"{path.name} is no SentencePiece model: it has no pieces")
+    if not all(isinstance(piece.piece, str) for piece in model.pieces):  # protobuf returns bytes
+        raise ModelImportError(f"{path.name} is no SentencePiece model: a piece is not UTF-8")
     if model.trainer_spec.model_type not in (UNIGRAM, BPE):
         raise ModelImportError(
             f"{path.name} is a SentencePiece model of words or characters; unigram and BPE are supported"

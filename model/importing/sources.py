@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from model.importing.foreign_files import what_is
 from model.importing.hub import HUB_ID, fetch
 from model.importing.imported import ModelImportError, in_sentences
+from model.importing.packed_files import refuse_bomb
 
 
 @dataclass(frozen=True)
@@ -60,22 +61,23 @@ def _unpack(path: Path, directory: Path) -> None:
     with in_sentences(f"the archive {path.name} is damaged or cannot be unpacked"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                wanted = _checked({entry.filename: entry.file_size for entry in archive.infolist()}, directory)
+                wanted = _checked({entry.filename: entry.file_size for entry in archive.infolist()}, path, directory)
                 archive.extractall(directory, wanted)  # noqa: S202  names were looked at
         elif tarfile.is_tarfile(path):
             with tarfile.open(path) as archive:
-                wanted = _checked({entry.name: entry.size for entry in archive}, directory)
+                wanted = _checked({entry.name: entry.size for entry in archive}, path, directory)
                 members = [entry for entry in archive if entry.name in wanted]
                 archive.extractall(directory, members, filter="data")
         else:
             raise ModelImportError(f"{path.name} is no archive that can be read: it must be zip or tar")
 
 
-def _checked(sizes: Mapping[str, int], directory: Path) -> list[str]:
+def _checked(sizes: Mapping[str, int], archive: Path, directory: Path) -> list[str]:
     """Return the names of the entries to unpack, after a look at all names and sizes, in bytes."""
     for name in sizes:
         _refuse_leading_out(name)
     needed, free = sum(sizes.values()), shutil.disk_usage(directory).free
+    refuse_bomb(archive, needed)
     if needed > free:
         raise ModelImportError(
             f"the archive needs {needed / 1e9:.1f} GB to be unpacked, and {directory.parent} has {free / 1e9:.1f} GB"

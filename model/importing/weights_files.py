@@ -1,6 +1,5 @@
 """Weights in directories of Hugging Face: safetensors, or PyTorch's older .bin, in one file or several."""
 
-import json
 import zipfile
 from pathlib import Path, PurePath
 from pickle import UnpicklingError
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from model.importing.foreign_files import foreign_files
 from model.importing.imported import ModelImportError, in_sentences
+from model.importing.json_files import parsed_json
 from model.importing.tensor_names import tensors_of, without_wrappers
 from model.progress import advance, step
 
@@ -81,7 +81,7 @@ def weights_files(directory: Path) -> list[Path]:
 
 def _indexed(index: Path) -> list[Path]:
     try:
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        names = sorted(set(parsed_json(index)["weight_map"].values()))
         paths = [index.parent / PurePath(name).name for name in names]  # beside the index, whatever it says
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelImportError(f"{index} must map weights to files in `weight_map`: {error!r}") from error

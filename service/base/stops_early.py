@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-COLLECTIONS = frozenset({"list", "dict", "set", "frozenset", "tuple"})
+COLLECTIONS = ("list", "dict", "set", "frozenset", "tuple")
 """Types of schemas that can stop at the first wrong item."""
 
 

@@ -5,8 +5,9 @@ A dialect is a file of this folder, or a folder. It has a `Dialect`, which `ALL`
 that turns it off. Nothing else knows of it. To add one:
 
 1.  `acme.py` has the requests and answers as pydantic models, an `AcmeError(ErrorBody)` whose `of(error)` returns the
-    body of an error, and a function that makes the routers. `Backend`, `Dialect` and `ErrorBody` are in
-    `service.http.dialect`, `validate` is in `service.http.json_route`:
+    body of an error, and a function that makes the routers. Requests have the base `Sent`, or `StopsEarly` if values
+    are converted. `Backend`, `Dialect`, `ErrorBody` and `Sent` are in `service.http.dialect`, `validate` is in
+    `service.http.json_route`:
 
         def routers(backend: Backend) -> list[APIRouter]:
             router = ACME.router(backend.access.guards())  # checks key and rate before the body is read

@@ -127,7 +127,7 @@ class Scheduler(Generic[Output]):
         first = max(now, due - BURST * STRIDE)
         in_line = [0 if sequence.background else BURST for sequence in sequences]
         return [
-            first + n + (i - n) * STRIDE if i >= n else max(now, due + (i - BURST) * STRIDE)
+            max(first + n, due) + (i - n) * STRIDE if i >= n else max(now, due + (i - BURST) * STRIDE)
             for i, n in enumerate(in_line)
         ]
 

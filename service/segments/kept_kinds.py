@@ -206,11 +206,12 @@ KINDS = (
         rf"{_NOT_IN_WORD}(?<![.,:/-])\d{{1,9}}(?:[-－−‐ー]\d{{1,9}}){{2,8}}(?!{LETTER}|[/-]|[.,:]\d)",
         "number",
     ),
-    _kind(  # YYYY-MM-DD, H:mm, 2024-MM-DD, XXX-0000; a 35-mm film and A/B are prose
+    _kind(  # YYYY-MM-DD, H:mm, 2024-MM-DD, XXX-0000; a 35-mm film, mm/h and A/B are prose
         "form of a date or code",
         "-/.:",
-        rf"""{_NOT_IN_WORD}(?<![.:/-])(?=(?:[\w]+[-/.:])*?(?P<double>{_SAME})(?P=double))
-             (?=(?:\d+[-/.:])*(?:(?P<triple>{_SAME})(?P=triple){{2}}|{_SAME}+[-/.:](?:\d+[-/.:])*{_SAME}))
+        rf"""{_NOT_IN_WORD}(?<![.:/-])(?=(?:[\w]+[-/.:]){{0,6}}?(?:(?P<triple>{_SAME})(?P=triple){{2}}
+               |(?P<double>{_SAME})(?P=double)[-/.:](?:[\w]+[-/.:]){{0,6}}?(?P<other>{_SAME})(?P=other)
+               |{_SAME}:(?P<minute>{_SAME})(?P=minute)))
              (?:(?P<first>{_SAME})(?P=first)*|\d{{1,4}})
              (?:[-/.:](?:(?P<next>{_SAME})(?P=next)*|\d{{1,4}})){{1,6}}(?!{LETTER}|[-/:][\w])""",
     ),

@@ -15,6 +15,11 @@ from service.text.spans import Span, overlapping
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("「", "」"))
 
 
+MAX_DEPTH = 60
+"""A part in so many others is as large as the part around it: each part looks at all of its words, so that nesting
+without a limit would take quadratic time. Browsers limit it too."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of the source, possibly empty, and the number of the part around it."""
@@ -35,15 +40,21 @@ def project(
     """
     projection = _Projection(source, target, aligned_words, copies)
     children: dict[int | None, list[int]] = {}
+    depths: list[int] = []
     for i, part in enumerate(parts):
         children.setdefault(part.parent, []).append(i)
+        depths.append(0 if part.parent is None else depths[part.parent] + 1)
     places = [Span(0, 0)] * len(parts)
     for parent in (None, *range(len(parts))):
         if parent in children:
             within = Span(0, len(source)) if parent is None else parts[parent].span
             into = Span(0, len(target)) if parent is None else places[parent]
             siblings = [parts[child] for child in children[parent]]
-            for child, place in zip(children[parent], projection.siblings(siblings, within, into), strict=True):
+            if parent is None or depths[parent] < MAX_DEPTH:
+                found = projection.siblings(siblings, within, into)
+            else:
+                found = [into] + [Span(into.end, into.end)] * (len(siblings) - 1)
+            for child, place in zip(children[parent], found, strict=True):
                 places[child] = place
     return places
 

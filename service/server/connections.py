@@ -238,6 +238,8 @@ class Connection(HttpToolsProtocol):
             self._parse(data)
         except httptools.HttpParserError:
             self._refuse_noise()
+            if self.transport.is_closing():
+                return
         if self.cycle is None or self.cycle.more_body or self.cycle.scope is not self.scope:
             self._limit_size(len(data))
 

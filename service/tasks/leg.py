@@ -30,7 +30,7 @@ from service.tasks.verification import Verification, may_lose_numbers
 from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import NOTHING_BEFORE
-from service.text.tokenization import run_on_each
+from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, run_on_each
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -89,7 +89,9 @@ class Leg:
             DeadlinePassed: reading took too long.
         """
         request, translator, context = self._request, self._translator, self._context
-        self._pool.refuse_late(len(request.text), context.deadline, context.admission)
+        # Short texts are read first: that takes little, and their answers may be known.
+        if self._n_characters > MAX_CHARACTERS_WITHOUT_THREAD or not self._pool.knows_answers:
+            self._pool.refuse_late(len(request.text), context.deadline, context.admission)
         terms = None
         if documents is None and (request.keep or request.glossary or self._stored_terms):
             patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]

@@ -201,6 +201,8 @@ class Pool(Generic[Output]):
     async def _compute(
         self, sequences: list[Sequence[Output]], deadline: float, admission: Admission
     ) -> Answer[Output]:
+        if self.knows_answers:
+            self.refuse_late(len(sequences), deadline, admission)
         for sequence in sequences:
             sequence.accepted = admission.accepted
             sequence.background = sequence.background or admission.background
@@ -233,11 +235,16 @@ class Pool(Generic[Output]):
             decode_s=max([answer.decode_s for answer in answers], default=0.0),
         )
 
+    @property
+    def knows_answers(self) -> bool:
+        """Whether some sequences need no worker. A request is then refused when it is known that others do."""
+        return self._answers is not None
+
     def refuse_late(
         self, n_texts: int, deadline: float, admission: Admission | None = None, client: str | None = None
     ) -> None:
-        """Refuse a request that would be late in every worker, before its texts are read. Workers know more, and refuse
-        others later.
+        """Refuse a request that would be late in every worker, before it is sent, or before its texts are read. Workers
+        know more, and refuse others later.
 
         Args:
             n_texts: least number of its sequences.

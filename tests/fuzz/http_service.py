@@ -63,7 +63,8 @@ class Watched(Connection):
     n_complete = 0
 
     def on_message_complete(self) -> None:
-        self.n_complete += not self.parser.should_upgrade()
+        has_begun = self.cycle is not None and self.cycle.scope is self.scope  # its target is a path
+        self.n_complete += has_begun and not self.parser.should_upgrade()
         super().on_message_complete()
 
 

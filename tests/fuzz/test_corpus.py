@@ -11,6 +11,7 @@ ONCE_SLOW = {
     "artifacts": ("keys nested", "weights nested", "weights of dimensions"),
     "checkpoints": ("yaml aliases", "a long piece", "packed zeros"),
     "http": ("wrong texts of LibreTranslate", "wrong dictionaries"),
+    "markup": ("html nested texts",),
     "messages": ("po plural forms of blanks", "po messages of conversions", "xliff blanks in a tag", "xliff blanks in a target"),
     "packages": (
         "excel lines", "excel quoted str", "epub files named and long", "odt texts in nested spans", "zip of a long name",

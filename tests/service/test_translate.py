@@ -53,6 +53,14 @@ def test_the_command_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "usage: attend translate" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("option", ["--to", "--from", "--model"])
+def test_an_option_without_a_value_is_refused_by_name(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        translate.run(["letter.txt", option, ""])
+    assert exited.value.code == 2
+    assert f"argument {option}" in capsys.readouterr().err
+
+
 async def test_a_file_is_translated_beside_itself_as_the_service_does_it(serve: Serve, file: Path) -> None:
     await run(file, "--to", "fr")
     assert sorted(path.name for path in file.parent.iterdir()) == ["letter.fr.txt", "letter.txt"]

@@ -38,6 +38,7 @@ FOLDER = Path(tempfile.mkdtemp(prefix="attend-fuzz-"))
 MAX_REPLACED = 2_000
 """Bytes of a long file that are replaced: its header."""
 ARCHIVE = "archive"
+ARCHIVES = ("a.zip", "a.tar", "a.tar.gz")
 NEW_FILES = ("added_tokens.json", "README.md", "pytorch_model.bin", "vocab.enfr.spm.gz")
 """Files that a model may have beside its own."""
 OPTIONS = Options(name="m", sources=("en",), targets=("fr",))
@@ -95,7 +96,7 @@ def read(data: bytes) -> Iterator[str]:
     settings, _, content = data.partition(b"\n")
     family, name, replaced, *_ = [*settings.decode(errors="replace").split(), "", "", ""]
     if family == ARCHIVE:
-        path = FOLDER / name
+        path = FOLDER / (name if name in ARCHIVES else ARCHIVES[0])
         path.write_bytes(content)
         with open_source_files(str(path)) as found:
             yield "unpacked"
@@ -103,6 +104,7 @@ def read(data: bytes) -> Iterator[str]:
             with in_sentences("it cannot be read"):
                 import_directory(found.directory, OPTIONS)
         return
+    family = family if family in WRITERS else next(iter(WRITERS))
     files = _original(family)
     name = name if name in files or name in NEW_FILES else next(iter(files))
     directory = FOLDER / "read"
@@ -112,7 +114,7 @@ def read(data: bytes) -> Iterator[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         if one != name:
             path.symlink_to(FOLDER / "originals" / family / one)
-    (directory / name).write_bytes(content + files.get(name, b"")[int(replaced) :])
+    (directory / name).write_bytes(content + files.get(name, b"")[int(replaced) if replaced.isdigit() else 0 :])
     import_directory(directory, Options(name="m") if family in ENCODERS else OPTIONS)
     yield "imported"
 
@@ -214,7 +216,7 @@ GROWN = {
     "added tokens": _json("bert", "added_tokens.json", repeated('{"x": 1', ', "a§": 1', "}")),
     "yaml nested": _json("release", "decoder.yml", nested("a: ", "[", "1", "]")),
     "yaml deep": _json("release", "decoder.yml", repeated("", "- ")),
-    "yaml of names": _json("release", "decoder.yml", repeated("x: 1\n", "a§: 1\n")),
+    "yaml of names": _json("release", "decoder.yml", repeated("x: 1\n", "name§: 1\n")),
     "yaml aliases": _json("release", "decoder.yml", lambda size: b"a0: &a0 [x, x]\n" + b"".join(b"a%d: &a%d [*a%d, *a%d]\n" % (i, i, i - 1, i - 1) for i in range(1, min(size // 25, 300))) + b"vocabs: [*a%d, *a9]\nmodels: [*a%d]\n" % ((min(size // 25, 300) - 1,) * 2)),
     "yaml a number": _json("release", "opus.spm-spm.vocab.yml", repeated("a: ", "1")),
     "card of a table": _json("bert", "README.md", repeated("---\n", "a§: b\n", "---\n")),
@@ -225,7 +227,6 @@ GROWN = {
     "a long piece": _piece,
     "metadata nested": _json("argos", "metadata.json", nested('{"a": ', "[", "1", "]", "}")),
     "modules": _json("sentences", "modules.json", repeated("[{}", ', {"idx": §, "name": "a", "path": "b", "type": "sentence_transformers.models.Dense"}', "]")),
-    "archive of names": lambda size: seed(ARCHIVE, "a.zip", _zip([(f"m/{i}", b"") for i in range(size // 100)])),
 }  # fmt: skip
 
 TARGET = Target(

@@ -39,7 +39,7 @@ def read(data: bytes) -> Iterator[str]:
     if name != "html" and "<![CDATA[" not in text:  # a browser's rules mend HTML, and sections become texts
         assert same == text, "the text changes without a translation"
     new = rendered(document, way if way in WAYS else WAYS[0])
-    yield "stand-in translated and rendered"
+    yield "translated and rendered"
     if name == "html":
         _check_tags(text, same)
         _check_tags(text, new)

@@ -118,6 +118,14 @@ def _many_files(kind: str, data: bytes, name: str, content: bytes = b"") -> Grow
     return grow
 
 
+def _long_name(size: int) -> bytes:
+    """Return a zip with a name in an old encoding, which would be longer in UTF-8."""
+    n = min(size // 2, 40_000)
+    name = b"_" * n
+    data = _many_files("docx", by_hand(paragraph(RUN)), name.decode())(100)
+    return data.replace(name, b"\x82" * n)
+
+
 def _same_name(name: str) -> Grow:
     """Return a zip whose directory has one file of a megabyte again and again."""
 
@@ -180,7 +188,7 @@ GROWN = {
         }.items()
     } | related(("chart", "c0.xml")))),
     "zip of files": _many_files("docx", by_hand(paragraph(RUN)), "a§"),
-    "zip of a long name": lambda size: _many_files("docx", by_hand(paragraph(RUN)), "é" * (size // 100) + "§")(100),
+    "zip of a long name": _long_name,
     "zip of one name": _same_name("mimetype"),
     "zip of content types": _same_name("[Content_Types].xml"),
     "excel strings": _excel_cell(repeated("", "<si><t>a dog §</t></si>")),

@@ -315,6 +315,10 @@ ALIASES = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for 
         (lambda d: (d / MODEL).write_bytes(b"PK\x03\x04 half"), "is damaged, or is no .npz file"),
         (lambda d: write_npz(d / MODEL, {}, {}), "dim-emb: Field required"),
         (lambda d: np.savez(d / MODEL, a=np.zeros(2)), "has no special:model.yml"),
+        (
+            lambda d: np.savez_compressed(d / MODEL, a=np.zeros(20_000_000, np.int8)),
+            f"{MODEL} unpacks to more than 10000000 bytes, 100 times its size",
+        ),
         (lambda d: (d / VOCABULARY).unlink(), f"{VOCABULARY} is missing"),
         (lambda d: (d / VOCABULARY).write_bytes(b"\xff: 0"), f"{VOCABULARY} is not UTF-8"),
         (lambda d: (d / VOCABULARY).write_text("</s>: 0\n<unk>: 0"), f"{VOCABULARY} is no vocabulary"),

@@ -56,8 +56,8 @@ def refusal(
     source, *options = returned if isinstance(returned, list) else [directory]
     arguments = ["import", str(source), str(tmp_path / "parent" / "of" / "checkpoint"), *options]
     monkeypatch.setattr(sys, "argv", ["model", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        __main__.main()
+    with pytest.raises(SystemExit) as ended, __main__.reporting_errors():
+        __main__.app()
     said = capsys.readouterr()
     assert ended.value.code == 1
     assert said.out == ""

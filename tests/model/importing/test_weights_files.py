@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model.importing import sentence_encoder
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.importing.weights_files import read_tensors, tensor_names
@@ -157,3 +159,24 @@ def test_a_bin_file_runs_nothing(tmp_path: Path) -> None:
 def test_a_directory_without_weights_is_told(tmp_path: Path) -> None:
     with pytest.raises(ModelImportError, match=r"model\.safetensors or pytorch_model\.bin is needed"):
         read_tensors(tmp_path)
+
+
+def test_files_that_are_nested_too_deeply_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    nested = "[" * 5_000 + "]" * 5_000
+    (tmp_path / "model.safetensors.index.json").write_text(nested)
+    with pytest.raises(ModelImportError, match=r"must map weights to files in `weight_map`: .*nested too deeply"):
+        read_tensors(tmp_path)
+    (tmp_path / "adapter_config.json").write_text(nested)
+    (tmp_path / "model.safetensors.index.json").unlink()
+    with pytest.raises(ModelImportError, match=r"has no weights: .* merge it into its base model"):
+        read_tensors(tmp_path)
+    (tmp_path / "modules.json").write_text(nested)
+    with pytest.raises(ModelImportError, match=r"modules\.json must list modules"):
+        sentence_encoder.import_directory(tmp_path, Options())
+
+
+def test_an_archive_that_would_fill_the_disk_is_not_unpacked(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "m.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", bytes(20_000_000))
+    with pytest.raises(ModelImportError, match=r"m\.zip unpacks to more than 10000000 bytes"):
+        import_model(str(tmp_path / "m.zip"), tmp_path / "ours", Options())

@@ -329,3 +329,15 @@ def test_clients_that_have_their_burst_again_are_forgotten() -> None:
     s.admit()
     s.add(of_client("last", 1))
     assert [*s._due] == ["last"]
+
+
+def test_a_large_request_of_a_client_with_much_work_keeps_its_order() -> None:
+    """What came after the first sentences overtook them, and the request seemed to wait for less than it did."""
+    s = scheduler(max_waiting=10_000)
+    for _ in range(3):
+        s.add(of_client("flood", BURST - 10))
+    large = of_client("flood", 2 * BURST)
+    s.add(large)
+    turns = [sequence.turn for sequence in large]
+    assert turns == sorted(turns)
+    assert s.n_before(of_client("flood", 1)) <= s.n_before(of_client("flood", 2 * BURST))

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from service.base.artifact import read_artifact
+from service.base.backlog import Backlog
 from service.base.errors import InferenceFailed
 from service.base.metrics import Metrics
 from service.base.settings import Settings
+from service.engine.loop import Loop
 from service.jobs.translation import DocumentTranslator
 from service.models.assembly import _cached_searches, load_catalog
 from service.models.models import Models
@@ -43,6 +45,24 @@ async def found(client: Client) -> dict[str, float]:
 async def answers(client: Client, turns: int) -> list[Any]:
     bodies = [{"text": [*TEXTS, TEXTS[0]], **options} for _ in range(turns) for options in OPTIONS]
     return [(await client.post("/translate", json=body)).json() for body in bodies]
+
+
+async def test_what_is_known_is_answered_though_the_queue_is_full(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve() as client:
+
+        async def status_of(text: str) -> int:
+            return (await client.post("/translate", json={"text": text, "timeout_s": 5})).status_code
+
+        assert await status_of(TEXTS[0]) == 200
+        full = Backlog(n_waiting=50, work=1000.0, work_per_s=100.0)
+        monkeypatch.setattr(Loop, "backlog", lambda *_: full)
+        assert await status_of(TEXTS[0]) == 200
+        assert await status_of("a bird") == 503
+        assert await status_of("a bird sings. " * 100) == 503
+        counts = (await client.get("/metrics")).text
+    assert 'attend_rejected_total{reason="queue_full",task="translation"} 2.0' in counts
 
 
 async def test_answers_are_the_same_with_and_without_a_cache(serve: Serve) -> None:

@@ -32,7 +32,7 @@ from tests.service.stand_ins import kept
         ("Enter YYYY-MM-DD, DD/MM/YYYY H:mm or hh:mm:ss.SSS.", ["YYYY-MM-DD", "DD/MM/YYYY", "H:mm", "hh:mm:ss.SSS"]),
         ("2024-MM-DD, mm/yy, JJ/MM/AAAA, ДД.ММ.ГГГГ, XXX-0000", ["2024-MM-DD", "mm/yy", "JJ/MM/AAAA", "ДД.ММ.ГГГГ", "XXX-0000"]),
         ("日付はYYYY/MM/DDです。日日/月月", ["YYYY/MM/DD"]),
-        ("a 35-mm film, A/B, and/or, B-52, Mm-hmm, uh-oh, AAA-rated, A.A. ООО", []),
+        ("a 35-mm film, 10 mm/h, A/B, and/or, B-52, II.A, Mm-hmm, uh-oh, AAA-rated, A.A. ООО", []),
         ("C:\\dogs\\a. and D:\\ or \\\\server\\share", ["C:\\dogs\\a", "D:\\", "\\\\server\\share"]),
         ("Open /etc/hosts, ~/.bashrc or ./run.sh", ["/etc/hosts", "~/.bashrc", "./run.sh"]),
         ("In src/main.py, a/b and/or he/she", ["src/main.py"]),
