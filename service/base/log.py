@@ -42,8 +42,9 @@ class Outage:
         self._logger = logger
         self._what, self._meanwhile = what, meanwhile
         self._may_log_at = -math.inf
-        self._is_told = self.lasts = False
-        """`lasts`: whether it cannot be used now."""
+        self._is_told = False
+        self.lasts = False
+        """Whether it cannot be used now."""
 
     def failed(self, reason: str) -> None:
         """Log the reason, unless a line about this outage was logged a moment ago."""
