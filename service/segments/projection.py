@@ -16,8 +16,8 @@ BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("「", "」"))
 
 
 MAX_DEPTH = 60
-"""A part in so many others is as large as the part around it: each part looks at all of its words, so that nesting
-without a limit would take quadratic time. Browsers limit it too."""
+"""The depth from which on parts are placed without a look at their words: each part has all words of those in it, so
+that nesting without a limit would take quadratic time."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,8 @@ def project(
             within = Span(0, len(source)) if parent is None else parts[parent].span
             into = Span(0, len(target)) if parent is None else places[parent]
             siblings = [parts[child] for child in children[parent]]
-            if parent is None or depths[parent] < MAX_DEPTH:
-                found = projection.siblings(siblings, within, into)
-            else:
-                found = [into] + [Span(into.end, into.end)] * (len(siblings) - 1)
+            is_deep = parent is not None and depths[parent] >= MAX_DEPTH
+            found = (projection.deep_siblings if is_deep else projection.siblings)(siblings, within, into)
             for child, place in zip(children[parent], found, strict=True):
                 places[child] = place
     return places
@@ -90,6 +88,20 @@ class _Projection:
                 if places[i].start < places[i].end:
                     insort(occupied, places[i], key=lambda place: place.pair)
         return [places[i] for i in range(len(spans))]
+
+    def deep_siblings(self, parts: list[Part], within: Span, into: Span) -> list[Span]:
+        """Return places as `siblings` does, for parts in many others: those of unchanged text, or else all of `into`
+        for the first part."""
+        gap = 1 if len(parts) == 1 else 0
+        exact = [self._exactly(part.span, within, into, gap) for part in parts]
+        if any(place is None and part.span.start < part.span.end for part, place in zip(parts, exact, strict=True)):
+            return [into] + [Span(into.end, into.end)] * (len(parts) - 1)
+        places: list[Span] = []
+        end = into.start
+        for place in exact:  # a part without text follows the one before it
+            places.append(place or Span(end, end))
+            end = max(end, places[-1].end)
+        return places
 
     def _exactly(self, span: Span, within: Span, into: Span, gap: int) -> Span | None:
         """Return the place of a part that covers its parent but for `gap` spaces, or that lies in a copied span."""

@@ -60,7 +60,7 @@ def main() -> int:
     if arguments.child:
         (name,) = names
         if arguments.growth:
-            print(json.dumps(measure_growth(load_target(name))))
+            print(json.dumps(measure_growth(load_target(name), seconds)))
         else:
             ENGINES[arguments.engine](name, seconds, OUTPUT / name)
         return 0
@@ -80,10 +80,11 @@ def _run(name: str, engine: str, seconds: int, growth_only: bool) -> Result:
     folder = OUTPUT / name
     folder.mkdir(parents=True, exist_ok=True)
     result = Result(name, engine, 0, None, [])
-    grown = subprocess.run(_command(name, engine, 0, "--growth"), capture_output=True, text=True, cwd=ROOT)
+    ends_at = time.monotonic() + seconds
+    for_growth = seconds if growth_only else seconds // 2
+    grown = subprocess.run(_command(name, engine, for_growth, "--growth"), capture_output=True, text=True, cwd=ROOT)
     lines = grown.stdout.splitlines()
     result.places += json.loads(lines[-1]) if grown.returncode == 0 else [grown.stderr[-2_000:]]
-    ends_at = time.monotonic() + seconds
     while not growth_only and (left := round(ends_at - time.monotonic())) > 1:
         with (folder / "log").open("w", encoding="utf-8") as log:
             code = subprocess.run(_command(name, engine, left), stdout=log, stderr=log, cwd=ROOT).returncode
@@ -93,7 +94,7 @@ def _run(name: str, engine: str, seconds: int, growth_only: bool) -> Result:
         for path in crashes:
             (folder / "found").mkdir(exist_ok=True)
             path.replace(folder / "found" / path.name)
-        if code and not crashes and left > seconds - 5:  # it does not even start
+        if code and not crashes and time.monotonic() < ends_at - left + 5:  # it does not even start
             result.places.append(written[-2_000:])
             break
     found = folder / "found"

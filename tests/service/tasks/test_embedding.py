@@ -232,7 +232,7 @@ async def test_the_work_is_timed_counted_and_described(client: Client) -> None:
         "dimensions",
     }  # fmt: skip
     responses = document["paths"]["/embed"]["post"]["responses"]
-    assert sorted(responses) == ["200", "400", "404", "408", "413", "415", "422", "500", "503", "504"]
+    assert sorted(responses) == ["200", "400", "403", "404", "408", "413", "415", "422", "500", "503", "504"]
 
 
 def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Path, artifacts: Path) -> None:
