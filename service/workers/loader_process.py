@@ -45,9 +45,9 @@ MIN_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0
 DEATHS_TO_DISABLE, DEATH_WINDOW_S = 2, 600.0
 """A model for which this many processes died while they computed for it, within this time, is disabled."""
 
-NICENESS = 10
+NICENESS = 5
 """By how much workers give way to servers where all cores are busy: a server that waits for a core refuses nobody in
-time, and it needs little."""
+time, and it needs little. They also give way to other programs of the machine, so it is no more than servers need."""
 SLOW_S = 0.02
 """A model whose probe takes longer has a worker of its own: no pass may hold up a shared worker for longer."""
 
