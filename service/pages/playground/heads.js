@@ -34,7 +34,7 @@ export class Heads {
     this.#redraw = () => {
       const focused = this.#box.contains(document.activeElement);
       this.#rows = layers.map((layer) => heads.map((head) => this.#picture(layer, head, weightsOf(layer, head), chosen)));
-      this.#box.style.gridTemplateColumns = `auto repeat(${heads.length - 1}, minmax(0, 1fr)) minmax(min-content, 1fr)`;
+      this.#box.style.gridTemplateColumns = `auto repeat(${heads.length}, minmax(0, 1fr))`;
       this.#box.replaceChildren(
         axis(""),
         ...heads.map((head) => axis(String(head))),
