@@ -17,6 +17,7 @@ Precision = Literal["32-true", "bf16-mixed"]
 Rewrite = Literal[
     "other_names",
     "other_numbers",
+    "capitals",
     "no_capitals",
     "no_final_punctuation",
     "half_width",
@@ -54,6 +55,12 @@ class DataSource(Strict):
     such a corpus."""
     sample: PositiveInt | None = None
     """Number of rows: drawn afresh each epoch for training, always the same for tests. None takes all."""
+    kind: str | None = None
+    """Kind of text, as "news": training takes a share of each kind (`shares`), and evaluation scores each."""
+    weight: PositiveFloat = 1.0
+    """Factor of the corpus's part in the share of its kind; below 1 for text that machines translated."""
+    machine_made: bool = False
+    """Whether the translations, or most of them, were made by machines."""
     swap: bool = False
     """Whether the file's second column is the source and the first the target."""
     rewrite: Rewrite | None = None
@@ -75,6 +82,11 @@ class DataConfig(Strict):
     validation: tuple[DataSource, ...] = ()
     validation_fraction: float = Field(default=0.0, ge=0, lt=0.5)
     """Share of the training rows held out for validation where no validation file is given."""
+    reported_fraction: float = Field(default=0.0, ge=0, lt=0.5)
+    """Share of the rows of each kind that are neither trained nor chosen on: evaluation scores kinds by them."""
+    shares: dict[str, PositiveFloat] | None = None
+    """Share of the tokens that each kind of text has in training. Within a kind, corpora share by the root of their
+    numbers of rows."""
     test: tuple[DataSource, ...] = ()
     aligned: DataSource | None = None
     """Pairs on which heads of a translator are compared, neither trained on nor scored; by default the captions of
@@ -83,6 +95,17 @@ class DataConfig(Strict):
     def kept(self) -> list[DataSource]:
         """Return the corpora that are trained on, whose rows the tree can still make."""
         return [source for source in self.train if source.made_by is None]
+
+    @model_validator(mode="after")
+    def _shares_are_of_kinds(self) -> Self:
+        if self.shares is None:
+            return self
+        for source in self.train:
+            if source.kind not in self.shares:
+                raise ValueError(f"{source.file}: `kind` is {source.kind}, which has no share in `shares`")
+            if source.sample is not None:
+                raise ValueError(f"{source.file}: `sample` cannot be used with `shares`, which decide how many rows are drawn")
+        return self
 
     @model_validator(mode="after")
     def _tested_texts_have_one_label(self) -> Self:

@@ -65,6 +65,8 @@ def rewrite_rows(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Genera
         return word_pairs(rows)
     if rewrite == "lists":
         return _lists(word_pairs(rows), len(rows), random)
+    if rewrite == "capitals":
+        return [Row(row.left.upper(), row.right.upper()) for row in rows if row.left != row.left.upper()]
     if rewrite == "no_capitals":
         return [Row(row.left.lower(), row.right) for row in rows if row.left != row.left.lower()]
     stripped = (Row(*(FINAL_PUNCTUATION.sub("", text) for text in row)) for row in rows)

@@ -1,8 +1,9 @@
 """Converts rows to token ids: training pools, validation examples and the tokenizer they share."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,8 @@ from tokenizers import Tokenizer
 from model.augmentation.rewriting import rewrite_rows
 from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
 from model.config import ClassifierConfig, Config, LanguageModelConfig, RecurrentConfig, TransformerConfig
-from model.data import DataError, Row, load_rows
-from model.recipe import Experiment, Recipe
+from model.data import DataError, Row, load_rows, place
+from model.recipe import DataSource, Experiment, Recipe
 from model.tokenizer import EOS_ID, byte_ids, n_special_around, train_tokenizer, with_dropout
 
 ENCODE_BATCH = 10_000
@@ -20,6 +21,9 @@ ENCODE_BATCH = 10_000
 
 BLOCK_SIZE = 64
 """Number of target tokens is a multiple of it, as kernels compute whole blocks."""
+
+EPOCH_TOKENS = 2_000_000
+"""Tokens of an epoch in which kinds of text have shares, padding aside: enough batches for every length."""
 
 RARE_SHARE = 5e-7
 """Largest share of target tokens that is rare: one in two million, a dozen in our corpora, too few to learn from."""
@@ -44,31 +48,78 @@ def prepare_data(
     random = np.random.default_rng(experiment.training.seed)
     tested = tested_rights(experiment, data_dir)
     train_rows: list[list[Row]] = []
-    held_out: dict[str, set[int]] = {}
-    validation_rows: list[Row] = [row for source in experiment.data.validation for row in load_rows(source, data_dir)]
+    validation_rows: dict[Row, None] = {}
+    for source in experiment.data.validation:
+        validation_rows |= dict.fromkeys(load_rows(source, data_dir))
     for source in experiment.data.train:
-        rows = [row for row in load_rows(source, data_dir) if row.right not in tested]
-        if source.file not in held_out:
-            share = experiment.data.validation_fraction if source.has_one_label_each else 0
-            held_out[source.file] = set(random.choice(len(rows), int(len(rows) * share), replace=False).tolist())
-            validation_rows += [rows[i] for i in sorted(held_out[source.file])]
-        kept = [row for i, row in enumerate(rows) if i not in held_out[source.file]]
+        parts = split(source, experiment, load_rows(source, data_dir))
+        validation_rows |= dict.fromkeys(parts.validation)
+        kept = [row for row in parts.train if row.right not in tested]
         train_rows.append(rewrite_rows(kept, source.rewrite, random) if source.rewrite else kept)
     if not any(train_rows):
         raise DataError("no training rows are left without those of the test sets")
     if tokenizer is None:
         tokenizer = _train_tokenizer(experiment, train_rows)
     n_around = n_special_around(tokenizer)
-    pools = [
-        Pool(encoded, source.sample, source.shortest_crop, n_around)
-        for source, rows in zip(experiment.data.train, train_rows, strict=True)
-        for encoded in [encode_rows(experiment, tokenizer, rows, source.merge_dropout)]
-    ]
-    for source, pool in zip(experiment.data.train, pools, strict=True):
-        if not pool.examples and source.rewrite is None:
-            raise DataError(f"{source.file}: no training row has at most `max_tokens`, {experiment.max_tokens}, tokens")
-    pools = [pool for pool in pools if pool.examples]  # a rewriting may apply to no row
-    return TrainingData(pools, encode_rows(experiment, tokenizer, validation_rows)), tokenizer
+    pools = []
+    for source, rows in zip(experiment.data.train, train_rows, strict=True):
+        encoded = encode_rows(experiment, tokenizer, rows, source.merge_dropout)
+        if not encoded and source.rewrite is None:
+            limit = f"`max_tokens`, {experiment.max_tokens}, tokens"
+            raise DataError(f"{source.file}: no training row has at most {limit}")
+        if encoded:  # a rewriting may apply to no row
+            pools.append((source, Pool(encoded, source.sample, source.shortest_crop, n_around)))
+    if experiment.data.shares is not None:
+        pools = sampled(pools, experiment.data.shares)
+    validation = encode_rows(experiment, tokenizer, [*validation_rows])
+    return TrainingData([pool for _, pool in pools], validation), tokenizer
+
+
+class Parts(NamedTuple):
+    """Rows of a corpus by what they are for."""
+
+    train: list[Row]
+    validation: list[Row]
+    reported: list[Row]
+
+
+def split(source: DataSource, experiment: Experiment, rows: Sequence[Row]) -> Parts:
+    """Split a corpus. A text has the same part in every corpus, and a pair the same in both directions, since the first
+    column of the file decides."""
+    data, parts = experiment.data, Parts([], [], [])
+    is_pairs = isinstance(experiment.model, TransformerConfig | RecurrentConfig)
+    for row in rows:
+        text = row.left if is_pairs and not source.swap else row.right
+        after_validation = place(text) - data.validation_fraction if source.has_one_label_each else 1
+        if after_validation < 0:
+            parts.validation.append(row)
+        elif after_validation < data.reported_fraction:
+            parts.reported.append(row)
+        else:
+            parts.train.append(row)
+    return parts
+
+
+def sampled(
+    pools: Sequence[tuple[DataSource, Pool]], shares: Mapping[str, float]
+) -> list[tuple[DataSource, Pool]]:
+    """Return the pools with as many rows an epoch as give each kind of text its share of the tokens.
+
+    Within a kind, tokens are shared by the root of the number of rows, times the weight of the corpus.
+    """
+    parts = [source.weight * len(pool.examples) ** 0.5 for source, pool in pools]
+    of_kinds = dict.fromkeys(shares, 0.0)
+    for (source, _), part in zip(pools, parts, strict=True):
+        of_kinds[str(source.kind)] += part
+    total = sum(share for kind, share in shares.items() if of_kinds[kind])
+    chosen = []
+    for (source, pool), part in zip(pools, parts, strict=True):
+        share = shares[str(source.kind)] / total * part / of_kinds[str(source.kind)]
+        tokens = sum(map(len, pool.examples)) / len(pool.examples)
+        n_rows = max(1, round(share * EPOCH_TOKENS / tokens))
+        print(f"{source.file} {source.rewrite or ''}: {share:.1%}, {n_rows:,d} of {len(pool.examples):,d}", flush=True)
+        chosen.append((source, replace(pool, sample=n_rows)))
+    return chosen
 
 
 def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge_dropout: float = 0.0) -> Examples:

@@ -1,6 +1,7 @@
 """Optimization with Lightning: from batches to weights, with checkpoints to resume a run."""
 
 import logging
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
 
 VALIDATION_TOKENS = 4096
+PROGRESS_S = 30
+"""Seconds between lines that tell the progress."""
 STEPS, LAST = "steps", "last.ckpt"
 
 log = logging.getLogger(__name__)
@@ -71,13 +74,39 @@ def optimize(model: Model, optimization: Optimization, run_dir: Path) -> None:
         num_sanity_val_steps=0,
         log_every_n_steps=20,
         logger=TensorBoardLogger(str(run_dir), name="", version=""),
-        callbacks=[checkpoints, LearningRateMonitor("step"), RichProgressBar(refresh_rate=20), Clock()],
+        callbacks=[checkpoints, LearningRateMonitor("step"), Clock(), _progress()],
+        enable_progress_bar=sys.stdout.isatty(),
         use_distributed_sampler=False,
     )
     last = run_dir / STEPS / LAST  # written by Lightning; a run resumes from it
     trainer.fit(TrainingModule(model, optimization), ckpt_path=last if last.is_file() else None, weights_only=False)
     last_steps = sorted((run_dir / STEPS).glob("step=*.ckpt"))[-optimization.training.average_checkpoints :]
     model.load_state_dict(average_weights(last_steps, "model."))
+
+
+def _progress() -> Callback:
+    """Return a bar for a terminal; elsewhere a line now and then, which a log shows at once."""
+    return RichProgressBar(refresh_rate=20) if sys.stdout.isatty() else ProgressLines()
+
+
+class ProgressLines(Callback):
+    """Prints the step, the loss, the speed and the time that is left."""
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self._begun, self._printed, self._first = time.monotonic(), 0.0, trainer.global_step
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        now, step, last = time.monotonic(), trainer.global_step, trainer.max_steps
+        if now < self._printed + PROGRESS_S and step < last:
+            return
+        self._printed = now
+        left = (now - self._begun) / (step - self._first) * (last - step)
+        metrics = trainer.callback_metrics
+        print(
+            f"step {step} of {last}: loss {float(metrics['train_loss']):.3f}, "
+            f"{float(metrics['tokens_per_second']):,.0f} tokens/s, {left / 60:.0f} minutes left",
+            flush=True,
+        )
 
 
 class Clock(Callback):
