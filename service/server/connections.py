@@ -7,7 +7,7 @@ uvicorn that this module relies on are listed in tests/service/server/test_uvico
 import asyncio
 import logging
 import math
-import sys
+import resource
 from collections import deque
 from typing import Any
 
@@ -19,9 +19,6 @@ from service.base.log import LOG_INTERVAL_S
 from service.base.metrics import Metrics
 from service.server.joined_write import JoinedWrite
 from service.server.send_buffer import send_queue_bytes
-
-if sys.platform != "win32":
-    import resource
 
 logger = logging.getLogger(__name__)
 
@@ -68,8 +65,6 @@ def max_connections(wanted: int | None) -> int:
 
 def _max_descriptors() -> int | None:
     """Return the limit of descriptors, or None if there is none."""
-    if sys.platform == "win32":
-        return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -30,7 +30,7 @@ def main() -> None:
     """Serve until a signal comes; exit with one sentence if the service cannot start as configured."""
     for number in (signal.SIGINT, signal.SIGTERM):  # by default the first process of a container ignores both
         signal.signal(number, _exit)
-    if sys.platform != "win32" and not (sys.stdin and sys.stdin.isatty()):  # else the terminal was closed
+    if not (sys.stdin and sys.stdin.isatty()):  # else the terminal was closed
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         settings = read_settings()

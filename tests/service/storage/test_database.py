@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -134,14 +133,6 @@ def test_columns_that_the_release_before_did_not_have_are_added(database: Databa
     with later.reading() as connection:
         assert connection.scalars(sa.select(tables.SCHEMA.c.version)).all() == [tables.VERSION]
     later.close()
-
-
-def test_glossaries_of_the_version_before_that_cannot_be_read_are_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "glossaries.sqlite").write_bytes(b"no database" * 100)
-    check_database(Settings(data=tmp_path))
-    assert "file is not a database" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -347,37 +338,6 @@ def test_the_clock_is_that_of_postgresql_whatever_the_time_here(
     assert second is not None
     assert 1e9 < first < second
     database.close()
-
-
-def test_glossaries_of_the_version_before_are_taken_over_once_and_its_documents_are_deleted(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "glossaries.sqlite")) as former:
-        former.executescript(
-            """
-            CREATE TABLE glossaries (id TEXT PRIMARY KEY, name TEXT NOT NULL, created_at REAL NOT NULL);
-            CREATE TABLE dictionaries (glossary TEXT, source TEXT, target TEXT, entries TEXT, n_entries INTEGER,
-                                       version TEXT, PRIMARY KEY (glossary, source, target));
-            INSERT INTO glossaries VALUES ('00000000-0000-0000-0000-000000000000', 'Animals', 1764300000.5);
-            INSERT INTO dictionaries VALUES ('00000000-0000-0000-0000-000000000000', 'en', 'fr', '{"dog": "chien"}', 1,
-                                             'v');
-            """
-        )
-    for name in ("documents.sqlite", "documents.sqlite-wal", "documents/a.source", "documents/own"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    databases = [Database(tmp_path) for _ in range(2)]
-    assert databases[0].exists
-    for one in map(Glossaries, databases):
-        (glossary,) = one.all()
-        assert (glossary.name, glossary.created_at.timestamp()) == ("Animals", 1764300000.5)
-        assert one.entries(glossary.id, "en", "fr") == {"dog": "chien"}
-    assert [path.name for path in tmp_path.glob("documents*/*")] == ["own"]
-    assert [*tmp_path.glob("documents.*")] == []
-    Glossaries(databases[0]).delete(glossary.id)
-    for database in databases:
-        database.close()
-    again = Database(tmp_path)
-    assert Glossaries(again).all() == []
-    again.close()
 
 
 def test_a_process_ends_while_the_database_hangs() -> None:
