@@ -1,5 +1,6 @@
 """Converts rows to token ids: training pools, validation examples and the tokenizer they share."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from model.data import DataError, Row, load_rows
 from model.recipe import DataSource, Experiment, Recipe
 from model.splits import split
 from model.tokenizer import EOS_ID, byte_ids, n_special_around, train_tokenizer, with_dropout
+
+log = logging.getLogger(__name__)
 
 ENCODE_BATCH = 10_000
 """Texts encoded at once: the tokenizer returns kilobytes for each."""
@@ -91,7 +94,14 @@ def sampled(pools: Sequence[tuple[DataSource, Pool]], shares: Mapping[str, float
         share = shares[str(source.kind)] / total * part / of_kinds[str(source.kind)]
         tokens = sum(map(len, pool.examples)) / len(pool.examples)
         n_rows = max(1, round(share * EPOCH_TOKENS / tokens))
-        print(f"{source.file} {source.rewrite or ''}: {share:.1%}, {n_rows:,d} of {len(pool.examples):,d}", flush=True)
+        rows = f"{n_rows:,d} of {len(pool.examples):,d} rows an epoch"
+        log.warning(
+            "%s%s: %.1f %% of the tokens, %s",
+            source.file,
+            f", {source.rewrite}" if source.rewrite else "",
+            100 * share,
+            rows,
+        )
         chosen.append((source, replace(pool, sample=n_rows)))
     return chosen
 
