@@ -44,23 +44,19 @@ MAX_LINGERING = 32
 RESERVED_DESCRIPTORS = 64
 """Descriptors for files, the log and the sockets of workers."""
 
-DEFAULT_MAX_CONNECTIONS = 10_000
+MAX_CONNECTIONS = 10_000
 """A sweep over this many connections takes some hundredths of a second."""
 
 
-def max_connections(wanted: int | None) -> int:
-    """Return the limit of connections: the wanted one, or less if there are too few descriptors.
+def max_connections() -> int:
+    """Return the limit of connections: less than MAX_CONNECTIONS if there are too few descriptors.
 
     The soft limit of descriptors is raised to the hard one.
     """
     descriptors = _max_descriptors()
-    limit = DEFAULT_MAX_CONNECTIONS if wanted is None else wanted
     if descriptors is None:
-        return limit
-    left = max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2)
-    if wanted is not None and wanted > left:
-        logger.warning("the limit of %d descriptors leaves %d connections, not %d", descriptors, left, wanted)
-    return min(left, limit)
+        return MAX_CONNECTIONS
+    return min(max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2), MAX_CONNECTIONS)
 
 
 def _max_descriptors() -> int | None:

@@ -74,9 +74,9 @@ def run(
     Raises:
         StartRefused: a model cannot be loaded.
     """
-    limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
-    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
+    timeout_s = settings.client_timeout_s
+    connections = Connections(max_connections(), timeout_s, timeout_s, max_body_bytes, metrics)
     traces = open_traces()
     config = uvicorn.Config(
         create_app(settings, serving, metrics, keys, origin.reload, rates, traces),

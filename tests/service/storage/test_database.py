@@ -12,7 +12,6 @@ from unittest.mock import Mock
 import pytest
 import sqlalchemy as sa
 
-from service.base.configuration import read_settings
 from service.base.errors import NotStored, StartRefused
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
@@ -141,27 +140,13 @@ def test_columns_that_the_release_before_did_not_have_are_added(database: Databa
         (f"mysql://u:{SECRET}@h/d", "must be postgresql://"),
         (f"postgresql:u:{SECRET}@h/d", "must be postgresql://"),
         (f"postgresql://u:{SECRET}@h:port/d", "must be postgresql://"),
-        ("", "must be postgresql://"),
     ],
 )
 def test_a_wrong_address_is_refused_without_its_password(tmp_path: Path, address: str, message: str) -> None:
-    file = tmp_path / "address"
-    file.write_text(f"{address}\n")
+    (tmp_path / "attend_database").write_text(f"{address}\n")
     with pytest.raises(StartRefused, match=message) as refused:
-        check_database(Settings(database_file=file))
+        check_database(Settings(secrets=tmp_path))
     assert SECRET not in str(refused.value)
-    file.unlink()
-    with pytest.raises(StartRefused, match=f"{file}.* cannot be read: No such file"):
-        database_of(Settings(database_file=file))
-
-
-def test_only_one_setting_may_have_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATTEND_DATABASE", NOWHERE)
-    monkeypatch.setenv("ATTEND_DATABASE_FILE", "file")
-    with pytest.raises(StartRefused, match="ATTEND_DATABASE_FILE is 'file': must be unset") as refused:
-        read_settings()
-    assert SECRET not in str(refused.value)
-    monkeypatch.delenv("ATTEND_DATABASE_FILE")
     assert SECRET not in repr(Settings(database=NOWHERE))
 
 
