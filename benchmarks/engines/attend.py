@@ -34,7 +34,7 @@ class AttendEngine:
     Args:
         artifacts: directory of artifact directories.
         threads: threads of the model, shared by the worker processes.
-        workers: number of worker processes; 0 for this process, None for the default.
+        workers: number of worker processes; None for the default.
         share: whether workers share the sentences in flight, or have as many each.
         rows: rows of one worker; None for as many as the sentences in flight need.
         exact: whether beam search drops no hypothesis.
@@ -57,7 +57,7 @@ class AttendEngine:
             workers=workers,
             max_waiting=10**6,
         )
-        self._shares = max(1, workers or 1) if share else 1
+        self._shares = (workers or 1) if share else 1
         self._fixed_rows = rows
         self._exact = exact
         self._rows = rows or MAX_BEAM_SIZE

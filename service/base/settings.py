@@ -76,9 +76,9 @@ class Settings(BaseSettings):
     )
     workers: int | None = Field(
         default=None,
-        ge=0,
+        ge=1,
         description="Number of workers, the processes that run models; by default one for each thread or core on the "
-        "CPU, four at most, and one on each GPU. 0: models run in the server's own process.",
+        "CPU, four at most, and one on each GPU.",
     )
     model_memory: ByteSize | None = Field(
         default=None,
@@ -279,20 +279,11 @@ class Settings(BaseSettings):
         is_address = isinstance(value, str) and ADDRESS_OF_A_SERVICE.match(value)
         return cls.model_fields["port"].default if is_address else value
 
-    @field_validator("servers", "model_memory")
-    @classmethod
-    def _have_workers_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
-        if value is not None and value > 1 and others.data.get("workers") == 0:
-            raise ValueError("needs workers, but ATTEND_WORKERS is 0")
-        return value
-
     @field_validator("devices")
     @classmethod
     def _are_devices(cls, value: tuple[str, ...], others: ValidationInfo) -> tuple[str, ...]:
         if value and others.data.get("provider") == "cpu":
             raise ValueError("names GPUs, but ATTEND_PROVIDER is cpu")
-        if value and others.data.get("workers") == 0:
-            raise ValueError("needs workers, but ATTEND_WORKERS is 0")
         if value != ("all",) and not all(map(DEVICE.fullmatch, value)):
             raise ValueError("must be all, or numbers and UUIDs such as 0,1 or GPU-8f2c,MIG-41d0")
         if len(set(value)) < len(value):

@@ -1,6 +1,5 @@
 """Puts a catalog together: of each artifact its tokenizer, the pools of its engines, and the tasks that use them."""
 
-import pkgutil
 from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from typing import Any
@@ -9,11 +8,10 @@ from service.base.artifact import Artifact
 from service.base.manifest import TOKENIZER, VOCABULARY
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.engine.loop import Loop
 from service.front.catalog import Catalog, Watch
 from service.kept.slots import slots_of
-from service.pool.loader import SOURCE, LoadedModels, Loader, TokenizerFiles, configured_artifacts, read_tokenizer_files
-from service.pool.pool import Pool
+from service.pool.loader import LoadedModels, Loader, TokenizerFiles, read_tokenizer_files
+from service.pool.pool import Pool, Worker
 from service.pool.remote_worker import RemoteWorker
 from service.pool.sentence_cache import CachedSearches, SentenceCache
 from service.tasks.classification import Classifier
@@ -38,8 +36,6 @@ def load_catalog(
     Raises:
         StartRefused: an artifact or the provider cannot be used.
     """
-    if settings.workers == 0:
-        return catalog_here(configured_artifacts(settings), settings, metrics, cache)
     loader = loader or Loader(settings)
     loader.report_worker_ends(metrics.worker_ended)
     try:
@@ -54,23 +50,6 @@ def load_catalog(
         raise
 
 
-def catalog_here(
-    artifacts: dict[str, Artifact], settings: Settings, metrics: Metrics, cache: SentenceCache | None = None
-) -> Catalog:
-    """Make a catalog of models that run in one loop, a thread of this process.
-
-    Raises:
-        StartRefused: an artifact or the provider cannot be used.
-    """
-    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).resolved()
-    engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
-    loop = Loop(engines, metrics.count, settings.probe_interval_s)
-    model_infos = {model: source.model_info(model) for model in artifacts}
-    loaded = LoadedModels(artifacts, model_infos, {}, read_tokenizer_files(artifacts))
-    loaded.announce()
-    return _catalog(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files), cache)
-
-
 def catalog_of(
     loaded: LoadedModels,
     settings: Settings,
@@ -78,18 +57,21 @@ def catalog_of(
     loader: Loader | None = None,
     tokenizers: Mapping[str, Tokenizer] | None = None,
     cache: SentenceCache | None = None,
+    workers: SequenceOf[Worker] | None = None,
 ) -> Catalog:
-    """Make a catalog of models that run in worker processes. Nothing is read from disk: files may have changed since.
+    """Make a catalog of models that workers run. Nothing is read from disk: files may have changed since.
 
     Args:
         loader: the process that loaded the models, if it is to end with them.
         tokenizers: the tokenizers by model, if they have been read.
         cache: keeps the answers of these models, beside those of former ones; by default a new one.
+        workers: what runs the models; by default the processes at the paths of `loaded`.
 
     Raises:
         ArtifactRefused: a tokenizer is of a kind that the service cannot read.
     """
-    workers = [RemoteWorker(path, metrics.add, device) for path, device in loaded.paths.items()]
+    if workers is None:
+        workers = [RemoteWorker(path, metrics.add, device) for path, device in loaded.paths.items()]
     tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
     return _catalog(loaded, workers, settings, metrics, loader, tokenizers, cache)
 
@@ -112,7 +94,7 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
 
 def _catalog(
     loaded: LoadedModels,
-    workers: SequenceOf[Loop | RemoteWorker],
+    workers: SequenceOf[Worker],
     settings: Settings,
     metrics: Metrics,
     loader: Loader | None,

@@ -10,11 +10,9 @@ from typing import Any, TypeVar
 from service.base.artifact import Artifact, Stamp, stamp_of
 from service.base.errors import InvalidFields, ModelRequired, UnknownModel, UnsupportedOption
 from service.base.metrics import Metrics, ModelState
-from service.engine.loop import Loop
 from service.front.directions import Directions, some
 from service.pool.loader import Loader
-from service.pool.pool import Pool
-from service.pool.remote_worker import RemoteWorker
+from service.pool.pool import Pool, Worker
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation.translator import Translator
@@ -66,8 +64,8 @@ class Catalog:
 
     Args:
         embedders: models that were made for embeddings, and the encoders of the translators and classifiers.
-        workers: the processes that run the models, or a loop in this process.
-        loader: the process that loaded the models, if workers are processes; it ends when the models stop.
+        workers: the processes that run the models.
+        loader: the process that loaded the models; it ends when the models stop.
         watch: notices changes of the files that the models were loaded from.
         ordered: whether the first model answers where several could. Otherwise a translator of fewer languages comes
             before one of more.
@@ -79,7 +77,7 @@ class Catalog:
         translators: list[Translator],
         classifiers: list[Classifier],
         embedders: SequenceOf[Embedder] = (),
-        workers: SequenceOf[Loop | RemoteWorker] = (),
+        workers: SequenceOf[Worker] = (),
         loader: Loader | None = None,
         watch: Watch | None = None,
         ordered: bool = False,

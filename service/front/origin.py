@@ -44,7 +44,7 @@ class LoadingOrigin(Generic[Loaded]):
     Args:
         load: loads the models that the settings name, with this loader or a new one; called in a thread.
         take: lets loaded models serve in place of the former ones; raises StartRefused where they cannot.
-        loader: the process that loads the first models already; None where models run in this process.
+        loader: the process that loads the first models already; None if none does yet.
     """
 
     def __init__(

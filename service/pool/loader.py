@@ -20,7 +20,7 @@ from service.pool.remote_loader import RemoteLoader
 logger = logging.getLogger(__name__)
 
 SOURCE = "service.worker.artifact_source:ArtifactSource"
-"""The source of models, by its name: a server whose workers are processes does not import ONNX Runtime."""
+"""The source of models, by its name: a server does not import ONNX Runtime."""
 
 TokenizerFiles = dict[str, dict[str, bytes]]
 """The content of the files of tokenizers, by model and file name."""

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from collections.abc import Sequence as SequenceOf
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
@@ -39,7 +38,7 @@ REMEMBERED_S = 1.0
 
 
 class Worker(Protocol):
-    """The process that runs models; or a loop in this process."""
+    """A process that runs models, as one event loop sees it."""
 
     @property
     def device(self) -> str | None:
@@ -57,14 +56,18 @@ class Worker(Protocol):
     def awaited_at(self) -> float:
         """When a request that is not in the background was last accepted or answered, on the clock of deadlines."""
 
-    def submit(
-        self, name: str, sequences: list[Sequence[Any]], deadline: float
-    ) -> "Future[Answer[Any]] | asyncio.Future[Answer[Any]]":
+    def submit(self, name: str, sequences: list[Sequence[Any]], deadline: float) -> "asyncio.Future[Answer[Any]]":
         """Queue the sequences of one request in the engine of this name; cancelling the future frees its rows.
 
         Raises:
             Unavailable: the engine takes no requests.
         """
+
+    def start(self) -> None:
+        """Connect from the running event loop. From now on all requests are submitted in this event loop."""
+
+    def stop(self, timeout_s: float) -> None:
+        """Wait until all requests are answered, and fail the others after `timeout_s`."""
 
     def state(self, name: str) -> EngineState | None:
         """Return the state of an engine; None if this worker has no such engine."""
@@ -215,9 +218,10 @@ class Pool(Generic[Output]):
             admission.accepted = True
             # A worker checks the deadline itself, unless it hangs.
             async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
-                waited = [asyncio.wrap_future(future) for future in futures]
                 # Most requests are one sentence, for which gather() would take as long as the message.
-                answers: list[Answer[Output]] = [await waited[0]] if len(waited) == 1 else await asyncio.gather(*waited)
+                answers: list[Answer[Output]] = (
+                    [await futures[0]] if len(futures) == 1 else await asyncio.gather(*futures)
+                )
         except QueueFull:
             if len(self._refused_at) > MAX_CLIENTS:
                 self._refused_at.clear()

@@ -1,7 +1,7 @@
 """The server's side of a worker, which is another process.
 
 Python runs one thread of a process at a time. A step is some hundreds of microseconds of ONNX Runtime between short
-pieces of Python; in one process two loops and the event loop would wait for each other at each of these changes. The
+pieces of Python; in one process two workers and the event loop would wait for each other at each of these changes. The
 event loop itself talks to the workers: a thread in between would cost a request as much as all of HTTP.
 """
 
@@ -44,7 +44,7 @@ class _SentRequest:
 
 
 class RemoteWorker:
-    """A worker process as one event loop sees it; it has the methods of a `Loop`.
+    """A worker process as one event loop sees it.
 
     Every accepted request is answered exactly once, even if the process dies. Another process replaces it then, and
     listens at the same path.

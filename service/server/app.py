@@ -25,7 +25,8 @@ from service.glossaries.store import Glossaries
 from service.http.dialect import Backend, Dialects
 from service.http.documents import DOCUMENT_PATH, document_routes
 from service.http.glossaries import GLOSSARY_FILE_PATH, glossary_routes
-from service.http.middleware import Middleware
+from service.http.identity import Identity
+from service.http.limits import Limits
 from service.http.origins import Origins
 from service.http.problems import Problem, openapi_of, raise_not_routed
 from service.http.root_path import RootPath
@@ -97,10 +98,8 @@ def create_app(
     for route in _plain(app.routes):
         metrics.expect(dialects.of(route.path).name, route.path_format)
     app.add_middleware(
-        Middleware,
-        metrics=metrics,
+        Limits,
         serving=serving,
-        dialects=dialects,
         direct_handlers={
             route.path: route.get_route_handler()
             for router in (of_models, of_glossaries, of_documents, *of_dialects)
@@ -112,9 +111,9 @@ def create_app(
             [DOCUMENT_PATH, GLOSSARY_FILE_PATH, *paths_of_documents], settings.max_document_bytes
         ),
         body_timeout_s=settings.client_timeout_s,
-        access_log=settings.access_log,
-        tracer=traces.get_tracer("attend", __version__) if traces is not None else None,
     )
+    tracer = traces.get_tracer("attend", __version__) if traces is not None else None
+    app.add_middleware(Identity, metrics=metrics, dialects=dialects, access_log=settings.access_log, tracer=tracer)
     if settings.allowed_origins or dialects.open_to_all:  # outside of what answers errors: pages may read these
         app.add_middleware(Origins, allowed=settings.allowed_origins, dialects=dialects)
     if settings.root_path:

@@ -42,11 +42,11 @@ LOOK_S = 0.05
 """Pause between two checks whether all requests are answered, so that the server may stop."""
 
 
-def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
+def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader) -> None:
     """Run the only server until a signal comes.
 
     Args:
-        loader: the process that is loading the models; None if models run in this process.
+        loader: the process that is loading the models.
 
     Raises:
         StartRefused: a model cannot be loaded.

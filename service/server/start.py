@@ -45,13 +45,12 @@ def main() -> None:
         addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)
         logger.info("attend %s running on %s", __version__, addresses)
         with with_data_directory(settings) as settings:
-            loader = Loader(settings) if settings.workers != 0 else None
+            loader = Loader(settings)
             check_database(settings)
             # Imported only now, since these imports take as long as loading a few models.
             if servers > 1:
                 from service.server.supervisor import supervise
 
-                assert loader is not None, "settings refuse several servers without workers"
                 supervise(settings, sockets, loader, servers)
             else:
                 from service.server.server import serve
@@ -71,8 +70,6 @@ def n_servers(settings: Settings) -> int:
     Raises:
         ProviderUnavailable: a device that the settings name is not there.
     """
-    if settings.workers == 0:
-        return 1
     # Whether there is a GPU that works is not known yet.
     provider = "cuda" if settings.provider == "cuda" or settings.devices else "cpu"
     n_devices = len(devices_of(settings))

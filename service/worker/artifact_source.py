@@ -86,7 +86,7 @@ class ArtifactSource:
             raise StartRefused(
                 "ATTEND_MODEL_MEMORY needs ATTEND_PROVIDER=cpu: it limits main memory, and models run on CUDA"
             )
-        captures = name == "cuda" and settings.workers != 0
+        captures = name == "cuda"
         threads = (settings.threads or 1) // n_workers(settings, name) or 1
         # A worker computes in one session at a time. Under a memory limit each model's memory has to be returned.
         shares_arena = settings.model_memory is None

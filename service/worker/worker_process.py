@@ -109,7 +109,10 @@ def serve(
     if on_demand is not None:
         server.load_on_demand(on_demand(loop))
     server.disable_models()
-    loop.run(server.listen)
+    loop.warm_up()
+    while True:
+        server.listen(loop.pause_s)
+        loop.advance()
 
 
 class _Connection:

@@ -13,13 +13,13 @@ from service.base.artifact import Artifact, read_artifact
 from service.base.errors import ReloadRefused, RequestError
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.front.assembly import load_catalog
 from service.front.catalog import Catalog
 from service.front.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
 from tests.postgres import PostgreSQL, running_postgresql, why_missing
 from tests.service.fakes import Disk
+from tests.service.in_process import load_in_process
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
 from tests.waiting import until
@@ -135,10 +135,10 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
         traces: TracerProvider | None = None,
         **settings: object,
     ) -> AsyncIterator[Client]:
-        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "workers": 0, "data": tmp_path / "data"}
+        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
-        models = models or load_catalog(configured, metrics)
+        models = models or load_in_process(configured, metrics)
         serving = Serving(configured.probe_interval_s, models)
         app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload, traces=traces)
         app.state.serving = serving

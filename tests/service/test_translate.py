@@ -12,6 +12,7 @@ import attend
 from service import translate
 from service.base.log import Log
 from tests.service.conftest import Serve
+from tests.service.in_process import load_in_process
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +24,7 @@ def _here(monkeypatch: pytest.MonkeyPatch, artifacts: Path) -> None:
     """The tiny models, in this process; the log of the tests stays."""
     monkeypatch.setenv("ATTEND_ARTIFACTS", str(artifacts))
     monkeypatch.setenv("ATTEND_PROVIDER", "cpu")
-    monkeypatch.setenv("ATTEND_WORKERS", "0")
+    monkeypatch.setattr(translate, "load_catalog", load_in_process)
     monkeypatch.setattr(Log, "configure", lambda _: None)
 
 

@@ -1,4 +1,5 @@
-"""A leg: the way of texts through one model in one direction. A translation through a third language has two.
+"""The conductor of a translation: a leg is the way of texts through one model in one direction, from text to text. A
+translation through a third language has two.
 
 Each text is read into a manuscript, the engine translates all sentences, and composition.py composes the texts.
 """

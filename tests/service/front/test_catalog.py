@@ -16,11 +16,12 @@ from service.base.errors import (
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.scheduler import Sequence
-from service.front.assembly import catalog_of, load_catalog
+from service.front.assembly import catalog_of
 from service.front.catalog import Catalog
 from service.pool.loader import Loader
 from service.tasks.translation.translator import Translator
 from service.text.languages import Direction
+from tests.service.in_process import LoopThread, load_in_process
 from tests.service.text.test_languages import CODES as LANGUAGE_CODES
 from tests.service.tiny_artifacts import TinyTranslator, language
 from tests.service.tiny_classifier import TinyClassifier
@@ -43,7 +44,7 @@ def root(
 @pytest.fixture(scope="module")
 def models(root: Path) -> Catalog:
     """None is started."""
-    return load_catalog(Settings(artifacts=root, provider="cpu", threads=1, workers=0), Metrics())
+    return load_in_process(Settings(artifacts=root, provider="cpu", threads=1), Metrics())
 
 
 def route(models: Catalog, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
@@ -71,15 +72,13 @@ def test_what_is_said_is_enough_where_one_fits(
 
 
 def test_of_several_that_fit_the_first_that_the_settings_name_answers(root: Path) -> None:
-    named = load_catalog(
-        Settings(artifacts=root, provider="cpu", workers=0, models="tweets, en-fr,en-de-en"), Metrics()
-    )
+    named = load_in_process(Settings(artifacts=root, provider="cpu", models="tweets, en-fr,en-de-en"), Metrics())
     assert [model.manifest.name for model in named] == ["en-fr", "en-de-en", "tweets"]
     assert route(named, None, "en", None)[0].manifest.name == "en-fr"
     assert route(named, None, None, "de")[0].manifest.name == "en-de-en"
     assert named.embedder(None, None).manifest.name == "tweets"
     with pytest.raises(ArtifactRefused, match=r"reviewz; .*: en-de-en, en-fr, reviews, tweets$"):
-        load_catalog(Settings(artifacts=root, provider="cpu", workers=0, models="reviewz"), Metrics())
+        load_in_process(Settings(artifacts=root, provider="cpu", models="reviewz"), Metrics())
 
 
 @pytest.mark.process
@@ -112,7 +111,7 @@ def many(tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslat
 
 def loaded(root: Path, **settings: object) -> Catalog:
     """Not started."""
-    return load_catalog(Settings(artifacts=root, provider="cpu", threads=1, workers=0, **settings), Metrics())  # type: ignore[arg-type]
+    return load_in_process(Settings(artifacts=root, provider="cpu", threads=1, **settings), Metrics())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -187,14 +186,18 @@ def test_a_model_made_for_embeddings_comes_before_other_encoders(models: Catalog
 def test_the_gauges_show_the_queue_of_every_task(models: Catalog) -> None:
     translator, classifier = models.translators[0], models.classifiers[0]
     pools = [translator.beam, translator.greedy, classifier.pool, models.embedders[0].pool, translator.attention_pool]
-    engines = [models._workers[0]._served[pool.name].engine for pool in pools]  # type: ignore[union-attr]
+    (worker,) = models._workers
+    assert isinstance(worker, LoopThread)
+    engines = [worker.loop._served[pool.name].engine for pool in pools]
     for n_waiting, engine in enumerate(engines, start=1):
+        assert engine is not None
         engine.scheduler.add([Sequence([1], None) for _ in range(n_waiting)])
     waiting = Counter[str]()
     for state in models.states():
         waiting[state.task] += state.waiting
     assert waiting == {"translation": 1 + 2, "classification": 3, "embedding": 4, "attention": 5}
     for engine in engines:
+        assert engine is not None
         engine.scheduler.waiting.clear()
 
 

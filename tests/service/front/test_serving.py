@@ -12,13 +12,13 @@ from service.base.errors import Draining, NotReady, Starting, StartRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.front import serving as serving_module
-from service.front.assembly import load_catalog
 from service.front.catalog import Catalog
 from service.front.origin import in_daemon_thread
 from service.front.serving import Serving
 from service.server.app import create_app
 from tests.service.conftest import NoOrigin, problem, until_warm
 from tests.service.fakes import PATIENCE_S
+from tests.service.in_process import LoopThread, load_in_process
 
 pytestmark = pytest.mark.anyio
 
@@ -30,15 +30,16 @@ def make(artifacts: Path) -> "Make":
 
 class Make:
     def __init__(self, artifacts: Path) -> None:
-        self._settings = Settings(artifacts=artifacts, provider="cpu", threads=1, workers=0)
+        self._settings = Settings(artifacts=artifacts, provider="cpu", threads=1)
 
     def __call__(self) -> Catalog:
-        return load_catalog(self._settings, Metrics())
+        return load_in_process(self._settings, Metrics())
 
     def broken(self) -> Catalog:
         models = self()
-        loop = models._workers[0]
-        for served in loop._served.values():  # type: ignore[union-attr]
+        (worker,) = models._workers
+        assert isinstance(worker, LoopThread)
+        for served in worker.loop._served.values():
             served.engine.probe = broken_probe  # type: ignore[union-attr, assignment]
         return models
 

@@ -13,13 +13,14 @@ from service.base.errors import InferenceFailed
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.loop import Loop
-from service.front.assembly import _cached_searches, load_catalog
+from service.front.assembly import _cached_searches
 from service.front.models import Models
 from service.jobs.translation import DocumentTranslator
 from service.pool.sentence_cache import SentenceCache
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 from tests.service.conftest import Client, Serve, until_warm
+from tests.service.in_process import load_in_process
 
 pytestmark = pytest.mark.anyio
 
@@ -105,7 +106,7 @@ async def test_documents_share_sentences_only_where_there_are_no_keys(keys: str,
 async def test_a_changed_model_that_is_loaded_anew_gives_no_old_answer(artifacts: Path, tmp_path: Path) -> None:
     root = tmp_path / "artifacts"
     shutil.copytree(artifacts / "tiny-en-fr", root / "tiny-en-fr")
-    settings, metrics = Settings(artifacts=root, provider="cpu", threads=1, workers=0, data=tmp_path), Metrics()
+    settings, metrics = Settings(artifacts=root, provider="cpu", threads=1, data=tmp_path), Metrics()
     cache = SentenceCache(10**6, metrics.cache)
     manifest = root / "tiny-en-fr" / "manifest.json"
 
@@ -116,7 +117,7 @@ async def test_a_changed_model_that_is_loaded_anew_gives_no_old_answer(artifacts
     counts = []
     for change in (b"", b"", b"\n"):
         manifest.write_bytes(manifest.read_bytes() + change)
-        catalog = load_catalog(settings, metrics, cache=cache)
+        catalog = load_in_process(settings, metrics, cache=cache)
         catalog.start()
         await until_warm(catalog)
         models = Models(Serving(catalog), settings, None)  # type: ignore[arg-type]

@@ -10,7 +10,10 @@ import pytest
 
 from service.base.artifact import Artifact
 from service.base.errors import Draining, EmptyText, NotReady
+from service.base.metrics import Metrics
+from service.base.settings import Settings
 from service.engine.search import Hypothesis
+from service.front.assembly import load_catalog
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, WORDS, TinyTranslator, language
@@ -179,11 +182,12 @@ async def test_alternatives_of_a_text_are_those_of_its_sentences_with_the_white_
 
 
 @pytest.mark.process
-async def test_loops_in_processes_answer_as_one_in_the_servers_own_does(serve: Serve) -> None:
+async def test_several_workers_answer_as_one_does(serve: Serve, artifacts: Path) -> None:
     texts = [" ".join(np.random.default_rng(seed).choice(WORDS, 9)) for seed in range(9)]
     answers = []
-    for workers in (0, 2):
-        async with serve(workers=workers) as client:
+    settings = Settings(artifacts=artifacts, provider="cpu", workers=2)
+    for models in (None, await asyncio.to_thread(load_catalog, settings, Metrics())):
+        async with serve(models) as client:
             answers.append((await client.post("/translate", json={"text": texts, "beam_size": 3})).json())
     for own, others in zip(*(answer["translations"] for answer in answers), strict=True):
         assert others.pop("score") == pytest.approx(own.pop("score"), abs=1e-4)

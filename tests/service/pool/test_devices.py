@@ -104,7 +104,6 @@ def driver_that(monkeypatch: pytest.MonkeyPatch, folder: Path, says: str) -> Non
     ("settings", "refusal"),
     [
         ({"devices": "0", "provider": "cpu"}, "ATTEND_PROVIDER is cpu"),
-        ({"devices": "0", "workers": 0}, "ATTEND_WORKERS is 0"),
         ({"devices": "first"}, "must be all, or numbers"),
         ({"devices": "0,all"}, "must be all, or numbers"),
         ({"devices": "1,1"}, "once"),

@@ -14,6 +14,7 @@ from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import BURST, Sequence
 from service.pool.pool import BUSY_WORK, REMEMBERED_S, Admission, Pool, admission_of
 from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
+from tests.service.in_process import LoopThread
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -27,19 +28,20 @@ class Bench:
         others = [Harness(max_waiting=max_waiting, clock=first.clock) for _ in range(n_engines - 1)]
         self.harnesses = [first, *others]
         self.metrics = Metrics()
-        self.workers = [harness.loop for harness in self.harnesses]
+        self.workers = [LoopThread(harness.loop) for harness in self.harnesses]
         self.pool: Pool[Tally] = Pool(
             NAME, self.workers, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting, clock=first.clock
         )
 
     def start(self) -> "Bench":
-        for harness in self.harnesses:
-            harness.start()
+        for worker in self.workers:
+            worker.start()
+            assert worker.warm.wait(PATIENCE_S), "the engine did not become warm"
         return self
 
     def stop(self) -> None:
-        for harness in self.harnesses:
-            harness.loop.stop(PATIENCE_S)
+        for worker in self.workers:
+            worker.stop(PATIENCE_S)
 
     def run(self, *steps: int, tokens: int = 3) -> "asyncio.Task[object]":
         work = self.pool.run(sequences(*steps, tokens=tokens), self.pool.clock() + 60)
@@ -66,17 +68,21 @@ class Bench:
 
     @property
     def loads(self) -> list[int]:
-        return [harness.loop.load for harness in self.harnesses]
+        return [worker.load for worker in self.workers]
 
     @property
     def idle(self) -> bool:
         """Whether no request has any work left."""
-        return all(harness.is_idle for harness in self.harnesses)
+        return not any(self.loads) and all(harness.is_idle for harness in self.harnesses)
 
     async def settle(self) -> None:
         """Let each loop make its next step, in which it drops cancelled requests."""
-        for harness in self.harnesses:
-            await asyncio.wrap_future(harness.submit(1))
+        for number in range(len(self.workers)):
+            await self.submit(number, 1)
+
+    def submit(self, number: int, steps: int, tokens: int = 3) -> "asyncio.Future[Any]":
+        """Give a request of one sequence to one of the workers."""
+        return self.workers[number].submit(NAME, sequences(steps, tokens=tokens), self.pool.clock() + 60)
 
 
 @pytest.fixture
@@ -182,18 +188,17 @@ async def test_a_part_that_fails_fails_the_request_and_the_others_are_dropped(be
 
 async def test_a_part_that_is_refused_takes_back_those_that_were_accepted() -> None:
     bench = Bench(max_waiting=1).start()
-    full = bench.harnesses[1]
     bench.hold()
-    running = [harness.submit(1, tokens=tokens) for harness, tokens in zip(bench.harnesses, (3, 4), strict=True)]
+    running = [bench.submit(number, 1, tokens) for number, tokens in enumerate((3, 4))]
     await bench.await_arrivals()
-    waiting = full.submit(1, tokens=1)
+    waiting = bench.submit(1, 1, tokens=1)
     assert bench.loads == [3, 5]
     refused = bench.run(1000, 1000)
     await asyncio.sleep(0)
     bench.release()
     with pytest.raises(QueueFull):
         await refused
-    await asyncio.gather(*map(asyncio.wrap_future, [*running, waiting]))
+    await asyncio.gather(*running, waiting)
     await until(lambda: bench.idle)  # its queue has no place for one that would settle it
     assert bench.unanswered == {"queue_full": 1}
     bench.stop()
@@ -318,11 +323,12 @@ def test_a_pool_is_starting_until_all_its_engines_have_been_tried() -> None:
     bench = Bench()
     slow = bench.harnesses[1].computation
     slow.hold()
-    bench.harnesses[0].start()
-    bench.workers[1].start()
+    for worker in bench.workers:
+        worker.start()
+    assert bench.workers[0].warm.wait(PATIENCE_S)
     assert bench.pool.unready_reason() == "starting"
     slow.release()
-    bench.harnesses[1].await_ready()
+    assert bench.workers[1].warm.wait(PATIENCE_S)
     assert bench.pool.unready_reason() is None
     bench.stop()
 
@@ -356,6 +362,12 @@ class Worker:
         else:
             future.set_result(Answer([sequence.output for sequence in sequences], 0, 0, 0))
         return future
+
+    def start(self) -> None:
+        pass
+
+    def stop(self, timeout_s: float) -> None:
+        pass
 
     def backlog(self, _name: str, is_whole: bool) -> Backlog:
         return self.last_in_line if is_whole else self.first_in_line

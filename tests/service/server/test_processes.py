@@ -19,7 +19,6 @@ from service.server.start import n_servers
         (8, {"provider": "cuda"}, 3),
         (8, {"servers": 1}, 1),
         (2, {"servers": 3}, 3),
-        (16, {"workers": 0}, 1),
     ],
 )
 def test_servers_take_cores_that_workers_leave_free(
