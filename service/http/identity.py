@@ -67,8 +67,8 @@ class Identity:
         finally:
             if exchange.spans is not None:
                 exchange.spans.end()
-            route: str = exchange.path or getattr(scope.get("route"), "path_format", UNMATCHED)
-            self._record(exchange, method, route, scope["path"], began)
+            routed: str = getattr(scope.get("route"), "path_format", UNMATCHED)
+            self._record(exchange, method, exchange.path or routed, scope["path"], began)
 
     def _record(self, exchange: Exchange, method: str, route: str, path: str, began: float) -> None:
         """Count a request that is over, and log it."""

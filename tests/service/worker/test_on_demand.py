@@ -172,7 +172,7 @@ async def test_two_servers_get_their_own_answers(
     other = service.connections()
     for worker in other:
         worker.start()
-    await until(lambda: any(worker.state("tiny-9/greedy") for worker in other))
+    await until(lambda: all(any(worker.state(f"{model}/greedy") for worker in other) for model in TEN))
     first, second = [[sequence(5, 6)] for _ in TEN], [[sequence(5, 7)] for _ in TEN]
     await asyncio.gather(
         *(pool(service.workers, model).run(request, soon()) for model, request in zip(TEN, first, strict=True)),
