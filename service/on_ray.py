@@ -23,8 +23,8 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.front.assembly import load_catalog
-from service.front.origin import LoadingOrigin
 from service.front.serving import Serving, proven
+from service.front.suppliers import LoadingSupplier
 from service.server.app import create_app
 from service.server.tracing import close_traces, open_traces
 from service.storage.data_directory import with_data_directory
@@ -53,13 +53,13 @@ class Attend:
         self.serving = serving = Serving(settings.probe_interval_s)
         traces = open_traces()
         app = create_app(settings, serving, metrics, Keys(settings), refuse_reload, traces=traces)
-        origin = LoadingOrigin(partial(load_catalog, settings, metrics), serving.replace, None)
+        supplier = LoadingSupplier(partial(load_catalog, settings, metrics), serving.replace, None)
         serve_http = app.router.lifespan_context
 
         @asynccontextmanager
         async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             async with serve_http(app):
-                await origin.run()
+                await supplier.run()
                 await proven(serving.catalog)
                 yield
             if traces is not None:

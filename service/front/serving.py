@@ -9,7 +9,7 @@ from service.base.errors import Draining, Starting, StartRefused
 from service.base.garbage import keep_objects
 from service.base.metrics import ModelState
 from service.front.catalog import Catalog
-from service.front.origin import begin
+from service.front.suppliers import begin
 
 LOOK_S = 0.02
 """Pause between two looks at whether new models have proved themselves, or whether nobody uses the former ones."""

@@ -1,7 +1,7 @@
-"""Find the places of source parts in a translation, by the attention of each translated word.
+"""Find the places of source regions in a translation, by the attention of each translated word.
 
-A part gets the run of translated words with the largest sum, in which a word counts with the share of its attention on
-the part, minus one half (Kadane's maximum subarray). Parts form a tree, and so do their places.
+A region gets the run of translated words with the largest sum, in which a word counts with the share of its attention
+on the region, minus one half (Kadane's maximum subarray). Regions form a tree, and so do their places.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -16,40 +16,40 @@ BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("「", "」"))
 
 
 MAX_DEPTH = 60
-"""The depth from which on parts are placed without a look at their words: each part has all words of those in it, so
-that nesting without a limit would take quadratic time."""
+"""The depth from which on regions are placed without a look at their words: each region has all words of those in it,
+so that nesting without a limit would take quadratic time."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of the source, possibly empty, and the number of the part around it."""
+class Region:
+    """A region of the source, possibly empty, and the number of the region around it."""
 
     span: Span
     parent: int | None
     is_apart: bool = False
-    """Whether an empty part is separate from the word before it: then it stays at the end of its sentence."""
+    """Whether an empty region is separate from the word before it: then it stays at the end of its sentence."""
 
 
 def project(
-    parts: Sequence[Part], source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies
+    regions: Sequence[Region], source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies
 ) -> list[Span]:
-    """Return the place of each part in the translation. Nesting is kept, and parts of one parent do not overlap.
+    """Return the place of each region in the translation. Nesting is kept, and regions of one parent do not overlap.
 
     Args:
-        parts: each after its parent; parts of one parent in order.
+        regions: each after its parent; regions of one parent in order.
     """
     projection = _Projection(source, target, aligned_words, copies)
     children: dict[int | None, list[int]] = {}
     depths: list[int] = []
-    for i, part in enumerate(parts):
-        children.setdefault(part.parent, []).append(i)
-        depths.append(0 if part.parent is None else depths[part.parent] + 1)
-    places = [Span(0, 0)] * len(parts)
-    for parent in (None, *range(len(parts))):
+    for i, region in enumerate(regions):
+        children.setdefault(region.parent, []).append(i)
+        depths.append(0 if region.parent is None else depths[region.parent] + 1)
+    places = [Span(0, 0)] * len(regions)
+    for parent in (None, *range(len(regions))):
         if parent in children:
-            within = Span(0, len(source)) if parent is None else parts[parent].span
+            within = Span(0, len(source)) if parent is None else regions[parent].span
             into = Span(0, len(target)) if parent is None else places[parent]
-            siblings = [parts[child] for child in children[parent]]
+            siblings = [regions[child] for child in children[parent]]
             is_deep = parent is not None and depths[parent] >= MAX_DEPTH
             found = (projection.deep_siblings if is_deep else projection.siblings)(siblings, within, into)
             for child, place in zip(children[parent], found, strict=True):
@@ -70,9 +70,9 @@ class _Projection:
         place = {word: i for i, word in enumerate(self._target_words)}
         self._rows = [[place[word] for word in sentence.target] for sentence in self._sentences]
 
-    def siblings(self, parts: list[Part], within: Span, into: Span) -> list[Span]:
-        """Return the places of the parts of one parent. `within` is the parent's source, `into` its place."""
-        spans = [part.span for part in parts]
+    def siblings(self, regions: list[Region], within: Span, into: Span) -> list[Span]:
+        """Return the places of the regions of one parent. `within` is the parent's source, `into` its place."""
+        spans = [region.span for region in regions]
         gap = 1 if len(spans) == 1 else 0  # an image may follow the space
         exact = [self._exactly(span, within, into, gap) for span in spans]
         places = {i: place for i, place in enumerate(exact) if place is not None}
@@ -82,29 +82,31 @@ class _Projection:
         runs = self._runs({i: spans[i] for i in worded}, within, into, taken)
         places |= self._with_punctuation(spans, runs, into)
         occupied = sorted((place for place in places.values() if place.start < place.end), key=lambda place: place.pair)
-        for i, part in enumerate(parts):
+        for i, region in enumerate(regions):
             if i not in places:
-                places[i] = self._without_words(part, within, into, occupied)
+                places[i] = self._without_words(region, within, into, occupied)
                 if places[i].start < places[i].end:
                     insort(occupied, places[i], key=lambda place: place.pair)
         return [places[i] for i in range(len(spans))]
 
-    def deep_siblings(self, parts: list[Part], within: Span, into: Span) -> list[Span]:
-        """Return places as `siblings` does, for parts in many others: those of unchanged text, or else all of `into`
-        for the first part."""
-        gap = 1 if len(parts) == 1 else 0
-        exact = [self._exactly(part.span, within, into, gap) for part in parts]
-        if any(place is None and part.span.start < part.span.end for part, place in zip(parts, exact, strict=True)):
-            return [into] + [Span(into.end, into.end)] * (len(parts) - 1)
+    def deep_siblings(self, regions: list[Region], within: Span, into: Span) -> list[Span]:
+        """Return places as `siblings` does, for regions in many others: those of unchanged text, or else all of `into`
+        for the first region."""
+        gap = 1 if len(regions) == 1 else 0
+        exact = [self._exactly(region.span, within, into, gap) for region in regions]
+        if any(
+            place is None and region.span.start < region.span.end for region, place in zip(regions, exact, strict=True)
+        ):
+            return [into] + [Span(into.end, into.end)] * (len(regions) - 1)
         places: list[Span] = []
         end = into.start
-        for place in exact:  # a part without text follows the one before it
+        for place in exact:  # a region without text follows the one before it
             places.append(place or Span(end, end))
             end = max(end, places[-1].end)
         return places
 
     def _exactly(self, span: Span, within: Span, into: Span, gap: int) -> Span | None:
-        """Return the place of a part that covers its parent but for `gap` spaces, or that lies in a copied span."""
+        """Return the place of a region that covers its parent but for `gap` spaces, or that lies in a copied span."""
         if self._is_all_of(span, within, gap):
             start = into.start + (within.start < span.start and self._target[into.start : into.end].startswith(" "))
             end = into.end - (span.end < within.end and self._target[start : into.end].endswith(" "))
@@ -114,7 +116,7 @@ class _Projection:
         if pair is None:
             return None
         copied, place = pair
-        if place.end - place.start != copied.end - copied.start:  # parts of a different copy have no own places
+        if place.end - place.start != copied.end - copied.start:  # regions of a different copy have no own places
             return place if span.start < span.end and into.start <= place.start and place.end <= into.end else None
         moved = Span(span.start - copied.start + place.start, span.end - copied.start + place.start)
         inside = span.end <= copied.end and (span.start < span.end or copied.start < span.start < copied.end)
@@ -140,9 +142,9 @@ class _Projection:
         return short and not (before.of(self._source) + after.of(self._source)).strip(" ") and span.start < span.end
 
     def _attention(self, span: Span, words: range) -> dict[int, float]:
-        """Map target words to their attention on a part, in every sentence with some of the part.
+        """Map target words to their attention on a region, in every sentence with some of the region.
 
-        A part that covers a whole sentence gets all of its translation.
+        A region that covers a whole sentence gets all of its translation.
         """
         first = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.source[-1].end)
         attention: dict[int, float] = {}
@@ -156,7 +158,7 @@ class _Projection:
         return {word: mass for word, mass in attention.items() if word in words}
 
     def _runs(self, spans: dict[int, Span], within: Span, into: Span, taken: set[int]) -> dict[int, range]:
-        """Find a run of target words for each part that has one."""
+        """Find a run of target words for each region that has one."""
         words = self._words_in(into)
         attention = {i: self._attention(span, words) for i, span in spans.items()}
         owners: dict[int, int | None] = dict.fromkeys(taken)
@@ -187,7 +189,7 @@ class _Projection:
         return range(first, max(first, bisect_right(self._target_words, into.end, key=lambda word: word.end)))
 
     def _with_punctuation(self, spans: list[Span], runs: dict[int, range], into: Span) -> dict[int, Span]:
-        """Return the spans of the runs, each with as much punctuation around it as its part contains."""
+        """Return the spans of the runs, each with as much punctuation around it as its region contains."""
         grown, left = {}, into.start
         for i, run in sorted(runs.items(), key=lambda item: item[1][0]):
             start, end = self._target_words[run[0]].start, self._target_words[run[-1]].end
@@ -219,10 +221,10 @@ class _Projection:
         end = self._target_words[word].start if word < len(self._target_words) else len(self._target)
         return Span(max(start, into.start), min(end, into.end))
 
-    def _without_words(self, part: Part, within: Span, into: Span, occupied: list[Span]) -> Span:
-        """Return the place of a part without words: a point, or its punctuation if the translation has the same."""
-        span = part.span
-        point, after = self._point(span.start, within, into, part.is_apart)
+    def _without_words(self, region: Region, within: Span, into: Span, occupied: list[Span]) -> Span:
+        """Return the place of a region without words: a point, or its punctuation if the translation has the same."""
+        span = region.span
+        point, after = self._point(span.start, within, into, region.is_apart)
         gap = self._gap(bisect_left(self._target_words, point, key=lambda word: word.start), into)
         marks = span.of(self._source).strip()
         found = self._target.find(marks, *gap.pair) if marks else -1
@@ -236,7 +238,7 @@ class _Projection:
         return Span(point, point)
 
     def _point(self, position: int, within: Span, into: Span, is_apart: bool) -> tuple[int, bool]:
-        """Return the place of an empty part, and whether it belongs to the text before it. It goes before the
+        """Return the place of an empty region, and whether it belongs to the text before it. It goes before the
         translation of the next word, or after that of the word that it touches.
         """
         if self._is_blank(within.start, position):
@@ -276,8 +278,8 @@ def _trim(text: str, whole: frozenset[Span]) -> Callable[[Span], Span | None]:
     return lambda word: word if word in whole else core(text, word)
 
 
-def _best_run(masses: dict[int, float], owners: dict[int, int | None], part: int) -> range | None:
-    """Return the run with the largest sum of masses less a half each, without words of other parts; None if all are
+def _best_run(masses: dict[int, float], owners: dict[int, int | None], region: int) -> range | None:
+    """Return the run with the largest sum of masses less a half each, without words of other regions; None if all are
     negative.
 
     Of equal runs it is the shortest and the first.
@@ -288,7 +290,7 @@ def _best_run(masses: dict[int, float], owners: dict[int, int | None], part: int
         if total <= 0:
             start, total = word, 0.0
         total += masses.get(word, 0.0) - 0.5
-        if owners.get(word, part) != part:
+        if owners.get(word, region) != region:
             total = 0.0
         elif total > best_sum:
             best, best_sum = range(start, word + 1), total

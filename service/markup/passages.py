@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from service.kept.projection import Part, project
+from service.kept.projection import Region, project
 from service.kept.restoration import Restored
 from service.markup.flanking import Tags, make_flanking
 from service.text.scripts import is_unspaced
@@ -92,7 +92,7 @@ class Passage:
     sentences: Sequence[Span] | None = None
     """The spans of its sentences, if known: a translation has the sentences of its source."""
     anchor: str = ""
-    """For the value of an attribute: what stands for it in the tag, which a later part of the document has."""
+    """For the value of an attribute: what stands for it in the tag, which a later part of the text has."""
 
     def render(self, translation: Restored) -> str:
         """Return the source of the passage with its text replaced by a translation."""
@@ -190,7 +190,9 @@ class Passage:
     def _tags_and_places(self, translation: Restored) -> tuple[Tags, list[Span]]:
         text = translation.text
         parts = [
-            Part(element.span, element.parent, is_apart=element.is_image or element.start_tag.startswith(tuple(SPACE)))
+            Region(
+                element.span, element.parent, is_apart=element.is_image or element.start_tag.startswith(tuple(SPACE))
+            )
             for element in self.elements
         ]
         places = project(parts, self.text, text, translation.align_words(), translation.copies)
@@ -222,7 +224,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Document:
+class ParsedText:
     """A text as a list of parts: unchanged strings and passages."""
 
     parts: list[str | Passage]
@@ -249,12 +251,12 @@ class Document:
                 pieces.append(fill(written, values))
         return "".join(pieces)
 
-    def with_passages(self, passages: Iterable[Passage]) -> "Document":
-        """Return the document with translated passages, to be translated again."""
+    def with_passages(self, passages: Iterable[Passage]) -> "ParsedText":
+        """Return the text with translated passages, to be translated again."""
         if self.is_plain:
-            return Document([join_passages([*passages])], is_plain=True)
+            return ParsedText([join_passages([*passages])], is_plain=True)
         remaining = iter(passages)
-        return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
+        return ParsedText([part if isinstance(part, str) else next(remaining) for part in self.parts])
 
 
 def fill(source: str, values: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from service.kept.kept_spans import kept_spans
 from service.markup.flanking import SIGNS
 from service.markup.inline_marks import PAIRS, marks
-from service.markup.passages import Document, Element, Notation, Passage
+from service.markup.passages import Element, Notation, ParsedText, Passage
 from service.markup.pieces import PieceKind
 from service.text.scripts import LETTER
 from service.text.sentences import MARK
@@ -24,7 +24,7 @@ AFTER_NAME = re.compile(rf"\.{LETTER}|\(")
 NOTATION = Notation({}, has_marks=True)
 
 
-def parse(text: str, terms: Iterable[Span] = ()) -> Document:
+def parse(text: str, terms: Iterable[Span] = ()) -> ParsedText:
     """Read a plain text. No mark inside a kept span is removed.
 
     Args:
@@ -47,7 +47,7 @@ def parse(text: str, terms: Iterable[Span] = ()) -> Document:
         parent = inside[-1][0] if inside else None
         inside.append((len(elements), end.start))
         elements.append(Element(Span(position[start], position[end]), start.of(text), end.of(text), parent))
-    return Document([Passage(bare, bare, "", "", elements, notation=NOTATION)], is_plain=True)
+    return ParsedText([Passage(bare, bare, "", "", elements, notation=NOTATION)], is_plain=True)
 
 
 def _units(text: str) -> Iterator[Span]:

@@ -21,8 +21,8 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.front.assembly import load_catalog
-from service.front.origin import LoadingOrigin, Origin, begin
 from service.front.serving import Serving
+from service.front.suppliers import LoadingSupplier, Supplier, begin
 from service.pool.loader import Loader
 from service.pool.sentence_cache import SentenceCache
 from service.server.app import create_app
@@ -53,8 +53,8 @@ def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: 
     """
     metrics, serving = Metrics(), Serving(settings.probe_interval_s)
     cache = SentenceCache(settings.cache, metrics.cache)
-    origin = LoadingOrigin(partial(load_catalog, settings, metrics, cache=cache), serving.replace, loader)
-    run(settings, sockets, keys, metrics, serving, origin)
+    supplier = LoadingSupplier(partial(load_catalog, settings, metrics, cache=cache), serving.replace, loader)
+    run(settings, sockets, keys, metrics, serving, supplier)
 
 
 def run(
@@ -63,7 +63,7 @@ def run(
     keys: Keys,
     metrics: Metrics,
     serving: Serving,
-    origin: Origin,
+    supplier: Supplier,
     rates: Path | None = None,
 ) -> None:
     """Serve until a signal comes; then answer the accepted requests.
@@ -79,7 +79,7 @@ def run(
     connections = Connections(max_connections(), timeout_s, timeout_s, max_body_bytes, metrics)
     traces = open_traces()
     config = uvicorn.Config(
-        create_app(settings, serving, metrics, keys, origin.reload, rates, traces),
+        create_app(settings, serving, metrics, keys, supplier.reload, rates, traces),
         http=connections.protocol,  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         log_config=None,
@@ -90,7 +90,7 @@ def run(
         proxy_headers=settings.trusted_proxies is not None,
         forwarded_allow_ips=trusted_hosts(settings.trusted_proxies),
     )
-    server = Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s, traces)
+    server = Server(config, serving, supplier, keys, settings.drain_timeout_s, settings.drain_delay_s, traces)
     server.run(sockets)
     if server.failure is not None:
         raise server.failure
@@ -110,7 +110,7 @@ class Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         serving: Serving,
-        origin: Origin,
+        supplier: Supplier,
         keys: Keys,
         drain_timeout_s: float,
         drain_delay_s: float,
@@ -120,7 +120,7 @@ class Server(uvicorn.Server):
         self.failure: BaseException | None = None
         """The error that ended the server; None if a signal did."""
         self._serving = serving
-        self._origin = origin
+        self._supplier = supplier
         self._keys = keys
         self._drain_timeout_s = drain_timeout_s
         self._drain_delay_s = drain_delay_s
@@ -132,8 +132,8 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        begin(self._run_origin(), self._tasks)
-        await self._origin.may_listen()
+        begin(self._run_supplier(), self._tasks)
+        await self._supplier.may_listen()
         await super().startup(sockets)
         is_main_thread = threading.current_thread() is threading.main_thread()
         if is_main_thread and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -149,9 +149,9 @@ class Server(uvicorn.Server):
         finally:
             answering.cancel()
 
-    async def _run_origin(self) -> None:
+    async def _run_supplier(self) -> None:
         try:
-            await self._origin.run()
+            await self._supplier.run()
         except Exception as error:
             self.failure, self.should_exit = error, True
             self._serving.drain()
@@ -162,7 +162,7 @@ class Server(uvicorn.Server):
 
     async def _reload(self) -> None:
         with suppress(ReloadRefused):  # the log has it
-            await self._origin.reload()
+            await self._supplier.reload()
 
     async def _listen_while_answering(self) -> None:
         """Listen until the accepted requests are answered, and leave the rest of the drain timeout to clients that read

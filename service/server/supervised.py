@@ -16,8 +16,8 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.front.assembly import catalog_of
-from service.front.origin import in_daemon_thread
 from service.front.serving import Serving
+from service.front.suppliers import in_daemon_thread
 from service.passes.wire import packed, read_messages
 from service.pool.loader import LoadedModels
 from service.pool.sentence_cache import SentenceCache
@@ -42,11 +42,11 @@ def main(supervisor_file: int, port: int, joins: int, place: int, rates: str) ->
     settings.log.configure()
     keys, metrics, serving = Keys(settings), Metrics(place), Serving(settings.probe_interval_s)
     supervisor = socket.socket(fileno=supervisor_file)
-    origin = SupervisedOrigin(settings, metrics, serving, keys, supervisor, joins=bool(joins))
-    run(settings, share(settings.host, port), keys, metrics, serving, origin, Path(rates) if rates else None)
+    supplier = SupervisedSupplier(settings, metrics, serving, keys, supervisor, joins=bool(joins))
+    run(settings, share(settings.host, port), keys, metrics, serving, supplier, Path(rates) if rates else None)
 
 
-class SupervisedOrigin:
+class SupervisedSupplier:
     """Serves with the models that the supervisor loads, one set after the other.
 
     A supervisor sends `("take", generation, LoadedModels)`, `("all are ready",)`, `("reread keys",)`, `("worker ended",

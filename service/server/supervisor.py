@@ -30,8 +30,8 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics, forget_gauges
 from service.base.settings import Settings
 from service.front.assembly import catalog_of
-from service.front.origin import LoadingOrigin, begin, in_daemon_thread
 from service.front.serving import proven
+from service.front.suppliers import LoadingSupplier, begin, in_daemon_thread
 from service.passes.plan import HUNG_S, LOADING_S
 from service.passes.wire import packed, read_messages
 from service.pool.loader import LoadedModels, Loader
@@ -93,7 +93,7 @@ class Supervisor:
         self._loader = loader
         self._loaded: LoadedModels | None = None
         self._generation = 0
-        self._origin = LoadingOrigin(self._load, self._take, loader)
+        self._supplier = LoadingSupplier(self._load, self._take, loader)
         self._servers: list[_Server] = []
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -108,7 +108,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
         self._servers = [await self._begin(place) for place in range(self._n_servers)]
-        loading = begin(self._origin.run(), self._tasks)
+        loading = begin(self._supplier.run(), self._tasks)
         if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         begin(self._end_what_hangs(loading), self._tasks)
@@ -199,7 +199,7 @@ class Supervisor:
     async def _reload_for(self, server: "_Server", number: int) -> None:
         refusal = None
         try:
-            await self._origin.reload()
+            await self._supplier.reload()
         except ReloadRefused as error:
             refusal = str(error)
         server.tell("reloaded", number, refusal)
@@ -211,7 +211,7 @@ class Supervisor:
 
     async def _reload(self) -> None:
         with suppress(ReloadRefused):  # the log has it
-            await self._origin.reload()
+            await self._supplier.reload()
 
     def _load(self, loader: Loader | None) -> tuple[Loader, LoadedModels]:
         """Raises StartRefused: a model cannot be loaded. The loader has ended then."""

@@ -20,7 +20,7 @@ from service.front.serving import Serving
 from service.glossaries.inflection import lemmatizer
 from service.server.app import create_app
 from service.server.connections import Connection, Connections
-from tests.service.conftest import NoOrigin, until_warm
+from tests.service.conftest import NoSupplier, until_warm
 from tests.service.in_process import load_in_process
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
@@ -80,7 +80,7 @@ class Service:
         metrics = Metrics()
         models = load_in_process(settings, metrics)
         self._app = create_app(
-            settings, Serving(settings.probe_interval_s, models), metrics, Keys(settings), NoOrigin().reload
+            settings, Serving(settings.probe_interval_s, models), metrics, Keys(settings), NoSupplier().reload
         )
         connections = Connections(100, 30.0, 30.0, settings.max_document_bytes, metrics)
         options: Any = {"lifespan": "off", "log_config": None, "access_log": False, "ws": "none"}

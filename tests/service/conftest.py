@@ -100,7 +100,7 @@ def translator_artifact(artifacts: Path) -> Artifact:
     return read_artifact(artifacts / "tiny-en-fr")
 
 
-class NoOrigin:
+class NoSupplier:
     """Of models that are there from the beginning."""
 
     async def may_listen(self) -> None:
@@ -119,9 +119,9 @@ def server_of(models: Catalog, metrics: Metrics, settings: Settings, **options: 
     Args:
         options: of uvicorn.
     """
-    serving, keys, origin = Serving(settings.probe_interval_s, models), Keys(settings), NoOrigin()
-    config = uvicorn.Config(create_app(settings, serving, metrics, keys, origin.reload), port=0, **options)
-    return Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s)
+    serving, keys, supplier = Serving(settings.probe_interval_s, models), Keys(settings), NoSupplier()
+    config = uvicorn.Config(create_app(settings, serving, metrics, keys, supplier.reload), port=0, **options)
+    return Server(config, serving, supplier, keys, settings.drain_timeout_s, settings.drain_delay_s)
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
         metrics = metrics or Metrics()
         models = models or load_in_process(configured, metrics)
         serving = Serving(configured.probe_interval_s, models)
-        app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload, traces=traces)
+        app = create_app(configured, serving, metrics, Keys(configured), NoSupplier().reload, traces=traces)
         app.state.serving = serving
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:

@@ -1,4 +1,4 @@
-"""Tell what is wrong in the translation of a paragraph, beside lost numbers, which verification.py finds and mends."""
+"""Tell what is wrong in the translation of a passage, beside lost numbers, which verification.py finds and mends."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Sequence as SequenceOf
 
 from service.numbers.verified_spans import narrow
 from service.schemas.answers import Check, CheckKind
-from service.tasks.translation.reading import Paragraph, Sentence
+from service.tasks.translation.reading import PreparedPassage, Sentence
 from service.text.spans import Span
 
 _MARKS: dict[CheckKind, str] = {"brackets": "()[]{}", "quotes": '"'}
@@ -17,20 +17,20 @@ MAX_PERIOD, MIN_TIMES = 8, 3
 MIN_REPEATED = 6
 
 
-def checks_of(paragraph: Paragraph, written: str, targets: SequenceOf[Span]) -> Iterator[Check]:
-    """Yield what the translation of a paragraph lost, and what looks wrong in it.
+def checks_of(passage: PreparedPassage, written: str, targets: SequenceOf[Span]) -> Iterator[Check]:
+    """Yield what the translation of a passage lost, and what looks wrong in it.
 
     Args:
         written: the translation, with stand-ins in place of kept spans.
         targets: the spans of its sentences in `written`.
     """
-    yield from paragraph.checks
-    protected = paragraph.protected
-    for sentence, target in zip(paragraph.sentences, targets, strict=True):
+    yield from passage.checks
+    protected = passage.protected
+    for sentence, target in zip(passage.sentences, targets, strict=True):
         source = protected.edits.before(sentence.span).of(protected.original)
         for kind in _wrong_in(sentence, sentence.span.of(protected.text), target.of(written)):
             yield Check(kind=kind, source=source, mended=False)
-        for number in _lost_placeholders(paragraph, sentence):
+        for number in _lost_placeholders(passage, sentence):
             yield Check(kind="kept", source=protected.placeholders[number].span.of(protected.original), mended=True)
 
 
@@ -51,12 +51,12 @@ def _wrong_in(sentence: Sentence, source: str, target: str) -> Iterator[CheckKin
         yield "untranslated"
 
 
-def _lost_placeholders(paragraph: Paragraph, sentence: Sentence) -> Iterator[int]:
+def _lost_placeholders(passage: PreparedPassage, sentence: Sentence) -> Iterator[int]:
     """Yield the numbers of the kept spans of a sentence whose slots its translation lacks, or that have none."""
     token_ids = sentence.hypothesis().token_ids
     there = {number for number, slot in sentence.slots if slot.target_id in token_ids}
-    placeholders = paragraph.protected.placeholders
-    for number in paragraph.protected.numbers_in(sentence.span):
+    placeholders = passage.protected.placeholders
+    for number in passage.protected.numbers_in(sentence.span):
         if placeholders[number].stand_in and number not in there:
             yield number
 

@@ -12,7 +12,7 @@ import numpy as np
 from service.base.contract import FinishReason
 from service.kept.placeholders import Protected
 from service.kept.restoration import Restored, keep_original, restore
-from service.markup.passages import Document
+from service.markup.passages import ParsedText
 from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.tasks.attention import Selection, prefix_of
 from service.tasks.translation.alignment import (
@@ -25,7 +25,7 @@ from service.tasks.translation.alignment import (
     words_of,
 )
 from service.tasks.translation.checking import checks_of
-from service.tasks.translation.reading import Manuscript, Paragraph, Sentence
+from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
 from service.text.sentences import (
@@ -49,9 +49,9 @@ WORST_LAST = get_args(FinishReason)
 
 @dataclass(frozen=True)
 class Rendering:
-    """The translation of a paragraph."""
+    """The translation of a passage."""
 
-    paragraph: Paragraph
+    passage: PreparedPassage
     written: str
     """The model's translations of the sentences, with the text between them."""
     targets: list[Span]
@@ -63,16 +63,16 @@ class Rendering:
 
 
 def renderings(
-    manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before = NOTHING_BEFORE, rank: int = 0
+    prepared: PreparedText, tokenizer: Tokenizer, direction: Direction, before: Before = NOTHING_BEFORE, rank: int = 0
 ) -> Iterator[Rendering]:
-    """Yield the translation of each paragraph.
+    """Yield the translation of each passage.
 
     Args:
         before: the characters before the text, if it is a piece of a plain text.
         rank: the rank of the hypothesis of each sentence; 0 is the best.
     """
-    for paragraph in manuscript.paragraphs:
-        protected, sentences = paragraph.protected, paragraph.sentences
+    for passage in prepared.passages:
+        protected, sentences = passage.protected, passage.sentences
         decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
         spans = [sentence.span for sentence in sentences]
         translated = [
@@ -84,22 +84,22 @@ def renderings(
         )
         attended = []
         if rank == 0 and any(sentence.attention_pass is not None for sentence in sentences):
-            attended = _aligned_sentences(paragraph, targets, tokenizer, direction.source_prefix)
+            attended = _aligned_sentences(passage, targets, tokenizer, direction.source_prefix)
         words: list[AlignedWords] = []
         if rank > 0:
-            words = _words_in_order(paragraph, written, targets)
-        elif paragraph.needs_alignment:  # only then does every attention pass have weights
+            words = _words_in_order(passage, written, targets)
+        elif passage.needs_alignment:  # only then does every attention pass have weights
             words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
         if not sentences:
             restored = keep_original(protected)
         elif protected.edits.old:
-            slots = _slot_places(paragraph, targets, tokenizer, rank)
-            starts = _starts(paragraph, targets, slots) if direction.target_subtag not in UNSPACED else ()
+            slots = _slot_places(passage, targets, tokenizer, rank)
+            starts = _starts(passage, targets, slots) if direction.target_subtag not in UNSPACED else ()
             restored = restore(protected, written, slots, words, before, starts, direction.target_subtag)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
-        yield Rendering(paragraph, written, targets, attended, restored)
-        if manuscript.document.is_plain:
+        yield Rendering(passage, written, targets, attended, restored)
+        if prepared.parsed.is_plain:
             before = Before(protected.text[-1:], written[-1:])
 
 
@@ -115,28 +115,28 @@ def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, la
     return with_wide_marks(target, source, language)
 
 
-def render(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
+def render(prepared: PreparedText, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
     """Return the translation of a piece of a text, and the characters before the next piece."""
-    found = [*renderings(manuscript, tokenizer, direction, before)]
-    text = manuscript.document.render(one.restored for one in found)
-    if not manuscript.document.is_plain:
+    found = [*renderings(prepared, tokenizer, direction, before)]
+    text = prepared.parsed.render(one.restored for one in found)
+    if not prepared.parsed.is_plain:
         return text, NOTHING_BEFORE
-    return text, Before(found[-1].paragraph.protected.text[-1:], found[-1].written[-1:])
+    return text, Before(found[-1].passage.protected.text[-1:], found[-1].written[-1:])
 
 
-def translated_document(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction) -> Document:
+def translated_text(prepared: PreparedText, tokenizer: Tokenizer, direction: Direction) -> ParsedText:
     """Return the translation of a text, to be translated again; its sentences and kept spans are known."""
     passages = []
-    for one in renderings(manuscript, tokenizer, direction):
-        named, restored = one.paragraph.named, one.restored
+    for one in renderings(prepared, tokenizer, direction):
+        named, restored = one.passage.named, one.restored
         keep = [there for here, there in restored.copies if len(set(overlapping(named, here))) == 2]
         sentences = [restored.edits.after(target) for target in one.targets]
-        passages.append(one.paragraph.passage.with_translation(restored, keep, sentences))
-    return manuscript.document.with_passages(passages)
+        passages.append(one.passage.parsed.with_translation(restored, keep, sentences))
+    return prepared.parsed.with_passages(passages)
 
 
 def compose_answer(
-    manuscript: Manuscript,
+    prepared: PreparedText,
     tokenizer: Tokenizer,
     direction: Direction,
     selection: Selection | None,
@@ -150,17 +150,17 @@ def compose_answer(
         alignment: whether to return the alignment.
         checks: whether to return what the translation lost or has wrong.
     """
-    sentences = manuscript.sentences
-    found = [*renderings(manuscript, tokenizer, direction)]
-    best = _alternative(sentences, 0, manuscript.document.render(one.restored for one in found))
+    sentences = prepared.sentences
+    found = [*renderings(prepared, tokenizer, direction)]
+    best = _alternative(sentences, 0, prepared.parsed.render(one.restored for one in found))
     source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
     translation = Translation(**vars(best), source_tokens=source_tokens)
     if checks:
-        translation.checks = [check for one in found for check in checks_of(one.paragraph, one.written, one.targets)]
-    if not manuscript.document.is_plain:
+        translation.checks = [check for one in found for check in checks_of(one.passage, one.written, one.targets)]
+    if not prepared.parsed.is_plain:
         return translation
     if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
-        translation.alternatives = _alternatives(manuscript, best, tokenizer, direction)
+        translation.alternatives = _alternatives(prepared, best, tokenizer, direction)
     if len(sentences) > 1 or selection is not None or alignment:
         _show_parts(translation, sentences, found, selection, alignment)
     return translation
@@ -178,17 +178,17 @@ def _show_parts(
     attended: list[AlignedSentence] = []
     n_source = n_target = 0
     for one in found:
-        for sentence, place in zip(one.paragraph.sentences, one.targets, strict=True):
+        for sentence, place in zip(one.passage.sentences, one.targets, strict=True):
             pairs.append((sentence.span.moved(n_source), place.moved(n_target)))
         attended += [sentence.moved(n_source, n_target) for sentence in one.sentences]
-        n_source, n_target = n_source + len(one.paragraph.protected.text), n_target + len(one.written)
-    protected = [(one.paragraph.protected, one.paragraph.passage) for one in found]
+        n_source, n_target = n_source + len(one.passage.protected.text), n_target + len(one.written)
+    protected = [(one.passage.protected, one.passage.parsed) for one in found]
     source, source_marks = _view(
         [(one.text, Edits(one.edits.new, one.edits.old), own.text, *own.with_marks()) for one, own in protected]
     )
     target, target_marks = _view(
         [
-            (one.written, one.restored.edits, one.restored.text, *one.paragraph.passage.with_marks(one.restored))
+            (one.written, one.restored.edits, one.restored.text, *one.passage.parsed.with_marks(one.restored))
             for one in found
         ]
     )
@@ -235,15 +235,15 @@ def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Sp
 
 
 def _alternatives(
-    manuscript: Manuscript, best: Alternative, tokenizer: Tokenizer, direction: Direction
+    prepared: PreparedText, best: Alternative, tokenizer: Tokenizer, direction: Direction
 ) -> list[Alternative] | None:
     """Return the texts of the second best hypotheses of all sentences, of the third best, and so on, each text once."""
     by_text = {best.text: best}
-    n_best = max([len(sentence.sequence.output.best()) for sentence in manuscript.sentences])
+    n_best = max([len(sentence.sequence.output.best()) for sentence in prepared.sentences])
     for rank in range(1, n_best):
-        found = renderings(manuscript, tokenizer, direction, rank=rank)
-        text = manuscript.document.render(one.restored for one in found)
-        by_text.setdefault(text, _alternative(manuscript.sentences, rank, text))
+        found = renderings(prepared, tokenizer, direction, rank=rank)
+        text = prepared.parsed.render(one.restored for one in found)
+        by_text.setdefault(text, _alternative(prepared.sentences, rank, text))
     return list(by_text.values())[1:] or None
 
 
@@ -265,14 +265,14 @@ def worst_reason(reasons: SequenceOf[FinishReason]) -> FinishReason:
 
 
 def _aligned_sentences(
-    paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, prefix: SequenceOf[int]
+    passage: PreparedPassage, targets: list[Span], tokenizer: Tokenizer, prefix: SequenceOf[int]
 ) -> list[AlignedSentence]:
     """Return the tokens and places of the sentences that have an attention pass."""
     sentences = []
-    for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
+    for sentence, target_span in zip(passage.sentences, targets, strict=True):
         if sentence.attention_pass is None:
             continue
-        source = tokenizer.source_tokens(sentence.span.of(paragraph.protected.text), prefix)
+        source = tokenizer.source_tokens(sentence.span.of(passage.protected.text), prefix)
         target = tokenizer.target_tokens(sentence.hypothesis().token_ids)
         weights = sentence.attention_pass.output.weights
         sentences.append(
@@ -297,13 +297,13 @@ def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> Ali
     return AlignedWords([word.span for word in source], [word.span for word in target], weights)
 
 
-def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:
+def _words_in_order(passage: PreparedPassage, translated: str, targets: list[Span]) -> list[AlignedWords]:
     """Align words in order, for a translation without attention."""
     sentences = []
-    for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
+    for sentence, target_span in zip(passage.sentences, targets, strict=True):
         source, target = (
             [word.moved(span.start).span for word in split_words(span.of(text))]
-            for span, text in ((sentence.span, paragraph.protected.text), (target_span, translated))
+            for span, text in ((sentence.span, passage.protected.text), (target_span, translated))
         )
         weights = np.zeros((len(target), len(source)), np.float32)
         for t in range(len(target) if source else 0):
@@ -312,15 +312,15 @@ def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) 
     return sentences
 
 
-def _starts(paragraph: Paragraph, targets: list[Span], slots: Mapping[int, Span]) -> list[int]:
+def _starts(passage: PreparedPassage, targets: list[Span], slots: Mapping[int, Span]) -> list[int]:
     """Return the starts of translated sentences whose sources do not begin with a small letter, and the places of
     placeholders outside sentences that begin with a capital."""
-    protected, starts = paragraph.protected, []
-    for sentence, target in zip(paragraph.sentences, targets, strict=True):
+    protected, starts = passage.protected, []
+    for sentence, target in zip(passage.sentences, targets, strict=True):
         source = protected.edits.before(sentence.span).of(protected.original)
         if not next(filter(str.isalpha, source), "").islower():
             starts.append(target.start)
-    spans = [sentence.span for sentence in paragraph.sentences]
+    spans = [sentence.span for sentence in passage.sentences]
     for number, place in slots.items():
         one = protected.placeholders[number]
         if len(set(overlapping(spans, one.place))) == 1 and one.span.of(protected.original)[:1].isupper():
@@ -328,17 +328,17 @@ def _starts(paragraph: Paragraph, targets: list[Span], slots: Mapping[int, Span]
     return sorted(starts)
 
 
-def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
+def _slot_places(passage: PreparedPassage, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
     """Map the number of each placeholder whose stand-in is in the translation to its place there."""
     places = {}
-    for sentence, target in zip(paragraph.sentences, targets, strict=True):
+    for sentence, target in zip(passage.sentences, targets, strict=True):
         token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
         found = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
         tokens = tokenizer.target_tokens(token_ids) if found else []
         for number, slot in found:
             places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
-    spans = [sentence.span for sentence in paragraph.sentences]
-    for number, one in enumerate(paragraph.protected.placeholders):
+    spans = [sentence.span for sentence in passage.sentences]
+    for number, one in enumerate(passage.protected.placeholders):
         first, last = overlapping(spans, one.place)
         if one.stand_in and first == last:  # the text between sentences is the same in both texts
             moved = targets[first - 1].end - spans[first - 1].end if first else 0

@@ -1,7 +1,7 @@
 """The conductor of a translation: a leg is the way of texts through one model in one direction, from text to text. A
 translation through a third language has two.
 
-Each text is read into a manuscript, the engine translates all sentences, and composition.py composes the texts.
+Each text is read into a prepared text, the engine translates all sentences, and composition.py composes the texts.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from service.engine.scheduler import Sequence
 from service.engine.search import Search
 from service.glossaries.terms import Terms, TermTable
 from service.markup import plain
-from service.markup.passages import Document, Passage
+from service.markup.passages import ParsedText, Passage
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Selection, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.translation.composition import compose_answer, render, translated_document
+from service.tasks.translation.composition import compose_answer, render, translated_text
 from service.tasks.translation.reading import (
     MAX_INLINE,
-    Manuscript,
     NewSearch,
+    PreparedText,
     Reader,
     Sentence,
-    read_document,
+    parse_text,
 )
 from service.tasks.translation.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation.translator import Translator
@@ -47,7 +47,7 @@ OnPiece = Callable[[int, str], None]
 """Receives the number of a text and the next piece of its translation; "" ends the translation."""
 
 MAX_READINGS = 3
-"""Maximum number of further readings of a paragraph. With more numbers than slots each may lose others."""
+"""Maximum number of further readings of a passage. With more numbers than slots each may lose others."""
 
 NUMBERS_OF_ALIGNED_TOKEN = 20
 """As how many numbers of an answer a source token counts that is aligned: it takes about 100 bytes."""
@@ -77,7 +77,7 @@ class Leg:
         stored_terms: TermTable | None = None,
         target: str | None = None,
     ) -> None:
-        self.manuscripts: list[Manuscript] = []
+        self.prepared_texts: list[PreparedText] = []
         self._translator = translator
         self._direction = direction
         self._languages = MarkedLanguages(direction.source, target or direction.target)
@@ -89,11 +89,11 @@ class Leg:
         self._selection = Selection.of(request.attention, translator.manifest) if request.attention else None
         self._n_characters = sum(map(len, request.text))
 
-    async def read(self, documents: list[Document] | None = None) -> None:
-        """Make manuscripts of the texts.
+    async def read(self, parsed_texts: list[ParsedText] | None = None) -> None:
+        """Prepare the texts.
 
         Args:
-            documents: texts to read instead of the request's.
+            parsed_texts: texts to read instead of the request's.
 
         Raises:
             LimitExceeded: the texts exceed a limit.
@@ -105,7 +105,7 @@ class Leg:
         if self._n_characters > MAX_CHARACTERS_WITHOUT_THREAD or not self._pool.knows_answers:
             self._pool.refuse_late(len(request.text), context.deadline, context.admission)
         terms = None
-        if documents is None and (request.keep or request.glossary or self._stored_terms):
+        if parsed_texts is None and (request.keep or request.glossary or self._stored_terms):
             patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
             words = [one for one in request.keep if isinstance(one, str)]
             terms = await asyncio.to_thread(
@@ -129,17 +129,16 @@ class Leg:
         )
         n_sentences = 0
 
-        def manuscript(text: str | Document) -> Manuscript:
+        def prepare(text: str | ParsedText) -> PreparedText:
             nonlocal n_sentences
-            document = text if isinstance(text, Document) else self._document(text, terms)
-            written = reader.manuscript(document)
-            n_sentences += len(written.sentences)
+            prepared = reader.prepare(text if isinstance(text, ParsedText) else self._parsed(text, terms))
+            n_sentences += len(prepared.sentences)
             self._pool.refuse_beyond_limit(n_sentences)  # fails before the other texts are read
-            return written
+            return prepared
 
-        texts: Iterable[str | Document] = documents or request.text
-        self.manuscripts = await self._beside_each(texts, manuscript)
-        lengths = [len(sentence.sequence.source_ids) for one in self.manuscripts for sentence in one.sentences]
+        texts: Iterable[str | ParsedText] = parsed_texts or request.text
+        self.prepared_texts = await self._beside_each(texts, prepare)
+        lengths = [len(sentence.sequence.source_ids) for one in self.prepared_texts for sentence in one.sentences]
         n_tokens, limit = sum(lengths), translator.max_numbers // NUMBERS_OF_ALIGNED_TOKEN
         if request.alignment and n_tokens > limit:
             raise LimitExceeded(
@@ -149,10 +148,10 @@ class Leg:
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
             refuse_too_many_weights(translator.max_numbers, n_weights)
 
-    def _document(self, text: str, terms: Terms | None) -> Document:
+    def _parsed(self, text: str, terms: Terms | None) -> ParsedText:
         if not self._direction.is_translation:  # a model may mean something with marks
-            return Document([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
-        return read_document(text, self._request, terms, self._languages)
+            return ParsedText([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
+        return parse_text(text, self._request, terms, self._languages)
 
     async def run(self, on_piece: OnPiece | None = None) -> None:
         """Translate all texts.
@@ -164,7 +163,7 @@ class Leg:
             RequestError: an engine failed or is not available.
         """
         if on_piece is None:
-            await self._run(self.manuscripts)
+            await self._run(self.prepared_texts)
         else:
             await self._run_in_pieces(on_piece)
 
@@ -178,22 +177,22 @@ class Leg:
             alignment=self._request.alignment,
             checks=self._request.checks,
         )
-        return await self._beside_each(self.manuscripts, compose)
+        return await self._beside_each(self.prepared_texts, compose)
 
-    async def translated_documents(self) -> list[Document]:
-        """Return the translations as documents for another leg. Raises DeadlinePassed."""
-        translate = partial(translated_document, tokenizer=self._translator.tokenizer, direction=self._direction)
-        return await self._beside_each(self.manuscripts, translate)
+    async def translated_texts(self) -> list[ParsedText]:
+        """Return the translations, parsed, for another leg. Raises DeadlinePassed."""
+        translate = partial(translated_text, tokenizer=self._translator.tokenizer, direction=self._direction)
+        return await self._beside_each(self.prepared_texts, translate)
 
     async def _beside_each(self, items: Iterable[Item], work: Callable[[Item], Result]) -> list[Result]:
         context = self._context
         with context.timing.tokenizing():
             return await run_on_each(items, work, self._n_characters, context.deadline - time.monotonic())
 
-    async def _run(self, manuscripts: list[Manuscript]) -> None:
-        await self._translate([sentence for manuscript in manuscripts for sentence in manuscript.sentences])
-        await self._verify(manuscripts)
-        await self._attend(self._attention_passes(manuscripts))
+    async def _run(self, prepared_texts: list[PreparedText]) -> None:
+        await self._translate([sentence for prepared in prepared_texts for sentence in prepared.sentences])
+        await self._verify(prepared_texts)
+        await self._attend(self._attention_passes(prepared_texts))
 
     async def _translate(self, sentences: list[Sentence]) -> None:
         await self._search([sentence.sequence for sentence in sentences])
@@ -201,16 +200,16 @@ class Leg:
         if lacking:
             await self._rewind(lacking)
 
-    async def _verify(self, manuscripts: list[Manuscript]) -> None:
-        """Translate paragraphs again that lost a number or a name, and choose the better translation, as long as that
+    async def _verify(self, prepared_texts: list[PreparedText]) -> None:
+        """Translate passages again that lost a number or a name, and choose the better translation, as long as that
         mends something."""
-        paragraphs = [one for manuscript in manuscripts for one in manuscript.paragraphs if may_lose_numbers(one)]
-        if not paragraphs or not self._direction.is_translation:
+        passages = [one for prepared in prepared_texts for one in prepared.passages if may_lose_numbers(one)]
+        if not passages or not self._direction.is_translation:
             return
-        every = paragraphs
+        every = passages
         for _ in range(MAX_READINGS):
             verification = Verification(self._reader, self._translator.manifest)
-            await self._beside_each(paragraphs, verification.check)
+            await self._beside_each(passages, verification.check)
             if not verification.doubtful:
                 break
             await self._attend(verification.attention_passes())
@@ -221,8 +220,8 @@ class Leg:
             new = [sentence for one in rereadings for sentence in one.again.sentences if not sentence.is_translated]
             await self._translate(new)
             are_better = await self._beside_each(rereadings, verification.choose)
-            paragraphs = [one.paragraph for one, is_better in zip(rereadings, are_better, strict=True) if is_better]
-            if not paragraphs:
+            passages = [one.passage for one, is_better in zip(rereadings, are_better, strict=True) if is_better]
+            if not passages:
                 break
         if self._request.alternatives:
             await self._beside_each(every, verification.drop_wrong_alternatives)
@@ -237,8 +236,8 @@ class Leg:
         context.timing.ran(await self._pool.run(sequences, context.deadline, context.admission))
 
     async def _run_in_pieces(self, on_piece: OnPiece) -> None:
-        pieces = ((i, piece) for i, manuscript in enumerate(self.manuscripts) for piece in manuscript.pieces())
-        running: deque[tuple[int, Manuscript, asyncio.Task[None]]] = deque()
+        pieces = ((i, piece) for i, prepared in enumerate(self.prepared_texts) for piece in prepared.pieces())
+        running: deque[tuple[int, PreparedText, asyncio.Task[None]]] = deque()
         last, before, n_pieces, tokenizer = 0, NOTHING_BEFORE, FIRST_PIECES, self._translator.tokenizer
         try:
             while True:
@@ -279,15 +278,15 @@ class Leg:
                     sentence.rewound = later
                     lacking += [sentence] if not sentence.has_all_slots else []
 
-    def _attention_passes(self, manuscripts: list[Manuscript]) -> list[Sequence[AttentionPass]]:
+    def _attention_passes(self, prepared_texts: list[PreparedText]) -> list[Sequence[AttentionPass]]:
         """Return the attention passes over the best translation of each sentence that needs one."""
         manifest, selection = self._translator.manifest, self._selection
         chosen = selection.chosen if selection is not None else None
         n_weights, passes = 0, []
-        for paragraph in (paragraph for manuscript in manuscripts for paragraph in manuscript.paragraphs):
-            is_aligned = self._request.alignment or paragraph.needs_alignment
+        for passage in (passage for prepared in prepared_texts for passage in prepared.passages):
+            is_aligned = self._request.alignment or passage.needs_alignment
             choice = manifest.alignment if is_aligned else None
-            for sentence in paragraph.sentences if selection or choice else []:
+            for sentence in passage.sentences if selection or choice else []:
                 source_ids, target_ids = sentence.sequence.source_ids, sentence.hypothesis().token_ids
                 n_weights += selection.n_weights(len(source_ids), len(target_ids)) if selection else 0
                 wanted = AttentionPass([manifest.special_tokens.bos, *target_ids[:-1]], chosen, choice)

@@ -50,7 +50,7 @@ async def translate(
         first = Leg(*earlier[0], plainly, context, stored_terms, direction.target)
         await first.read()
         await first.run()
-    await last.read(await first.translated_documents() if first else None)
+    await last.read(await first.translated_texts() if first else None)
     await last.run(on_piece)
     translations = await last.compose()
     if first is None:

@@ -15,7 +15,7 @@ from service.kept.placeholders import Protected, protect
 from service.kept.slots import MAX_SLOTS, Slot, SlotsOfText
 from service.kept.unwritable import hidden
 from service.markup import html, markdown, plain, xml
-from service.markup.passages import Document, Passage
+from service.markup.passages import ParsedText, Passage
 from service.numbers.verified_spans import is_amount
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Check
@@ -32,9 +32,9 @@ MAX_INLINE = 500
 it."""
 
 
-def read_document(
+def parse_text(
     text: str, request: TranslateRequest, terms: Terms | None = None, languages: MarkedLanguages | None = None
-) -> Document:
+) -> ParsedText:
     """Read a text of the request in its format.
 
     Args:
@@ -46,13 +46,13 @@ def read_document(
     if request.format != "text":
         return parse_markup(text, request.format, request.tags, languages)
     if not plain.HINT.search(text):
-        return Document([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
+        return ParsedText([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
     return plain.parse(text, (term.span for term in terms.find(text)) if terms else ())
 
 
 def parse_markup(
     text: str, form: Format, rules: TagRules | None = None, languages: MarkedLanguages | None = None
-) -> Document:
+) -> ParsedText:
     """Read a text in a format with tags or marks."""
     if form == "xml":
         return xml.parse(text, rules or NO_RULES)
@@ -61,13 +61,13 @@ def parse_markup(
 
 @dataclass
 class Sentence:
-    """A sentence of a paragraph, or a part of a sentence that is too long for the model."""
+    """A sentence of a passage, or a part of a sentence that is too long for the model."""
 
     span: Span
-    """The span in the protected text of the paragraph."""
+    """The span in the protected text of the passage."""
     sequence: Sequence[Search]
     slots: list[tuple[int, Slot]] = field(default_factory=list)
-    """The slots in the sentence, each with the number of its placeholder in the paragraph."""
+    """The slots in the sentence, each with the number of its placeholder in the passage."""
     rewound: Hypothesis | None = None
     """The hypothesis that replaces the best one if that lacks some of the slots."""
     attention_pass: Sequence[AttentionPass] | None = None
@@ -92,10 +92,10 @@ class Sentence:
 
 
 @dataclass
-class Paragraph:
+class PreparedPassage:
     """A passage, and its sentences."""
 
-    passage: Passage
+    parsed: Passage
     protected: Protected
     sentences: list[Sentence]
     named: list[Span] = field(default_factory=list)
@@ -107,10 +107,10 @@ class Paragraph:
 
     @property
     def needs_alignment(self) -> bool:
-        """Return whether the paragraph has tags, or a placeholder without a slot in the translation of its sentence."""
+        """Return whether the passage has tags, or a placeholder without a slot in the translation of its sentence."""
         placeholders = self.protected.placeholders
-        if self.passage.elements or not placeholders:
-            return bool(self.passage.elements)
+        if self.parsed.elements or not placeholders:
+            return bool(self.parsed.elements)
         with_slots = {number for sentence in self.sentences for number, _ in sentence.slots}
         spans = [sentence.span for sentence in self.sentences]
         return not all(one.has_all_slots for one in self.sentences) or any(
@@ -118,8 +118,8 @@ class Paragraph:
             for number, one in enumerate(placeholders)
         )
 
-    def pieces(self) -> Iterator["Paragraph"]:
-        """Cut a paragraph of plain text into pieces, in order, that are translated and sent one by one."""
+    def pieces(self) -> Iterator["PreparedPassage"]:
+        """Cut a passage of plain text into pieces, in order, that are translated and sent one by one."""
         protected, sentences = self.protected, self.sentences
         start = first = original_start = 0
         for n in (*self._last_of_pieces(), len(sentences) - 1):
@@ -134,8 +134,8 @@ class Paragraph:
                 for position in (original_start, original_end)
             )
             named = [span.moved(-original_start) for span in self.named[here:there]]
-            passage = self.passage.part(original_start, part.original)
-            yield Paragraph(passage, part, sentences[first : n + 1], named)
+            parsed = self.parsed.part(original_start, part.original)
+            yield PreparedPassage(parsed, part, sentences[first : n + 1], named)
             start, first, original_start = end, n + 1, original_end
 
     def _last_of_pieces(self) -> list[int]:
@@ -145,7 +145,7 @@ class Paragraph:
             return []
         places = [one.place for one in protected.placeholders]
         shortcuts = {one.place.start for one in protected.placeholders if one.role == "shortcut"}
-        outermost = [element.span for element in self.passage.elements if element.parent is None]
+        outermost = [element.span for element in self.parsed.elements if element.parent is None]
         numbers = []
         for n, sentence in enumerate(self.sentences[:-1]):
             end = sentence.span.end
@@ -160,34 +160,34 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Manuscript:
-    """One text of a request, with a paragraph for each of its passages."""
+class PreparedText:
+    """One text of a request, with a passage for each of its passages."""
 
-    document: Document
-    paragraphs: list[Paragraph]
+    parsed: ParsedText
+    passages: list[PreparedPassage]
 
     @property
     def sentences(self) -> list[Sentence]:
-        return [sentence for paragraph in self.paragraphs for sentence in paragraph.sentences]
+        return [sentence for passage in self.passages for sentence in passage.sentences]
 
-    def pieces(self) -> Iterator["Manuscript"]:
-        """Yield the text in pieces, in order, of one paragraph each and the attributes in its tags."""
-        parts, paragraphs = list[str | Passage](), list[Paragraph]()
-        remaining = iter(self.paragraphs)
-        for part in self.document.parts:
+    def pieces(self) -> Iterator["PreparedText"]:
+        """Yield the text in pieces, in order, of one passage each and the attributes in its tags."""
+        parts, passages = list[str | Passage](), list[PreparedPassage]()
+        remaining = iter(self.passages)
+        for part in self.parsed.parts:
             parts.append(part)
             if isinstance(part, Passage):
-                paragraphs.append(next(remaining))
+                passages.append(next(remaining))
                 if not part.anchor:
-                    yield Manuscript(replace(self.document, parts=parts), paragraphs)
-                    parts, paragraphs = [], []
+                    yield PreparedText(replace(self.parsed, parts=parts), passages)
+                    parts, passages = [], []
         if parts:
-            yield Manuscript(replace(self.document, parts=parts), paragraphs)
+            yield PreparedText(replace(self.parsed, parts=parts), passages)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes manuscripts of the texts of one request, for one model.
+    """Makes prepared texts of the texts of one request, for one model.
 
     Args:
         limit: the maximum number of tokens in a sentence.
@@ -205,61 +205,59 @@ class Reader:
     terms: Terms | None = None
     max_inline: int | None = MAX_INLINE
 
-    def manuscript(self, text: Document) -> Manuscript:
+    def prepare(self, text: ParsedText) -> PreparedText:
         """Read a text. Raises LimitExceeded: a passage has too many kept spans, or a character too many tokens."""
-        paragraphs = []
-        for passage in text.passages:
-            paragraphs.append(self.paragraph(passage))
-            inline = len(passage.elements) + len(paragraphs[-1].protected.placeholders)
+        passages = []
+        for parsed in text.passages:
+            passages.append(self.prepare_passage(parsed))
+            inline = len(parsed.elements) + len(passages[-1].protected.placeholders)
             if self.max_inline is not None and inline > self.max_inline and not text.is_plain:
                 raise LimitExceeded(
                     f"A passage of the text has {inline} inline tags, placeholders and symbols; "
                     f"the limit is {self.max_inline}"
                 )
-        if text.is_plain and len(paragraphs[0].sentences) > 1:
-            paragraphs = [*paragraphs[0].pieces()]
-            text = replace(text, parts=[one.passage for one in paragraphs])
-        return Manuscript(text, paragraphs)
+        if text.is_plain and len(passages[0].sentences) > 1:
+            passages = [*passages[0].pieces()]
+            text = replace(text, parts=[one.parsed for one in passages])
+        return PreparedText(text, passages)
 
-    def paragraph(self, passage: Passage, carried: SequenceOf[KeptSpan] = ()) -> Paragraph:
+    def prepare_passage(self, parsed: Passage, carried: SequenceOf[KeptSpan] = ()) -> PreparedPassage:
         """Read a passage. Repeat with other slots as long as some slots are not read as their own token.
 
         Args:
             carried: further spans that are kept, and their translations.
         """
-        text = passage.text
+        text = parsed.text
         if not self.direction.is_translation:
             protected = Protected(text, text, (), NO_EDITS)
-            return Paragraph(passage, protected, self._sentences(protected, passage))
+            return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
         terms = self.terms.find(text) if self.terms else []
-        kept = kept_spans(
-            text, passage.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried]
-        )
+        kept = kept_spans(text, parsed.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried])
         read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has)]
         if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
-            return Paragraph(passage, protected, self._sentences(protected, passage))
-        named = sorted([*passage.keep, *(term.span for term in terms)], key=lambda span: span.pair)
+            return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
+        named = sorted([*parsed.keep, *(term.span for term in terms)], key=lambda span: span.pair)
         # Digits of carried spans are not read, so they may be slots.
         slots = SlotsOfText(self.slots, replace_spans(text, [(one.span, "") for one in carried])[0])
         ends = ends_of(text, self.direction.source_subtag) if kept else set[int]()
         while True:
             protected = protect(text, kept, read_as, slots.word)
-            paragraph = Paragraph(passage, protected, self._sentences(protected, passage, ends), named, carried)
-            if not kept or not self._misread(paragraph, slots):
-                return paragraph
+            passage = PreparedPassage(parsed, protected, self._sentences(protected, parsed, ends), named, carried)
+            if not kept or not self._misread(passage, slots):
+                return passage
 
-    def _misread(self, paragraph: Paragraph, slots: SlotsOfText) -> bool:
+    def _misread(self, passage: PreparedPassage, slots: SlotsOfText) -> bool:
         """Give the sentences their slots. Return whether some placeholders need other slots, or none."""
-        placeholders = paragraph.protected.placeholders
+        placeholders = passage.protected.placeholders
         places = [one.place for one in placeholders]
         misread: dict[int, bool] = {}
         too_many: list[int] = []
-        starts = [*(sentence.span.start for sentence in paragraph.sentences), len(paragraph.protected.text)]
-        for sentence, next_start in zip(paragraph.sentences, starts[1:], strict=True):
+        starts = [*(sentence.span.start for sentence in passage.sentences), len(passage.protected.text)]
+        for sentence, next_start in zip(passage.sentences, starts[1:], strict=True):
             inside = [n for n in range(*overlapping(places, sentence.span)) if placeholders[n].has_slot]
             source_ids = sentence.sequence.source_ids
-            text = sentence.span.of(paragraph.protected.text)
+            text = sentence.span.of(passage.protected.text)
             tokens = self.tokenizer.source_tokens(text, self.direction.source_prefix) if inside else []
             for number in inside[:MAX_SLOTS]:
                 slot = slots.of(number)
@@ -276,10 +274,10 @@ class Reader:
         slots.give_up(too_many)
         return bool(misread or too_many)
 
-    def _sentences(self, protected: Protected, passage: Passage, ends: Collection[int] = ()) -> list[Sentence]:
+    def _sentences(self, protected: Protected, parsed: Passage, ends: Collection[int] = ()) -> list[Sentence]:
         text, is_translation = protected.text, self.direction.is_translation
         if is_translation:
-            found = self._spans(protected, passage, ends)
+            found = self._spans(protected, parsed, ends)
         else:
             whole = strip_span(text, Span(0, len(text)))
             found = [] if whole is None else [whole]
@@ -290,11 +288,11 @@ class Reader:
             sentences.append(Sentence(span, sequence, is_speaker=is_translation and is_speaker(text, span)))
         return sentences
 
-    def _spans(self, protected: Protected, passage: Passage, ends: Collection[int]) -> list[Span]:
+    def _spans(self, protected: Protected, parsed: Passage, ends: Collection[int]) -> list[Span]:
         """Return the sentences of a passage that have something to translate."""
         text = protected.text
-        if passage.sentences is not None:
-            spans = merge_spans(map(protected.edits.after, passage.sentences))
+        if parsed.sentences is not None:
+            spans = merge_spans(map(protected.edits.after, parsed.sentences))
         elif self.split_sentences:
             spans = sentence_spans(text, self.direction.source_subtag)
             spans = [*protected.cut_after_placeholders(spans, ends)] if ends else spans

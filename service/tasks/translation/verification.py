@@ -1,4 +1,4 @@
-"""Check that translations have the numbers and names of their sources. Read again the paragraphs that lost some.
+"""Check that translations have the numbers and names of their sources. Read again the passages that lost some.
 
 The second reading carries these spans by slots, as it does kept spans. A small number may be a word of the translation:
 alignment tells whether a word was made of it.
@@ -19,7 +19,7 @@ from service.numbers.verified_spans import HINT, VerifiedSpan
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Check, CheckKind
 from service.tasks.translation.alignment import after_prefix
-from service.tasks.translation.reading import Paragraph, Reader, Sentence
+from service.tasks.translation.reading import PreparedPassage, Reader, Sentence
 from service.text.scripts import without_hidden
 from service.text.spans import Edits, Span, replace_spans
 
@@ -45,39 +45,39 @@ class Checked:
 
 @dataclass
 class Rereading:
-    """A paragraph whose translation lost or invented something, and its next reading."""
+    """A passage whose translation lost or invented something, and its next reading."""
 
-    paragraph: Paragraph
+    passage: PreparedPassage
     wrong: list[Checked]
-    again: Paragraph
+    again: PreparedPassage
 
 
-def may_lose_numbers(paragraph: Paragraph) -> bool:
-    """Return whether a paragraph has a number or a name that its translation must have."""
-    return HINT.search(paragraph.protected.original) is not None
+def may_lose_numbers(passage: PreparedPassage) -> bool:
+    """Return whether a passage has a number or a name that its translation must have."""
+    return HINT.search(passage.protected.original) is not None
 
 
 class Verification:
     """One check of a request's translations.
 
     Args:
-        reader: reads the paragraphs of the request.
+        reader: reads the passages of the request.
 
     Attributes:
-        doubtful: the paragraphs that lost or invented something, or may have, with these sentences.
+        doubtful: the passages that lost or invented something, or may have, with these sentences.
     """
 
     def __init__(self, reader: Reader, manifest: Manifest) -> None:
         self._reader, self._manifest = reader, manifest
         self._languages = reader.direction.source_subtag, reader.direction.target_subtag
-        self.doubtful: list[tuple[Paragraph, list[Checked]]] = []
+        self.doubtful: list[tuple[PreparedPassage, list[Checked]]] = []
 
-    def check(self, paragraph: Paragraph) -> None:
+    def check(self, passage: PreparedPassage) -> None:
         """Compare a finished translation with its source."""
-        compared = ((sentence, self._compare(paragraph, sentence)) for sentence in paragraph.sentences)
+        compared = ((sentence, self._compare(passage, sentence)) for sentence in passage.sentences)
         checked = [Checked(*one) for one in compared if not one[1].is_right or one[1].as_words]
         if checked:
-            self.doubtful.append((paragraph, checked))
+            self.doubtful.append((passage, checked))
 
     def attention_passes(self) -> list[Sequence[AttentionPass]]:
         """Return the passes that tell whether small numbers are words; none if the model has no alignment."""
@@ -90,60 +90,58 @@ class Verification:
                 passes.append(one.attention_pass)
         return passes
 
-    def read_again(self, doubtful: tuple[Paragraph, list[Checked]]) -> Rereading | None:
-        """Read a paragraph again; None if its translation is right, or nothing more can be carried."""
-        paragraph, checked = doubtful
+    def read_again(self, doubtful: tuple[PreparedPassage, list[Checked]]) -> Rereading | None:
+        """Read a passage again; None if its translation is right, or nothing more can be carried."""
+        passage, checked = doubtful
         for one in checked:
-            one.dropped = [number for number in one.compared.as_words if not self._is_word(paragraph, one, number)]
+            one.dropped = [number for number in one.compared.as_words if not self._is_word(passage, one, number)]
         wrong = [one for one in checked if not one.is_right]
-        known = {kept.span for kept in paragraph.carried}
-        carried = [kept for one in wrong for kept in self._carried(paragraph, one) if kept.span not in known]
-        return Rereading(paragraph, wrong, self._read_again(paragraph, carried)) if carried else None
+        known = {kept.span for kept in passage.carried}
+        carried = [kept for one in wrong for kept in self._carried(passage, one) if kept.span not in known]
+        return Rereading(passage, wrong, self._read_again(passage, carried)) if carried else None
 
     def choose(self, rereading: Rereading) -> bool:
-        """Give a paragraph the better one of its two translations, and record what the first one lost and invented.
+        """Give a passage the better one of its two translations, and record what the first one lost and invented.
 
         Returns:
             whether it is the second one.
         """
-        paragraph, again, wrong = rereading.paragraph, rereading.again, rereading.wrong
-        first, second = self._compared(paragraph), self._compared(again)
+        passage, again, wrong = rereading.passage, rereading.again, rereading.wrong
+        first, second = self._compared(passage), self._compared(again)
         n_wrong = sum(one.n_wrong for one in first) + sum(len(one.dropped) for one in wrong)
         is_better = sum(one.n_wrong for one in second) < n_wrong
-        lost = [found for one in wrong for found in self._lost_of(paragraph, one)]
+        lost = [found for one in wrong for found in self._lost_of(passage, one)]
         still_lost = {one.text for compared in second for one in compared.lost}
         is_clean = is_better and not any(one.left for one in second)
         sources = {source for _, source in lost}
-        checks = [check for check in paragraph.checks if check.source not in sources]
+        checks = [check for check in passage.checks if check.source not in sources]
         for span, source in lost:
             is_mended = is_clean if span is None else is_better and span.text not in still_lost
             kind: CheckKind = "name" if span is not None and span.kind == "name" else "number"
             checks.append(Check(kind=kind, source=source, mended=is_mended))
         if is_better:
-            vars(paragraph).update(vars(again))
-        paragraph.checks = checks
+            vars(passage).update(vars(again))
+        passage.checks = checks
         return is_better
 
-    def drop_wrong_alternatives(self, paragraph: Paragraph) -> None:
+    def drop_wrong_alternatives(self, passage: PreparedPassage) -> None:
         """Drop the hypotheses of each sentence that lost or invented more than the best one."""
-        for sentence in paragraph.sentences:
+        for sentence in passage.sentences:
             best, *others = sentence.sequence.output.best()
-            n_wrong = self._compare(paragraph, sentence).n_wrong
-            right = [
-                one for one in others if self._compare(paragraph, replace(sentence, rewound=one)).n_wrong <= n_wrong
-            ]
+            n_wrong = self._compare(passage, sentence).n_wrong
+            right = [one for one in others if self._compare(passage, replace(sentence, rewound=one)).n_wrong <= n_wrong]
             sentence.sequence.output.finished = [best, *right]
 
-    def _compared(self, paragraph: Paragraph) -> list[Comparison]:
-        return [self._compare(paragraph, sentence) for sentence in paragraph.sentences]
+    def _compared(self, passage: PreparedPassage) -> list[Comparison]:
+        return [self._compare(passage, sentence) for sentence in passage.sentences]
 
-    def _is_word(self, paragraph: Paragraph, one: Checked, number: VerifiedSpan) -> bool:
+    def _is_word(self, passage: PreparedPassage, one: Checked, number: VerifiedSpan) -> bool:
         """Return whether a word of the translation attends most to a number."""
         if one.attention_pass is None or one.attention_pass.output.weights is None:
             return True
         prefix, tokenizer = self._reader.direction.source_prefix, self._reader.tokenizer
         token_ids = one.sentence.hypothesis().token_ids
-        source = tokenizer.source_tokens(one.sentence.span.of(paragraph.protected.text), prefix)
+        source = tokenizer.source_tokens(one.sentence.span.of(passage.protected.text), prefix)
         target = tokenizer.target_tokens(token_ids)
         (text,) = tokenizer.decode([token_ids])
         most = after_prefix(one.attention_pass.output.weights, len(prefix)).argmax(axis=1)
@@ -154,60 +152,58 @@ class Verification:
             for token, column in zip(target, most.tolist(), strict=True)
         )
 
-    def _read_again(self, paragraph: Paragraph, carried: list[KeptSpan]) -> Paragraph:
-        """Read a paragraph with further spans carried. Equal sentences keep their translations."""
-        sentences = [paragraph.protected.edits.before(sentence.span) for sentence in paragraph.sentences]
-        passage = replace(paragraph.passage, sentences=sentences)
-        again = self._reader.paragraph(passage, [*paragraph.carried, *carried])
-        known = {_key(sentence): sentence for sentence in paragraph.sentences}
+    def _read_again(self, passage: PreparedPassage, carried: list[KeptSpan]) -> PreparedPassage:
+        """Read a passage with further spans carried. Equal sentences keep their translations."""
+        sentences = [passage.protected.edits.before(sentence.span) for sentence in passage.sentences]
+        parsed = replace(passage.parsed, sentences=sentences)
+        again = self._reader.prepare_passage(parsed, [*passage.carried, *carried])
+        known = {_key(sentence): sentence for sentence in passage.sentences}
         for sentence in again.sentences:
             if (former := known.get(_key(sentence))) is not None:
                 sentence.sequence, sentence.rewound = former.sequence, former.rewound
-        return replace(again, passage=paragraph.passage)
+        return replace(again, parsed=passage.parsed)
 
-    def _carried(self, paragraph: Paragraph, one: Checked) -> Iterator[KeptSpan]:
+    def _carried(self, passage: PreparedPassage, one: Checked) -> Iterator[KeptSpan]:
         """Yield the verified spans of a sentence as kept spans of the passage."""
-        text, _ = self._source(paragraph, one.sentence)
+        text, _ = self._source(passage, one.sentence)
         for kept in carried_spans(text, one.compared, *self._languages):
-            span = self._in_passage(paragraph, one.sentence, kept.span)
+            span = self._in_passage(passage, one.sentence, kept.span)
             is_same = kept.written == kept.span.of(text)  # then a dash that was read as a hyphen is written as it was
-            shown = without_hidden(span.of(paragraph.passage.text))
+            shown = without_hidden(span.of(passage.parsed.text))
             yield replace(kept, span=span, written=shown if is_same else kept.written)
 
-    def _lost_of(self, paragraph: Paragraph, one: Checked) -> Iterator[tuple[VerifiedSpan | None, str]]:
+    def _lost_of(self, passage: PreparedPassage, one: Checked) -> Iterator[tuple[VerifiedSpan | None, str]]:
         """Yield what a translation lost, with the piece of the source; its sentence if it only invented something."""
         for lost in sorted([*one.compared.lost, *one.dropped], key=lambda lost: lost.span.pair):
-            span = self._in_passage(paragraph, one.sentence, lost.whole or lost.span)
-            yield lost, span.of(paragraph.passage.text)
+            span = self._in_passage(passage, one.sentence, lost.whole or lost.span)
+            yield lost, span.of(passage.parsed.text)
         if not one.compared.lost and not one.dropped:
-            yield None, paragraph.protected.edits.before(one.sentence.span).of(paragraph.passage.text)
+            yield None, passage.protected.edits.before(one.sentence.span).of(passage.parsed.text)
 
-    def _in_passage(self, paragraph: Paragraph, sentence: Sentence, span: Span) -> Span:
+    def _in_passage(self, passage: PreparedPassage, sentence: Sentence, span: Span) -> Span:
         """Map a span of the source of a sentence, with its carried spans, to the passage."""
-        _, edits = self._source(paragraph, sentence)
-        return paragraph.protected.edits.before(edits.before(span.moved(sentence.span.start)))
+        _, edits = self._source(passage, sentence)
+        return passage.protected.edits.before(edits.before(span.moved(sentence.span.start)))
 
-    def _compare(self, paragraph: Paragraph, sentence: Sentence) -> Comparison:
-        if not paragraph.carried and not HINT.search(paragraph.protected.text, *sentence.span.pair):
+    def _compare(self, passage: PreparedPassage, sentence: Sentence) -> Comparison:
+        if not passage.carried and not HINT.search(passage.protected.text, *sentence.span.pair):
             return NOTHING
-        source, _ = self._source(paragraph, sentence)
-        return compare(source, self._target(paragraph, sentence), *self._languages)
+        source, _ = self._source(passage, sentence)
+        return compare(source, self._target(passage, sentence), *self._languages)
 
-    def _source(self, paragraph: Paragraph, sentence: Sentence) -> tuple[str, Edits]:
+    def _source(self, passage: PreparedPassage, sentence: Sentence) -> tuple[str, Edits]:
         """Return a sentence with its carried spans and with spaces in place of all other kept spans.
 
         Returns:
             the sentence, and the edits of the protected text that make it.
         """
-        protected, span = paragraph.protected, sentence.span
+        protected, span = passage.protected, sentence.span
         inside = [protected.placeholders[number] for number in protected.numbers_in(span)]
-        changes = [
-            (one.place, _shown(paragraph, one, without_hidden(one.span.of(protected.original)))) for one in inside
-        ]
+        changes = [(one.place, _shown(passage, one, without_hidden(one.span.of(protected.original)))) for one in inside]
         text, edits = replace_spans(protected.text[: span.end], changes)
         return text[span.start :], edits
 
-    def _target(self, paragraph: Paragraph, sentence: Sentence) -> str:
+    def _target(self, passage: PreparedPassage, sentence: Sentence) -> str:
         """Return a translation with its carried spans, and spaces in place of the slots of all other kept spans.
 
         Carried spans whose slots are missing are put behind it: alignment will place them.
@@ -219,9 +215,9 @@ class Verification:
             number: token_ids.index(slot.target_id) for number, slot in sentence.slots if slot.target_id in token_ids
         }
         changes, missing = [], ""
-        for number in paragraph.protected.numbers_in(sentence.span):
-            placeholder = paragraph.protected.placeholders[number]
-            shown = _shown(paragraph, placeholder, placeholder.written)
+        for number in passage.protected.numbers_in(sentence.span):
+            placeholder = passage.protected.placeholders[number]
+            shown = _shown(passage, placeholder, placeholder.written)
             if number in places:
                 slot = tokens[places[number]].span
                 changes.append((Span(slot.start, end_of_digits(text, slot.end)), shown))
@@ -230,9 +226,9 @@ class Verification:
         return replace_spans(text, sorted(changes, key=lambda change: change[0].pair))[0] + missing
 
 
-def _shown(paragraph: Paragraph, placeholder: Placeholder, text: str) -> str:
+def _shown(passage: PreparedPassage, placeholder: Placeholder, text: str) -> str:
     """Return a text for a placeholder; if it is not carried, as many spaces as its stand-in has characters."""
-    is_carried = any(kept.span == placeholder.span for kept in paragraph.carried)
+    is_carried = any(kept.span == placeholder.span for kept in passage.carried)
     return text if is_carried else " " * len(placeholder.stand_in)
 
 

@@ -13,10 +13,10 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.front import serving as serving_module
 from service.front.catalog import Catalog
-from service.front.origin import in_daemon_thread
 from service.front.serving import Serving
+from service.front.suppliers import in_daemon_thread
 from service.server.app import create_app
-from tests.service.conftest import NoOrigin, problem, until_warm
+from tests.service.conftest import NoSupplier, problem, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.in_process import LoopThread, load_in_process
 
@@ -126,7 +126,7 @@ async def test_files_that_change_are_told_until_they_are_put_back_and_the_servic
 
 async def test_an_application_whose_models_are_loading_says_so(artifacts: Path) -> None:
     settings, metrics, serving = Settings(), Metrics(), Serving(3600)
-    app = create_app(settings, serving, metrics, Keys(settings), NoOrigin().reload)
+    app = create_app(settings, serving, metrics, Keys(settings), NoSupplier().reload)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://attend") as client:
         assert (await client.get("/health/live")).status_code == 200

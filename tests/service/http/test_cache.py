@@ -12,7 +12,6 @@ from service.base.backlog import Backlog
 from service.base.errors import InferenceFailed
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.engine.loop import Loop
 from service.front.assembly import _cached_searches
 from service.front.models import Models
 from service.jobs.translation import DocumentTranslator
@@ -20,7 +19,7 @@ from service.pool.sentence_cache import SentenceCache
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 from tests.service.conftest import Client, Serve, until_warm
-from tests.service.in_process import load_in_process
+from tests.service.in_process import LoopThread, load_in_process
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +57,7 @@ async def test_what_is_known_is_answered_though_the_queue_is_full(
 
         assert await status_of(TEXTS[0]) == 200
         full = Backlog(n_waiting=50, work=1000.0, work_per_s=100.0)
-        monkeypatch.setattr(Loop, "backlog", lambda *_: full)
+        monkeypatch.setattr(LoopThread, "backlog", lambda *_: full)
         assert await status_of(TEXTS[0]) == 200
         assert await status_of("a bird") == 503
         assert await status_of("a bird sings. " * 100) == 503
@@ -99,7 +98,7 @@ async def test_documents_share_sentences_only_where_there_are_no_keys(keys: str,
     settings = Settings(api_keys=keys) if keys else Settings()  # type: ignore[arg-type]
     translator = DocumentTranslator(Recorder(), settings)  # type: ignore[arg-type]
     with pytest.raises(InferenceFailed):
-        await translator._part(TranslateRequest(text=["a"]), 1e12)
+        await translator._portion(TranslateRequest(text=["a"]), 1e12)
     assert [context.caller for context in seen] == [caller]
 
 

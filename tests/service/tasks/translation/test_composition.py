@@ -8,7 +8,7 @@ from service.glossaries.terms import Terms
 from service.kept.slots import Slot
 from service.markup import plain
 from service.tasks.translation import composition
-from service.tasks.translation.reading import Manuscript, Paragraph, Sentence
+from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
 from service.text.languages import Direction
 from service.text.sentences import is_speaker, sentence_spans
 from service.text.tokenization import Tokenizer
@@ -46,9 +46,9 @@ def composed(
             Sentence(span, Sequence([0], search), slots=pairs, is_speaker=is_speaker(protected.text, span))
         )
     read = plain.parse(text)
-    manuscript = Manuscript(read, [Paragraph(*read.passages, protected, sentences)])
+    prepared = PreparedText(read, [PreparedPassage(*read.passages, protected, sentences)])
     direction, tokenizer = Direction(source="en", target=target), Dictated([*translations], words)
-    return composition.compose_answer(manuscript, tokenizer, direction, selection=None, alignment=False).text
+    return composition.compose_answer(prepared, tokenizer, direction, selection=None, alignment=False).text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from service.kept.placeholders import Protected, protect
 from service.kept.slots import Slot
 from service.markup import plain
 from service.tasks.translation import reading
-from service.tasks.translation.reading import Manuscript, Reader
+from service.tasks.translation.reading import PreparedText, Reader
 from service.text.languages import Direction
 from service.text.spans import Span
 from service.text.tokenization import Tokenizer
@@ -26,12 +26,8 @@ def reader_of(artifact: Artifact, *terms: Terms) -> Reader:
     return Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True, *terms)
 
 
-def sentences_of(manuscript: Manuscript) -> list[str]:
-    return [
-        sentence.span.of(paragraph.protected.text)
-        for paragraph in manuscript.paragraphs
-        for sentence in paragraph.sentences
-    ]
+def sentences_of(prepared: PreparedText) -> list[str]:
+    return [sentence.span.of(passage.protected.text) for passage in prepared.passages for sentence in passage.sentences]
 
 
 def test_sentences_that_something_kept_goes_across_are_one(translator_artifact: Artifact) -> None:
@@ -39,13 +35,13 @@ def test_sentences_that_something_kept_goes_across_are_one(translator_artifact: 
     text = "see https://a.org/the man. a cat"
     read = plain.parse(text)
     sentences = [Span(0, 18), Span(18, 26), Span(27, 32)]
-    known = replace(read, parts=[replace(passage, sentences=sentences) for passage in read.passages])
-    assert sentences_of(reader_of(translator_artifact).manuscript(known)) == ["see dog man.", "a cat"]
+    known = replace(read, parts=[replace(parsed, sentences=sentences) for parsed in read.passages])
+    assert sentences_of(reader_of(translator_artifact).prepare(known)) == ["see dog man.", "a cat"]
 
 
 def test_a_sentence_ends_behind_a_term_where_it_does_in_the_text(translator_artifact: Artifact) -> None:
-    manuscript = reader_of(translator_artifact, Terms(["U.S."])).manuscript(plain.parse("see the U.S. It is big"))
-    assert sentences_of(manuscript) == ["see the dog", "It is big"]
+    prepared = reader_of(translator_artifact, Terms(["U.S."])).prepare(plain.parse("see the U.S. It is big"))
+    assert sentences_of(prepared) == ["see the dog", "It is big"]
 
 
 def test_a_line_of_thousands_is_read_a_few_times(
@@ -59,5 +55,5 @@ def test_a_line_of_thousands_is_read_a_few_times(
         return protected[-1]
 
     monkeypatch.setattr(reading, "protect", counted)
-    reader_of(translator_artifact).manuscript(plain.parse("a cat " + "{a} " * 2000))
+    reader_of(translator_artifact).prepare(plain.parse("a cat " + "{a} " * 2000))
     assert len(protected) < 8

@@ -17,7 +17,7 @@ Loaded = TypeVar("Loaded")
 Result = TypeVar("Result")
 
 
-class Origin(Protocol):
+class Supplier(Protocol):
     """Where a server has its models from."""
 
     async def may_listen(self) -> None:
@@ -38,7 +38,7 @@ class Origin(Protocol):
         """
 
 
-class LoadingOrigin(Generic[Loaded]):
+class LoadingSupplier(Generic[Loaded]):
     """Loads models, and lets them serve.
 
     Args:

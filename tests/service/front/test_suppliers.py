@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from service.base.errors import ReloadRefused, StartRefused
-from service.front.origin import LoadingOrigin
+from service.front.suppliers import LoadingSupplier
 
 pytestmark = pytest.mark.anyio
 
@@ -24,14 +24,14 @@ async def test_the_log_says_why_models_stay_even_if_who_asked_has_left(
     async def take(_: None) -> None:
         raise AssertionError("there is nothing to take")
 
-    origin = LoadingOrigin(load, take, None)
-    asked = asyncio.create_task(origin.reload())
+    supplier = LoadingSupplier(load, take, None)
+    asked = asyncio.create_task(supplier.reload())
     await asyncio.sleep(0)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
     gate.set()
-    assert origin._loading is not None
+    assert supplier._loading is not None
     with pytest.raises(ReloadRefused):
-        await origin._loading
+        await supplier._loading
     assert "a model is damaged" in caplog.text
