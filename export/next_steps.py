@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from export.manifest import Manifest
 from export.texts import TEXTS, texts_in
-from model.config import NO_LANGUAGE, Language
+from manifest.schema import NO_LANGUAGE, Language, Manifest
 from model.inventory import nearness_of
 
 SERVED = Path("artifacts")
@@ -28,7 +27,7 @@ def next_steps(manifest: Manifest, out: Path) -> str:
         serve, exact = f"attend serve {folder}", "--precision fp32"
     path, body = _request(manifest)
     data = shlex.quote(json.dumps(body, ensure_ascii=False))
-    near = nearness_of(manifest.model_dump())
+    near = nearness_of(manifest)
     told = f" (near the original: {near})" if near else ""
     other = "" if manifest.precision == "fp32" else f"; {exact} keeps the numbers of the original"
     return (

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 from torch import Tensor
 
-from model.config import ClassifierConfig, Config, Pooling, Provenance
+from manifest.schema import Pooling
+from model.config import ClassifierConfig, Config, Provenance
 from model.importing.bert_encoder import ImportedEncoder, max_input_tokens, read_encoder, second_segment
 from model.importing.encoder_decoder import tensor_of
 from model.importing.encoder_namings import NAMINGS

@@ -8,15 +8,12 @@ from pydantic import ValidationError
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model.checkpoint import Alignment
+from manifest.schema import AlignmentChoice
+from manifest.vocabulary import Vocabulary
 from model.config import Config
-from model.tokenizer import Vocabulary
 
 NO_THRESHOLD = 1000.0
 """Beam threshold, in nats, that drops no hypothesis: other toolkits drop none."""
-
-MAX_BEAM_SIZE = 8
-"""The widest beam that `service` runs."""
 
 
 class ModelImportError(ValueError):
@@ -85,7 +82,7 @@ class ImportedModel:
     tokenizer: Tokenizer
     vocabulary: Vocabulary | None = None
     """Ids of pieces, if the model numbers them otherwise than the tokenizer."""
-    alignment: Alignment | None = None
+    alignment: AlignmentChoice | None = None
     """Heads that align, if the source names them."""
     notes: tuple[str, ...] = ()
     """Settings of the source that are not followed, a sentence each."""

@@ -10,7 +10,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
+from manifest.schema import Language
+from manifest.vocabulary import Vocabulary
+from model.config import Config, Provenance, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import (
     notes_on_copies,
     position_tables,
@@ -37,7 +39,7 @@ from model.importing.tasks import chosen
 from model.importing.tokenizer_files import TOKENIZER, read_tokenizer_json, with_added_tokens
 from model.importing.weights_files import read_tensors
 from model.progress import step
-from model.tokenizer import EOS, Vocabulary, end_with
+from model.tokenizer import EOS, end_with
 
 FIRST_POSITION = 2
 """Position of the first token: those before it are kept for padding."""

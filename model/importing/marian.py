@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manifest.vocabulary import Vocabulary
 from model.config import Config, Provenance, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import (
     notes_on_copies,
@@ -43,7 +44,6 @@ from model.importing.marian_pieces import (
 from model.importing.positions import sines_then_cosines
 from model.importing.tokenizer_files import with_added_tokens
 from model.importing.weights_files import read_tensors
-from model.tokenizer import Vocabulary
 
 FAMILY, OUTPUT_BIAS = "MarianMT", "final_logits_bias"
 

@@ -11,8 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
+from manifest.schema import MAX_BEAM_SIZE
+from manifest.vocabulary import Vocabulary
 from model.config import Config, Decoding, Provenance
-from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ImportedModel, ModelImportError, Options
+from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options
 from model.importing.marian_model import (
     N_POSITIONS,
     aligning_head,
@@ -33,7 +35,6 @@ from model.importing.marian_pieces import (
     target_labels,
 )
 from model.importing.yaml_files import read_text, read_yaml
-from model.tokenizer import Vocabulary
 
 FAMILY = "OPUS-MT (Marian)"
 DECODER, PREPROCESSING, LICENCE, CARD = "decoder.yml", "preprocess.sh", "LICENSE", "README.md"

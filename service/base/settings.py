@@ -10,9 +10,9 @@ import limits
 from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.errors import StartRefused
 from service.base.log import Form, Log
-from service.base.manifest import MAX_BEAM_SIZE
 
 PREFIX = "ATTEND_"
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
+from manifest.stops_early import StopsEarly
 from service.base.errors import RequestError
 from service.base.settings import Settings
-from service.base.stops_early import StopsEarly
 from service.http import problems
 from service.http.access import Access, Guards
 from service.http.bodies import ReadBody, json_body

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
+from manifest.stops_early import StopsEarly
 from service.base.configuration import SUBJECT
 from service.base.errors import StartRefused
 from service.base.settings import one_rate
-from service.base.stops_early import StopsEarly
 
 IS_TOML = re.compile(r"^\s*([\[\]{}#]|[\w.\"'-]+\s*=\s*[\"'\[{])", re.MULTILINE)
 """A table, a comment, or a value, of which a key has none: so no mistake in TOML turns its lines into keys."""

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from typing import Any
 
+from manifest.layout import TOKENIZER, VOCABULARY
+from manifest.vocabulary import Vocabulary
 from service.base.artifact import Artifact
-from service.base.manifest import TOKENIZER, VOCABULARY
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.loop import Loop
@@ -16,7 +17,7 @@ from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
 from service.text.languages import canonical
-from service.text.tokenization import Tokenizer, Vocabulary
+from service.text.tokenization import Tokenizer
 from service.workers.loader import (
     SOURCE,
     LoadedModels,
@@ -107,7 +108,7 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
     manifest = artifact.manifest
     vocabulary, special = None, set[int]()
     if VOCABULARY in files:
-        vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
+        vocabulary = Vocabulary.parse(files[VOCABULARY], manifest.special_tokens.unk)
         special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
     # Encoders with special tokens of their own, and summarizers, were trained on texts without any change.
     as_it_is = manifest.task == "embedding" or manifest.pools_states or manifest.writes_no_language

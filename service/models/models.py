@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
+from manifest.schema import NO_LANGUAGE
 from service.base.errors import (
     GlossaryMismatch,
     InvalidFields,
@@ -21,7 +22,6 @@ from service.base.errors import (
     TooManyTexts,
     UnsupportedOption,
 )
-from service.base.manifest import NO_LANGUAGE
 from service.base.settings import Settings
 from service.base.usage import spending
 from service.glossaries.store import Glossaries

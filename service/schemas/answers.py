@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from manifest.schema import AttentionKind, Decoding, Embedding, Limits, Manifest, ModelOrigin, Task
 from service.base.contract import FinishReason
-from service.base.manifest import AttentionKind, Decoding, Embedding, Limits, Manifest, ModelOrigin, Task
 from service.schemas.requests import Encoding
 
 SMALL_PARAMETERS = 50_000_000

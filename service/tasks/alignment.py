@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Regex, pre_tokenizers
 
-from service.base.manifest import AlignmentChoice
+from manifest.schema import AlignmentChoice
 from service.schemas.answers import Alignment, Links, ShownToken
 from service.text.spans import Span
 from service.text.tokens import Token

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import AlignmentChoice, AttentionKind, Manifest
 from service.base.contract import Attend, AttentionKinds, Matrices
 from service.base.errors import InvalidFields, LimitExceeded
-from service.base.manifest import AlignmentChoice, AttentionKind, Manifest
 from service.engine.scheduler import Sequence
 from service.schemas.answers import AttentionMatrix, ShownToken, SourceAttention, encoded
 from service.schemas.requests import AttentionSelection

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from service.base.manifest import NO_LANGUAGE, Language
+from manifest.schema import NO_LANGUAGE, Language
 
 _TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 _REGION = re.compile("-([A-Z]{2}|[0-9]{3})$")

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from manifest.layout import TOKENIZER, VOCABULARY
 from service import __version__
 from service.base.artifact import Artifact, read_artifacts
 from service.base.contract import ModelInfo
 from service.base.errors import StartRefused
-from service.base.manifest import TOKENIZER, VOCABULARY
 from service.base.settings import Settings
 from service.workers.devices import devices_of
 from service.workers.remote_loader import RemoteLoader

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from export.manifest import Manifest, read_manifest
 from export.next_steps import next_steps
-from model.config import ANY_LANGUAGE, NO_LANGUAGE
+from manifest.file import read_manifest
+from manifest.schema import NO_LANGUAGE, Manifest
+from model.config import ANY_LANGUAGE
 from service.schemas.requests import ClassifyRequest, EmbedRequest, RerankRequest, TranslateRequest
 
 ROOT = Path(__file__).parents[2]

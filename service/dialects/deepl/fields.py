@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from service.base.stops_early import StopsEarly
+from manifest.stops_early import StopsEarly
 
 
 def _listed(value: Any) -> Any:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.base.manifest import AlignmentChoice
+from manifest.schema import AlignmentChoice
 from service.tasks.alignment import (
     AlignedSentence,
     TextView,
