@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from manifest.vocabulary import Vocabulary
-from model.config import Config, Provenance, SpecialTokens, TransformerConfig
+from model.config import SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import (
     notes_on_copies,
     pad_rows,
@@ -31,7 +31,7 @@ from model.importing.hugging_face import (
     read_json,
     read_json_if_there,
 )
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, config_of
 from model.importing.marian_pieces import (
     SOURCE_PIECES,
     choose_languages,
@@ -94,15 +94,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     written[target_ids(directory, published.target)] = True
     written[[*{*vocabulary.target.values()} - {*published.target.values()}]] = True
     written[[*generation.banned]] = False
+    does = f"{language_names(source)} to {language_names(target)}"
     return ImportedModel(
-        Config(
-            name=options.name or directory.name,
-            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
-            max_tokens=n_positions,
-            model=transformer,
-            decoding=generation.decoding,
-            provenance=Provenance(source=directory.name, family=FAMILY, licence=licence_of(directory)),
-        ),
+        config_of(directory, options, FAMILY, does, transformer, licence_of(directory), generation.decoding),
         {**weights, "is_target_token": written},
         tokenizer,
         vocabulary,
