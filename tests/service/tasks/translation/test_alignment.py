@@ -14,6 +14,7 @@ from service.tasks.translation.alignment import (
     word_weights,
     words_of,
 )
+from service.text.spans import NO_EDITS
 from service.text.tokens import Token
 
 
@@ -28,7 +29,7 @@ def tokens(text: str, *pieces: str) -> list[Token]:
 
 
 def view(text: str) -> TextView:
-    return TextView(text, text, lambda span: span)
+    return TextView(text, NO_EDITS, text, text, NO_EDITS)
 
 
 RED_CAR = AlignedSentence(
