@@ -1,9 +1,21 @@
-"""The number of cores that this process may use."""
+"""The number of cores that this process may use, and of workers that they suffice for."""
 
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from service.base.settings import Settings
+
+MAX_WORKERS = 4
+"""Limit of the default number of workers: each process takes memory."""
+
+
+def n_workers(settings: Settings, provider: str) -> int:
+    """Return the number of processes that run models: one for each core, but few, since the server needs a core too; on
+    CUDA one for each device."""
+    default = min(settings.threads or usable_cores(), MAX_WORKERS) if provider == "cpu" else 1
+    return settings.workers or default
 
 
 def usable_cores() -> int:

@@ -24,19 +24,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from service.access.limiters import may_have_rates
+from service.access.rates import Rates
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics, forget_gauges
 from service.base.settings import Settings
-from service.http.limiters import may_have_rates
-from service.http.rates import Rates
-from service.models.assembly import catalog_of
-from service.models.origin import LoadingOrigin, begin, in_daemon_thread
-from service.models.serving import proven
+from service.front.assembly import catalog_of
+from service.front.origin import LoadingOrigin, begin, in_daemon_thread
+from service.front.serving import proven
+from service.passes.plan import HUNG_S, LOADING_S
+from service.passes.wire import packed, read_messages
+from service.pool.loader import LoadedModels, Loader
+from service.pool.remote_loader import RATES_SOCKET, make_run_directory
 from service.server.send_buffer import send_queue_bytes
-from service.workers.loader import LoadedModels, Loader
-from service.workers.loader_process import HUNG_S, LOADING_S
-from service.workers.remote_loader import RATES_SOCKET, make_run_directory
-from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 
