@@ -53,7 +53,7 @@ class Backend:
 @dataclass(frozen=True)
 class Dialect:
     name: str
-    """Name of its setting, of its label in metrics and of its tag in the OpenAPI document."""
+    """Its name in `ATTEND_DIALECTS`, of its label in metrics and of its tag in the OpenAPI document."""
     about: str
     """Description of its tag in the OpenAPI document."""
     paths: tuple[str, ...]
