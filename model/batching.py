@@ -105,7 +105,7 @@ Batch = TranslationBatch | ReviewBatch | TextBatch
 
 @dataclass(frozen=True)
 class Pool:
-    """Examples of one corpus, and how many an epoch draws: None all of them once, more than there are some repeatedly."""
+    """Examples of one corpus, and how many an epoch draws: None takes all, more than there are repeats some."""
 
     examples: Sequence[TranslationExample] | Sequence[ReviewExample] | Sequence[TextExample]
     sample: int | None = None

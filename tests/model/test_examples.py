@@ -111,7 +111,9 @@ def test_what_is_reported_is_neither_trained_nor_chosen_on(tmp_path: Path) -> No
     ]
     fractions = {"validation_fraction": 0.1, "reported_fraction": 0.1}
     experiment = configured(
-        TRANSLATOR | {"vocab_size": V}, max_tokens=200, data={"train": sources, "shares": {"talk": 1.0}} | fractions
+        TRANSLATOR | {"vocab_size": V, "max_positions": 256},
+        max_tokens=200,
+        data={"train": sources, "shares": {"talk": 1.0}} | fractions,
     )
     tokenizer = train_tokenizer([text for row in rows for text in row], V, end_of_sequence=True)
     data, _ = prepare_data(experiment, tmp_path, tokenizer)
