@@ -276,6 +276,9 @@ class Settings(BaseSettings):
     cohere: bool = Field(
         default=True, description="Serve clients of Cohere and Jina that rank texts, at /v1/rerank and /v2/rerank."
     )
+    google: bool = Field(
+        default=True, description="Serve clients of Google Translation below /google, /language and /v3/projects."
+    )
     root_path: str = Field(
         default="",
         description="Path under which a proxy offers the service, such as /attend, whether or not the proxy removes "

@@ -49,13 +49,14 @@ from collections.abc import Iterable
 from service.base.settings import Settings
 from service.dialects.cohere import COHERE
 from service.dialects.deepl import DEEPL
+from service.dialects.google import GOOGLE
 from service.dialects.hugging_face import HUGGING_FACE
 from service.dialects.libretranslate import LIBRETRANSLATE
 from service.dialects.open_inference import OPEN_INFERENCE
 from service.dialects.openai import OPENAI
 from service.http.dialect import Dialect
 
-ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI, COHERE)
+ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI, COHERE, GOOGLE)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:
