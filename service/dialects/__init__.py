@@ -47,6 +47,7 @@ that turns it off. Nothing else knows of it. To add one:
 from collections.abc import Iterable
 
 from service.base.settings import Settings
+from service.dialects.azure import AZURE
 from service.dialects.cohere import COHERE
 from service.dialects.deepl import DEEPL
 from service.dialects.google import GOOGLE
@@ -56,7 +57,7 @@ from service.dialects.open_inference import OPEN_INFERENCE
 from service.dialects.openai import OPENAI
 from service.http.dialect import Dialect
 
-ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI, COHERE, GOOGLE)
+ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI, COHERE, GOOGLE, AZURE)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:
