@@ -280,6 +280,7 @@ class Settings(BaseSettings):
         default=True, description="Serve clients of Google Translation below /google, /language and /v3/projects."
     )
     azure: bool = Field(default=True, description="Serve clients of Azure Translator below /azure.")
+    amazon: bool = Field(default=True, description="Serve clients of Amazon Translate below /aws.")
     root_path: str = Field(
         default="",
         description="Path under which a proxy offers the service, such as /attend, whether or not the proxy removes "

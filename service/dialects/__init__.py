@@ -47,6 +47,7 @@ that turns it off. Nothing else knows of it. To add one:
 from collections.abc import Iterable
 
 from service.base.settings import Settings
+from service.dialects.amazon import AMAZON
 from service.dialects.azure import AZURE
 from service.dialects.cohere import COHERE
 from service.dialects.deepl import DEEPL
@@ -57,7 +58,7 @@ from service.dialects.open_inference import OPEN_INFERENCE
 from service.dialects.openai import OPENAI
 from service.http.dialect import Dialect
 
-ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI, COHERE, GOOGLE, AZURE)
+ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI, COHERE, GOOGLE, AZURE, AMAZON)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:
