@@ -32,7 +32,9 @@ DEVICE = re.compile(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]+", re.ASCII)
 
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
 
-Dialect = Literal["libretranslate", "open_inference", "deepl", "hugging_face", "openai", "cohere"]
+Dialect = Literal[
+    "libretranslate", "open_inference", "deepl", "hugging_face", "openai", "cohere", "google", "azure", "amazon"
+]
 """The interfaces of other services, by the names that `service.dialects.ALL` has."""
 
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]

@@ -51,7 +51,7 @@ def test_secrets_that_cannot_be_read_refuse_the_start(monkeypatch: pytest.Monkey
         read_settings()
     (tmp_path / "attend_database").write_bytes(b"\xff")
     monkeypatch.setenv("ATTEND_SECRETS", str(tmp_path))
-    with pytest.raises(StartRefused, match='A file in ATTEND_SECRETS cannot be read: .* field "database"'):
+    with pytest.raises(StartRefused, match=r'A file in ATTEND_SECRETS cannot be read: .* field "database"'):
         read_settings()
 
 
