@@ -92,6 +92,8 @@ class ModelOrigin(Section):
     """Id of the hub, or a file name."""
     revision: str | None
     """Commit of a hub's repository."""
+    imported: str | None = None
+    """When it was imported (ISO 8601, UTC)."""
 
 
 class Nearness(Section):
@@ -216,7 +218,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         task=config.task,
         precision=precision,
         parameters=sum(parameter.numel() for parameter in checkpoint.model.parameters()),
-        origin=ModelOrigin(source=provenance.source, revision=provenance.revision) if provenance else None,
+        origin=ModelOrigin(**provenance.model_dump(include=ModelOrigin.model_fields.keys())) if provenance else None,
         licence=provenance.licence if provenance else None,
         dimensions=Dimensions(
             d_model=config.d_model,

@@ -1,6 +1,7 @@
 """Model families that can be imported, and reasons why others cannot."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -84,7 +85,9 @@ def import_model(
         imported = import_directory(found.directory, replace(options, name=name))
         provenance = imported.config.provenance
         assert provenance is not None, "every family sets it"
-        provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        told = {"source": found.said, "revision": found.revision, "imported": now}
+        provenance = provenance.model_copy(update=told)
         imported = replace(
             imported,
             config=imported.config.model_copy(update={"provenance": provenance}),

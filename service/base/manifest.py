@@ -12,6 +12,9 @@ from service.base.stops_early import StopsEarly
 
 FORMAT_VERSION = 9
 
+SMALL_PARAMETERS = 50_000_000
+"""A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
+
 MAX_BEAM_SIZE = 8
 
 AttentionKind = Literal["cross", "encoder", "decoder"]
@@ -138,6 +141,8 @@ class ModelOrigin(_Section):
     source: str
     """Id of the hub, or a file name."""
     revision: str | None = None
+    imported: str | None = None
+    """When it was imported (ISO 8601, UTC); None where that was not recorded."""
 
 
 class ShortlistSettings(_Section):
@@ -198,6 +203,11 @@ class Manifest(_Section):
     """The tensors that each graph takes from the weights, by graph and by the type that the graph declares."""
     files: dict[str, FileSum]
     """All files that are read; others in the directory are ignored."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether better models of its kind can usually be imported."""
+        return self.origin is None and (self.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS
 
     @property
     def writes_no_language(self) -> bool:

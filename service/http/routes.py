@@ -11,7 +11,7 @@ from service.http.compression import compressed_response
 from service.http.event_stream import EventStream
 from service.http.json_route import json_route
 from service.http.problems import document_errors
-from service.models.catalog import Model
+from service.models.catalog import Catalog, Model
 from service.models.models import Models
 from service.schemas.answers import (
     ClassifyResponse,
@@ -75,7 +75,7 @@ def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
     @router.get("/models", responses=document_errors(*statuses, 503), response_model_exclude_none=True)
     async def list_models(_: Request) -> ModelsResponse:
         """List the models that serve."""
-        return ModelsResponse(models=[_card(model) for model in models.catalog])
+        return ModelsResponse(models=[_card(model, models.catalog) for model in models.catalog])
 
     @router.post("/models/reload", responses=document_errors(*statuses, 409, 503), response_model_exclude_none=True)
     async def reload_models(http: Request) -> ModelsResponse:
@@ -110,6 +110,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
     return router
 
 
-def _card(model: Model) -> ModelCard:
+def _card(model: Model, catalog: Catalog) -> ModelCard:
     languages = TranslatorLanguages(model.manifest.sources, model.manifest.targets)
-    return ModelCard.of(model.manifest, model.provider, languages.sources.by_name, languages.targets.by_name)
+    names = languages.sources.by_name, languages.targets.by_name
+    return ModelCard.of(model.manifest, model.provider, *names, catalog.default_for(model))

@@ -11,6 +11,7 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.loop import Loop
 from service.models.catalog import Catalog, Watch
+from service.models.precedence import better_first, earlier_first
 from service.segments.slots import slots_of
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
@@ -146,6 +147,10 @@ def _catalog(
         embedding = pool("embedding", "embedding"), settings.max_embedding_numbers
         of_embedder = attention if manifest.task == "embedding" else ()
         embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *of_embedder))
+    if not settings.models:
+        translators.sort(key=lambda model: better_first(model.manifest))
+        classifiers.sort(key=lambda model: earlier_first(model.manifest))
+        embedders.sort(key=lambda model: earlier_first(model.manifest))
     watch = Watch(loaded.artifacts.values())
     ordered = bool(settings.models)
     return Catalog(translators, classifiers, embedders, workers, loader, watch, ordered, metrics)

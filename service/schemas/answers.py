@@ -12,9 +12,6 @@ from service.base.contract import FinishReason
 from service.base.manifest import AttentionKind, Decoding, Embedding, Limits, Manifest, ModelOrigin, Task
 from service.schemas.requests import Encoding
 
-SMALL_PARAMETERS = 50_000_000
-"""A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
-
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
 
 
@@ -266,6 +263,10 @@ class EmbedResponse(BaseModel):
     usage: EmbedUsage
 
 
+UnnamedRequest = Literal["translate", "classify", "classify_pairs", "rerank", "embed"]
+"""A kind of request that may name no model."""
+
+
 class ModelCard(BaseModel):
     """Description of a model, from its manifest, and where it runs."""
 
@@ -303,21 +304,31 @@ class ModelCard(BaseModel):
         default=None, description="Of a sentence encoder: its pooling, and its prompts by name."
     )
     evaluation: dict[str, dict[str, float]] = Field(description="Test set -> metric -> score.")
+    default_for: list[UnnamedRequest] = Field(
+        description="Requests without `model` that this model answers. translate: in its directions that no model "
+        "before it in the list has. classify_pairs: /classify with `text_pair`. embed: without `source`."
+    )
 
     @classmethod
     def of(
-        cls, manifest: Manifest, provider: Literal["cpu", "cuda"], sources: Iterable[str], targets: Iterable[str]
+        cls,
+        manifest: Manifest,
+        provider: Literal["cpu", "cuda"],
+        sources: Iterable[str],
+        targets: Iterable[str],
+        default_for: Iterable[UnnamedRequest],
     ) -> "ModelCard":
         dimensions = manifest.dimensions
         layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
         own = {
             "provider": provider,
-            "small": manifest.origin is None and (manifest.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS,
+            "small": manifest.is_small,
             "heads": dimensions.n_heads,
             "layers": {k: n for k, n in layers.items() if n},
             "attention": manifest.attention_layers,
             "sources": [*sources],
             "targets": [*targets],
+            "default_for": [*default_for],
             "pairs": manifest.pairs if manifest.task == "classification" else None,
             "prompts": manifest.prompts or None,
         }
@@ -325,7 +336,9 @@ class ModelCard(BaseModel):
 
 
 class ModelsResponse(BaseModel):
-    models: list[ModelCard]
+    models: list[ModelCard] = Field(
+        description="In the order in which they answer: of several models that can do what a request asks, the first."
+    )
 
 
 class Status(BaseModel):
