@@ -1,22 +1,25 @@
 """Puts a catalog together: of each artifact its tokenizer, the pools of its engines, and the tasks that use them."""
 
 import pkgutil
+from types import SimpleNamespace
 from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
-from typing import Any
+from typing import Any, cast
 
 from service.base.artifact import Artifact
+from service.base.errors import UnknownModel
 from service.base.manifest import TOKENIZER, VOCABULARY
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.loop import Loop
 from service.models.catalog import Catalog, Watch
+from service.models.directions import Directions
 from service.models.precedence import better_first, earlier_first
 from service.segments.slots import slots_of
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
-from service.text.languages import canonical
+from service.text.languages import TranslatorLanguages, canonical
 from service.text.tokenization import Tokenizer, Vocabulary
 from service.workers.loader import (
     SOURCE,
@@ -57,6 +60,30 @@ def load_catalog(
     except BaseException:
         loader.end()
         raise
+
+
+def directions_of(settings: Settings, name: str | None = None) -> Directions:
+    """Return which models translate what, before any is loaded: only manifests are read, and nothing can be translated.
+
+    Args:
+        name: the only model that may translate.
+
+    Raises:
+        ArtifactRefused: an artifact is missing, or its manifest is invalid.
+        UnknownModel: no translator has this name, or there are none.
+    """
+    manifests = [artifact.manifest for artifact in configured_artifacts(settings).values()]
+    manifests = [one for one in manifests if one.task == "translation"]
+    names = ", ".join(manifest.name for manifest in manifests) or "none"
+    manifests = [one for one in manifests if name in (None, one.name)]
+    if not manifests:
+        raise UnknownModel(f"No model {f'named {name!r} ' if name else ''}can translate here; available: {names}")
+    if not settings.models:
+        manifests.sort(key=better_first)
+    described = [
+        SimpleNamespace(manifest=one, languages=TranslatorLanguages(one.sources, one.targets)) for one in manifests
+    ]
+    return Directions(cast("list[Translator]", described), name, ordered=bool(settings.models))
 
 
 def catalog_here(
