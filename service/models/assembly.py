@@ -55,7 +55,7 @@ def load_catalog(
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
         canonical("en")  # the first call reads the tables of languages
         loaded = loader.wait()
-        loaded.announce()
+        loaded.announce(settings)
         return catalog_of(loaded, settings, metrics, loader, tokenizers, cache)
     except BaseException:
         loader.end()
@@ -99,7 +99,7 @@ def catalog_here(
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
     model_infos = {model: source.model_info(model) for model in artifacts}
     loaded = LoadedModels(artifacts, model_infos, {}, read_tokenizer_files(artifacts))
-    loaded.announce()
+    loaded.announce(settings)
     return _catalog(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files), cache)
 
 

@@ -5,7 +5,6 @@ import logging
 import signal
 import sys
 
-from service import __version__
 from service.base.configuration import announce, read_settings
 from service.base.data_directory import with_data_directory
 from service.base.database import check_database
@@ -13,7 +12,7 @@ from service.base.errors import StartRefused
 from service.base.temporary_files import require_temporary_folder
 from service.http.keys import Keys
 from service.http.rate_store import storage_of
-from service.server.listening import address_of, listen
+from service.server.listening import announce_addresses, listen
 from service.server.tracing import announce_traces
 from service.workers.devices import select_device
 from service.workers.loader import Loader
@@ -39,8 +38,8 @@ def main() -> None:
         select_device(settings.device)
         servers = n_servers(settings)
         sockets = listen(settings.host, settings.port, shared=servers > 1)
-        addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)
-        logger.info("attend %s running on %s", __version__, addresses)
+        if servers == 1:
+            announce_addresses(sockets)
         with with_data_directory(settings) as settings:
             loader = Loader(settings) if settings.loops != 0 else None
             check_database(settings)
@@ -49,7 +48,7 @@ def main() -> None:
                 from service.server.supervisor import supervise
 
                 assert loader is not None, "settings refuse several servers without workers"
-                supervise(settings, sockets, loader, servers)
+                supervise(settings, keys, sockets, loader, servers)
             else:
                 from service.server.server import serve
 

@@ -15,6 +15,17 @@ def n_workers(settings: Settings, provider: str) -> int:
     return settings.loops or default
 
 
+def reason_for_workers(settings: Settings, provider: str) -> str:
+    """Return why there are as many workers that share models."""
+    if settings.loops:
+        return "as ATTEND_LOOPS says"
+    if provider != "cpu":
+        return "one for each GPU"
+    if (settings.threads or usable_cores()) > MAX_WORKERS:
+        return f"{MAX_WORKERS} at most"
+    return "one for each thread of ATTEND_THREADS" if settings.threads else "one for each core"
+
+
 def n_servers(settings: Settings) -> int:
     """Return the number of processes that speak HTTP: one, and more if the workers leave cores free. A worker keeps
     about half a core of a server busy.
