@@ -34,8 +34,8 @@ def _text(template: Path, path: Path) -> str:
     """Return a template with its relative links as they are from the page at `path`."""
 
     def moved(link: re.Match[str]) -> str:
-        target, hash, anchor = link[1].partition("#")
-        return f"]({os.path.relpath((template.parent / target).resolve(), path.parent.resolve())}{hash}{anchor})"
+        target, sign, anchor = link[1].partition("#")
+        return f"]({os.path.relpath((template.parent / target).resolve(), path.parent.resolve())}{sign}{anchor})"
 
     return RELATIVE_LINK.sub(moved, template.read_text(encoding="utf-8"))
 

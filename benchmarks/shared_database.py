@@ -18,9 +18,9 @@ import httpx
 import sqlalchemy as sa
 
 from benchmarks.servers import Server, Variant
-from service.base import tables
-from service.base.database import Database
 from service.jobs.store import JobStore
+from service.storage import tables
+from service.storage.database import Database
 
 N_CLAIMERS, N_CLAIMS = 4, 1200
 N_DOCUMENTS = 40

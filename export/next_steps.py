@@ -24,8 +24,7 @@ TWO_TEXTS = ("Two cats sleep on the sofa.", "A dog runs along the beach.")
 
 
 def next_steps(manifest: Manifest, out: Path) -> str:
-    """Return what precision an artifact has, the commands that serve it and ask it something, and which requests without a
-    model's name it answers."""
+    """Return what precision an artifact has, which requests it answers unnamed, and commands to serve and ask it."""
     folder, exact = shlex.quote(str(out.parent)), "PRECISION=fp32"
     serve = "make serve" if out.parent == SERVED else f"ATTEND_ARTIFACTS={folder} make serve"
     if Path(sys.argv[0]).stem == PROGRAM:

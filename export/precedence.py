@@ -85,7 +85,9 @@ def _requests(manifest: Manifest) -> set[Request]:
             return {"/classify"}
         return {"/rerank"} if len(manifest.labels) == 1 else {"/classify", "/classify with `text_pair`"}
     targets = [_form(one.code) for one in manifest.targets if one.code != NO_LANGUAGE]
-    return {(one, other) for one, other in product((_form(one.code) for one in manifest.sources), targets) if one != other}
+    return {
+        (one, other) for one, other in product((_form(one.code) for one in manifest.sources), targets) if one != other
+    }
 
 
 def _form(code: str) -> str:

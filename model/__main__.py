@@ -22,11 +22,12 @@ from model.data import DataError, load_rows
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, text_embeddings
-from model.evaluation.card import model_card
+from model.evaluation.card import KINDS, model_card
 from model.evaluation.cases import CaseResult, SuiteError, answers_of, pass_counts, pass_rates, run_suite, suite_for
 from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
+from model.evaluation.scoring import evaluate_kinds
 from model.evaluation.scoring import translate as translate_texts
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
@@ -149,6 +150,13 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
         console.print(f"{metric}: {signature}")
     case_results = _run_cases(loaded)
     scores = {result.name: result.scores for result in results}
+    kinds = evaluate_kinds(loaded, recipe.data, data)
+    if kinds:
+        table = Table("kind of text", "rows", *results[0].scores)
+        for kind, result in kinds.items():
+            table.add_row(kind, str(result.n_rows), *(f"{score:.2f}" for score in result.scores.values()))
+        console.print(table)
+        scores[KINDS] = {kind: next(iter(result.scores.values())) for kind, result in kinds.items()}
     if case_results:
         console.print(_pass_table(case_results))
         scores["cases"] = pass_rates(case_results)

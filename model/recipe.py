@@ -104,7 +104,9 @@ class DataConfig(Strict):
             if source.kind not in self.shares:
                 raise ValueError(f"{source.file}: `kind` is {source.kind}, which has no share in `shares`")
             if source.sample is not None:
-                raise ValueError(f"{source.file}: `sample` cannot be used with `shares`, which decide how many rows are drawn")
+                raise ValueError(
+                    f"{source.file}: `sample` cannot be used with `shares`, which decide how many rows are drawn"
+                )
         return self
 
     @model_validator(mode="after")

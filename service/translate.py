@@ -18,25 +18,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service.base.configuration import read_settings
-from service.base.database import Database
-from service.base.database_threads import in_thread
 from service.base.errors import RequestError, StartRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.documents.contents import ReadOptions
 from service.documents.kinds import KINDS_BY_NAME, LISTED_KINDS
+from service.front.assembly import directions_of, load_catalog
+from service.front.directions import AUTO, PlannedRoute
+from service.front.models import Models, planned_route
+from service.front.serving import Serving, proven
 from service.glossaries.entries import read_file
 from service.glossaries.store import Glossaries
 from service.jobs.reading import DocumentReader
 from service.jobs.translation import DocumentTranslator, refuse_long_texts, sample_of
 from service.jobs.worker import MAX_UNPACKED_RATIO
-from service.models.assembly import directions_of, load_catalog
-from service.models.directions import AUTO, PlannedRoute
-from service.models.models import Models, planned_route
-from service.models.serving import Serving, proven
+from service.pool.devices import select_device
 from service.schemas.requests import DocumentOptions, TranslateRequest
+from service.storage.database import Database
+from service.storage.database_threads import in_thread
 from service.text.languages import english_name
-from service.workers.devices import select_device
 
 STANDARD_INPUT = "-"
 PROGRESS_S = 5.0

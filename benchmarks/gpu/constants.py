@@ -35,7 +35,7 @@ def measure(model: str, provider: ProviderName, chosen: Constants, n_works: int 
     make: Any = ENGINES["fixed" if provider == "cuda" else "compact"]
     for constants, beam_size, batch in product([chosen] if chosen.changes() else CHOICES, BEAM_SIZES, BATCHES):
         graphs = TranslationGraphs(artifact, Provider(provider, THREADS, captures=provider == "cuda"))
-        settings = Settings(slots=max(MAX_BEAM_SIZE, batch * beam_size), max_waiting=10**6)
+        settings = Settings(rows=max(MAX_BEAM_SIZE, batch * beam_size), max_waiting=10**6)
         seconds = []
         with constants.changed():
             engine = make(graphs, settings)["greedy" if beam_size == 1 else "beam"]

@@ -51,7 +51,7 @@ def prepare_inputs(data: Path | None) -> Path:
     random = BenchmarkModel(RANDOM)
     random_works = works_of_random_ids(sentences, tokenizer, random.random_ids, random.eos)
     works = {SHIPPED: shipped, RANDOM: random_works[: SENTENCES // 2]}
-    engine = AttendEngine(BenchmarkModel(SHIPPED).artifacts("fp32"), loops=0)
+    engine = AttendEngine(BenchmarkModel(SHIPPED).artifacts("fp32"), workers=0)
     try:
         reference = {beam_size: engine.translate(shipped[:COMPARED], beam_size, 16) for beam_size in BEAM_SIZES}
     finally:

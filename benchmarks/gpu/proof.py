@@ -34,7 +34,7 @@ def measure(provider: ProviderName, n_works: int | None) -> None:
     works = inputs.works[SHIPPED][:COMPARED][:n_works]
     for engine_name in ("attend", "uncaptured") if provider == "cuda" else ("attend",):
         captures = provider == "cuda" and engine_name == "attend"
-        engine = AttendEngine(artifacts(SHIPPED), THREADS, loops=1, provider=provider, captures=captures)
+        engine = AttendEngine(artifacts(SHIPPED), THREADS, workers=1, provider=provider, captures=captures)
         for beam_size in BEAM_SIZES:
             answers = engine.translate(works, beam_size, COMPANY)
             alone = engine.translate(works[:ALONE], beam_size, 1)

@@ -67,7 +67,7 @@ def _engine(name: str, model: str, provider: ProviderName) -> TranslationEngine:
         compute_type = "float16" if provider == "cuda" else "float32"
         return CTranslate2Engine(BenchmarkModel(model).ctranslate2("fp32"), compute_type, 1, THREADS, device=provider)
     captures = name == "attend" and provider == "cuda"
-    return AttendEngine(artifacts(model), THREADS, loops=1, provider=provider, captures=captures)
+    return AttendEngine(artifacts(model), THREADS, workers=1, provider=provider, captures=captures)
 
 
 def _find_cublas_12() -> None:

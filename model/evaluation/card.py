@@ -14,6 +14,8 @@ from model.recipe import Recipe
 TEMPLATE = Path(__file__).with_name("card.md")
 CASES = "cases"
 """Key in the scores, beside the test sets, of the share of passed cases by kind."""
+KINDS = "kinds"
+"""Key in the scores, beside the test sets, of the BLEU of each kind of text, of sentences held out of training."""
 FAILURES_SHOWN = 2
 """Failed cases shown of each kind."""
 MAX_SHOWN_CHARACTERS = 160
@@ -75,7 +77,7 @@ def model_card(
     """
     task = "translation" if config.model.task == "recurrent_translation" else config.model.task
     tag, command, example = TASKS[task]
-    tests = {name: scores for name, scores in evaluation.items() if name != CASES}
+    tests = {name: scores for name, scores in evaluation.items() if name not in (CASES, KINDS)}
     licences: dict[str, str] = training.get("licences") or recipe.licences()
     card = ModelCard.from_template(
         _metadata(config, recipe, tag, tests),
@@ -91,6 +93,7 @@ def model_card(
         licences=_licences(licences),
         is_gone=any(source.made_by for source in recipe.data.train),
         address=ADDRESS.get(getattr(config.model, "target", ""), ""),
+        kinds=_kinds(evaluation.get(KINDS, {})),
         rates=_rates(evaluation.get(CASES, {})),
         failures=_failures(cases),
         **{name: fact for name, fact in training.items() if name != "licences"},
@@ -170,6 +173,12 @@ def _licences(licences: Mapping[str, str]) -> str:
 def _rates(rates: Mapping[str, float]) -> str:
     rows = [[_words(kind), f"{rate:.0f}"] for kind, rate in rates.items()]
     return _table(["kind of case", "passed, %"], rows) if rows else ""
+
+
+def _kinds(scores: Mapping[str, float]) -> str:
+    return (
+        _table(["kind of text", "BLEU"], [[kind, f"{score:.1f}"] for kind, score in scores.items()]) if scores else ""
+    )
 
 
 def _failures(results: Sequence[CaseResult]) -> str:

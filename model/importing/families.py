@@ -1,8 +1,8 @@
 """Model families that can be imported, and reasons why others cannot."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch

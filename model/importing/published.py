@@ -1,4 +1,4 @@
-"""The scores that the owner of a model published in its card: in the form in which the hub reads them, or in a table."""
+"""The scores in the card of a model's owner: in the form in which the hub reads them, or in a table."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

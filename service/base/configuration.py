@@ -28,9 +28,6 @@ SECRETS = {name for name, field in Settings.model_fields.items() if "SecretStr" 
 MAX_ANNOUNCED = 500
 """Variables whose names are compared with those of settings, which takes a while."""
 
-RENAMED = {"workers": "loops"}
-"""Settings of former versions, and their names today."""
-
 KUBERNETES_NAMES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 """Names, behind `ATTEND_`, of the variables that Kubernetes sets for a Service called attend or attend-something. Its
 `ATTEND_PORT` is known by its value."""
@@ -119,7 +116,7 @@ def _is_set_by_kubernetes(name: str, is_address: bool) -> bool:
 def _nearest(name: str) -> str | None:
     """Return the setting that a misspelt name probably means."""
     name = name.lower()
-    return RENAMED.get(name) or next(iter(difflib.get_close_matches(name, Settings.model_fields, 1)), None)
+    return next(iter(difflib.get_close_matches(name, Settings.model_fields, 1)), None)
 
 
 def _variable(setting: str) -> str:

@@ -66,7 +66,7 @@ class Settings(BaseSettings):
         description="CPU threads for models, which the workers share; by default one for each worker. A slow model, "
         "which has a worker of its own, uses all of them, by default as many as there are physical cores.",
     )
-    loops: int | None = Field(
+    workers: int | None = Field(
         default=None,
         ge=0,
         description="Number of workers, the processes that run models; by default one for each thread or core on the "
@@ -126,7 +126,7 @@ class Settings(BaseSettings):
         description="On CUDA, launch each decoder step and each encoder pass of a translator as one CUDA graph, which "
         "is captured when its size runs first. Without effect if models run in the server's own process.",
     )
-    slots: int | None = Field(
+    rows: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
         description="Most hypotheses (decoder rows) of a model that one worker runs at once, for greedy search and for "
@@ -332,8 +332,8 @@ class Settings(BaseSettings):
     @field_validator("servers", "model_memory")
     @classmethod
     def _have_workers_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
-        if value is not None and value > 1 and others.data.get("loops") == 0:
-            raise ValueError("needs workers, but ATTEND_LOOPS is 0")
+        if value is not None and value > 1 and others.data.get("workers") == 0:
+            raise ValueError("needs workers, but ATTEND_WORKERS is 0")
         return value
 
     @field_validator("devices")
@@ -341,8 +341,8 @@ class Settings(BaseSettings):
     def _are_devices(cls, value: tuple[str, ...], others: ValidationInfo) -> tuple[str, ...]:
         if value and others.data.get("provider") == "cpu":
             raise ValueError("names GPUs, but ATTEND_PROVIDER is cpu")
-        if value and others.data.get("loops") == 0:
-            raise ValueError("needs workers, but ATTEND_LOOPS is 0")
+        if value and others.data.get("workers") == 0:
+            raise ValueError("needs workers, but ATTEND_WORKERS is 0")
         if value and others.data.get("device") is not None:
             raise ValueError("says more than ATTEND_DEVICE, which must then be unset")
         if value != ("all",) and not all(map(DEVICE.fullmatch, value)):

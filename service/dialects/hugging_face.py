@@ -9,10 +9,10 @@ from pydantic_core import to_json
 
 from service import __version__
 from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
+from service.front.models import Models
 from service.http.compression import compressed_response
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
 from service.http.json_route import validate
-from service.models.models import Models
 from service.schemas.answers import EmbedResponse, Prediction, Ranked, Status
 from service.schemas.requests import (
     ClassifyRequest,
@@ -25,8 +25,8 @@ from service.schemas.requests import (
 )
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
-from service.tasks.pooling import scores_of
 from service.tasks.reranking import only_logit
+from service.tasks.scores import scores_of
 
 MODEL = "/models/{name:path}"
 GENERATE = {"num_beams": "beam_size", "length_penalty": "length_penalty", "max_new_tokens": "max_target_tokens"}

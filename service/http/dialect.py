@@ -9,15 +9,15 @@ from typing import Any, Self
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
+from service.access.guards import Access, Guards
 from service.base.errors import RequestError
 from service.base.settings import Settings
 from service.base.stops_early import StopsEarly
+from service.front.models import Models
 from service.http import problems
-from service.http.access import Access, Guards
 from service.http.bodies import ReadBody, json_body
 from service.http.json_route import json_route
 from service.http.stores import Stores
-from service.models.models import Models
 
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 """Native statuses of the errors that any route may raise."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
+from service.access.guards import Guards
 from service.base.errors import InvalidFields, NotStored, UnknownDocument
 from service.base.settings import Settings
-from service.http.access import Guards
 from service.http.bodies import form_fields
 from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of, translated_name
 from service.http.json_route import json_route, validate

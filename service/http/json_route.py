@@ -12,8 +12,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from service.access.guards import Guards
 from service.base.errors import BadRequest, InvalidFields, UnsupportedMediaType
-from service.http.access import Guards
 from service.http.compression import compressed_response
 
 Body = TypeVar("Body", bound=BaseModel)

@@ -4,15 +4,15 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Request, Response
 
+from service.access.guards import Guards
 from service.base.metrics import Metrics
+from service.front.catalog import Catalog, Model
+from service.front.models import Models
 from service.http import event_stream
-from service.http.access import Guards
 from service.http.compression import compressed_response
 from service.http.event_stream import EventStream
 from service.http.json_route import json_route
 from service.http.problems import document_errors
-from service.models.catalog import Catalog, Model
-from service.models.models import Models
 from service.schemas.answers import (
     ClassifyResponse,
     DetectResponse,

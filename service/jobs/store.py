@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
-from service.base.database import Database
 from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
-from service.base.sql import sa, tables
 from service.jobs.job import Job
+from service.storage.database import Database
+from service.storage.sql import sa, tables
 
 ID = re.compile(r"[0-9a-f]{32}")
 

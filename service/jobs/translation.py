@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
 from service.base.settings import Settings
 from service.documents.wrapping import visible_text
+from service.front.models import Models
 from service.jobs.reading import DocumentTexts
-from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 

@@ -12,18 +12,19 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
 from service import __version__
-from service.base.database import database_of
+from service.access.guards import Access
+from service.access.keys import Keys
+from service.access.usage import Usage
 from service.base.garbage import keep_objects
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.base.usage import Usage
 from service.dialects import enabled
+from service.front.models import Models
+from service.front.serving import Serving
 from service.glossaries.store import Glossaries
-from service.http.access import Access
 from service.http.dialect import Backend, Dialects
 from service.http.documents import DOCUMENT_PATH, document_routes
 from service.http.glossaries import GLOSSARY_FILE_PATH, glossary_routes
-from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.origins import Origins
 from service.http.problems import Problem, openapi_of, raise_not_routed
@@ -32,10 +33,9 @@ from service.http.routes import Reload, model_routes, operations_routes
 from service.http.spans import telemetry
 from service.http.stores import Stores
 from service.jobs.worker import DocumentJobs
-from service.models.models import Models
-from service.models.serving import Serving
 from service.pages.api_docs import api_docs_routes
 from service.pages.playground import playground_routes
+from service.storage.database import database_of
 
 
 def create_app(

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from service.access.addresses import trusted_hosts
+from service.access.keys import Keys
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.http.addresses import trusted_hosts
-from service.http.keys import Keys
-from service.models.assembly import load_catalog
-from service.models.origin import LoadingOrigin, Origin, begin
-from service.models.serving import Serving
+from service.front.assembly import load_catalog
+from service.front.origin import LoadingOrigin, Origin, begin
+from service.front.serving import Serving
+from service.pool.loader import Loader
+from service.pool.sentence_cache import SentenceCache
 from service.server.app import create_app
 from service.server.connections import Connections, max_connections
 from service.server.tracing import close_traces, open_traces
-from service.workers.loader import Loader
-from service.workers.sentence_cache import SentenceCache
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from service.access.keys import Keys
 from service.base.configuration import read_settings
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.http.keys import Keys
-from service.models.assembly import catalog_of
-from service.models.origin import in_daemon_thread
-from service.models.serving import Serving
+from service.front.assembly import catalog_of
+from service.front.origin import in_daemon_thread
+from service.front.serving import Serving
+from service.passes.wire import packed, read_messages
+from service.pool.loader import LoadedModels
+from service.pool.sentence_cache import SentenceCache
 from service.server.listening import share
 from service.server.server import run
-from service.workers.loader import LoadedModels
-from service.workers.sentence_cache import SentenceCache
-from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 

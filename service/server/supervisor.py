@@ -24,21 +24,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from service.access.keys import Keys
+from service.access.limiters import may_have_rates
+from service.access.rates import Rates
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics, forget_gauges
 from service.base.settings import Settings
-from service.http.keys import Keys
-from service.http.limiters import may_have_rates
-from service.http.rates import Rates
-from service.models.assembly import catalog_of
-from service.models.origin import READY, LoadingOrigin, begin, in_daemon_thread
-from service.models.serving import proven
+from service.front.assembly import catalog_of
+from service.front.origin import READY, LoadingOrigin, begin, in_daemon_thread
+from service.front.serving import proven
+from service.passes.plan import HUNG_S, LOADING_S
+from service.passes.wire import packed, read_messages
+from service.pool.loader import LoadedModels, Loader
+from service.pool.remote_loader import RATES_SOCKET, make_run_directory
 from service.server.listening import announce_addresses
 from service.server.send_buffer import send_queue_bytes
-from service.workers.loader import LoadedModels, Loader
-from service.workers.loader_process import HUNG_S, LOADING_S
-from service.workers.remote_loader import RATES_SOCKET, make_run_directory
-from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +56,7 @@ SHORT_LIFE_S = 5.0
 pause."""
 
 
-def supervise(
-    settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader, n_servers: int
-) -> None:
+def supervise(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
     """Serve until a signal comes.
 
     Args:

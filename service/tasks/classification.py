@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 from service.base.errors import EmptyText, LimitExceeded, TextTooLong, UnsupportedOption
 from service.base.manifest import Manifest
 from service.engine.scheduler import Sequence
+from service.passes.attention import AttentionPass
+from service.passes.pooling import WindowLogits
+from service.pool.pool import Pool
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
-from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
+from service.tasks.attention import Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.pooling import WindowLogits, pool_windows, scores_of
+from service.tasks.scores import pool_windows, scores_of
 from service.tasks.windows import shown_in_windows, windows
 from service.text.pairs import Pair
 from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
-from service.workers.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class Classifier:
             _Window(
                 Sequence(ids, WindowLogits()),
                 range(n_before, len(ids) - n_after),
-                Sequence(ids, AttentionPass([], selection)) if selection is not None else None,
+                Sequence(ids, AttentionPass([], selection.chosen)) if selection is not None else None,
             )
             for ids in windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
         ]

@@ -18,19 +18,20 @@ import numpy as np
 from service.base.errors import EmptyText, InvalidFields, LimitExceeded, SourceRequired, UnsupportedOption
 from service.base.manifest import Manifest, TokenPooling
 from service.engine.scheduler import Sequence
+from service.kept.unwritable import hidden
+from service.passes.attention import AttentionPass
+from service.passes.pooling import Vectors, WindowEmbedding
+from service.pool.pool import Pool
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
-from service.segments.unwritable import hidden
-from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
+from service.tasks.attention import Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.pooling import Vectors, WindowEmbedding
 from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, WantedLanguage, subtag
 from service.text.sentences import sentence_spans
 from service.text.spans import NO_EDITS, Edits, Span, replace_spans
 from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
-from service.workers.pool import Pool
 
 BLANKS = re.compile(r"[^\S\t-\r\x1c-\x1f\x85\u2028\u2029]{2,}")
 """Spaces of any width. A tab or a line end separates sentences."""
@@ -240,7 +241,7 @@ class Embedder:
         n_left_out = n_prompt if options.prompt and own and not own.pool_prompt else 0
         pooling, projected, selection = options.pooling, options.projected, options.selection
         read = [Sequence(ids, WindowEmbedding(pooling, min(n_left_out, len(ids) - 1), projected)) for ids in parts]
-        passes = [Sequence(ids, AttentionPass([], selection)) for ids in parts] if selection is not None else []
+        passes = [Sequence(ids, AttentionPass([], selection.chosen)) for ids in parts] if selection is not None else []
         return _Stretch(start, text, prefix, n_before, n_after, read, passes, edits)
 
     def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:

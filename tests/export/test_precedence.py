@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from service.front.precedence import better_first, earlier_first
 
 from export import precedence
 from export.manifest import Manifest, read_manifest
 from export.precedence import answered_requests
 from service.base.manifest import Manifest as ServedManifest
-from service.models.precedence import better_first, earlier_first
 
 ROOT = Path(__file__).parents[2]
 NAMES = "translate-en-fr", "sentiment-imdb"
@@ -60,7 +60,7 @@ def test_export_and_service_have_the_same_order() -> None:
         (changed(TRANSLATOR, evaluation={}, **IMPORTED), "It answers only requests that name it, since it has no scores: translate-en-fr goes on with /translate en-fr. ATTEND_MODELS, "),  # noqa: E501
         (changed(TRANSLATOR, parameters=1_000), "It answers only requests that name it: translate-en-fr goes on with /translate en-fr. "),  # noqa: E501
         (changed(TRANSLATOR, targets=languages("it"), **IMPORTED), "It answers requests that name no model: /translate en-it alone."),  # noqa: E501
-        (changed(TRANSLATOR, sources=languages(*"en fr de it".split()), targets=languages(*"en fr de it".split()), **IMPORTED), "It answers requests that name no model: 11 directions of /translate alone; /translate en-fr in place of translate-en-fr. "),  # noqa: E501
+        (changed(TRANSLATOR, sources=languages(*["en", "fr", "de", "it"]), targets=languages(*["en", "fr", "de", "it"]), **IMPORTED), "It answers requests that name no model: 11 directions of /translate alone; /translate en-fr in place of translate-en-fr. "),  # noqa: E501
         (changed(CLASSIFIER, **IMPORTED), "It answers only requests that name it: sentiment-imdb goes on with /classify. "),  # noqa: E501
         (changed(CLASSIFIER, pairs=True, **IMPORTED), "It answers requests that name no model: /classify with `text_pair` alone. ATTEND_MODELS, "),  # noqa: E501
         (changed(CLASSIFIER, pairs=True, labels=["score"], **IMPORTED), "It answers requests that name no model: /rerank alone."),  # noqa: E501

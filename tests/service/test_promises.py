@@ -23,15 +23,16 @@ from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFaile
 from service.base.manifest import Decoding
 from service.base.metrics import Metrics, TaskMetrics
 from service.base.settings import Settings
-from service.engine.beam_search import BeamSearch, Search
+from service.engine.beam_search import BeamSearch
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from service.models.catalog import Catalog
+from service.engine.search import Search
+from service.front.catalog import Catalog
+from service.pool.pool import Pool
 from service.server.server import Server
-from service.tasks.translation import Translator
+from service.tasks.translation.translator import Translator
 from service.text.tokenization import Tokenizer
-from service.workers.pool import Pool
 from tests.service.conftest import Serve, problem, server_of, until_warm
 from tests.service.engine.test_beam_search import encoded
 from tests.service.fakes import PATIENCE_S

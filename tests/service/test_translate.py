@@ -24,7 +24,7 @@ def _here(monkeypatch: pytest.MonkeyPatch, artifacts: Path) -> None:
     """The tiny models, in this process; the log of the tests stays."""
     monkeypatch.setenv("ATTEND_ARTIFACTS", str(artifacts))
     monkeypatch.setenv("ATTEND_PROVIDER", "cpu")
-    monkeypatch.setenv("ATTEND_LOOPS", "0")
+    monkeypatch.setenv("ATTEND_WORKERS", "0")
     monkeypatch.setattr(Log, "configure", lambda _: None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pydantic import BaseModel, Field
 
 from service.base.errors import InvalidFields, UnprocessableRequest
-from service.models.directions import Directions, some
+from service.front.directions import Directions, some
 from service.text.languages import MANY, WantedLanguage, canonical, english_name
 
 BRITISH, AMERICAN = ("EN-GB", "English (British)"), ("EN-US", "English (American)")

@@ -21,7 +21,7 @@ from service.documents.localization.po_header import (
 )
 from service.documents.localization.po_syntax import Entry, entries_of, quoted
 from service.documents.localization.printf_order import in_order
-from service.segments.kept_spans import kept_spans
+from service.kept.kept_spans import kept_spans
 from service.text.spans import Replacement, Span, replace_spans
 
 CHARSET = re.compile(rb"\"Content-Type:[^\"\\]*?charset=(?!CHARSET\\n)([\w.:-]+)", re.IGNORECASE)

@@ -7,10 +7,10 @@ from html import escape, unescape
 from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
 from service.documents.encodings import Encoding, decode, named_encoding
 from service.documents.web.pieces import FileInPieces, Text
+from service.kept.placeholders import protect
+from service.kept.restoration import Restored, keep_original
 from service.markup.html import parse
 from service.markup.passages import Passage, fill, split_at_anchors
-from service.segments.placeholders import protect
-from service.segments.restoration import Restored, keep_original
 from service.text.spans import NO_EDITS
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)

@@ -31,8 +31,8 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
     [
         ("PORT", "http"),
         ("PROVIDER", "tpu"),
-        ("SLOTS", "7"),
-        ("LOOPS", "-1"),
+        ("ROWS", "7"),
+        ("WORKERS", "-1"),
         ("MODEL_MEMORY", "much"),
         ("MODEL_MEMORY", "0"),
         ("RATE_LIMIT", "often"),
@@ -60,8 +60,8 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
 def test_memory_for_models_has_a_unit_and_needs_workers() -> None:
     assert Settings(model_memory="512MiB").model_memory == 1 << 29
     assert Settings(model_memory="2GB").model_memory == 2 * 10**9
-    with pytest.raises(ValidationError, match="ATTEND_LOOPS is 0"):
-        Settings(model_memory="2GB", loops=0)
+    with pytest.raises(ValidationError, match="ATTEND_WORKERS is 0"):
+        Settings(model_memory="2GB", workers=0)
 
 
 def test_keys_are_not_shown() -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import openai
 import pytest
 
+from tests.service.access.key_tables import table
 from tests.service.dialects.conftest import Listen, post_json
-from tests.service.http.key_tables import table
 
 TEXTS = ["the dog runs", "a cat sees the red house", "the man"]
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from service.base.contract import AnyInts, BeamLayout, Candidates, EncodedSource, Ints
 from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import BeamSearch, Hypothesis, Search, is_runaway
+from service.engine.beam_search import BeamSearch
 from service.engine.scheduler import Sequence
+from service.engine.search import Hypothesis, Search, is_runaway
 from tests.service.fakes import prefill, search_all
 from tests.service.oracle import EOS, beam_search, goes_round
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import service.tasks.reading
+import service.tasks.translation.reading
 from service.base.errors import (
     BadRequest,
     InvalidFields,
@@ -199,7 +199,7 @@ async def test_too_many_sentences_are_refused_before_the_last_text_is_read(
 ) -> None:
     read = []
     monkeypatch.setattr(
-        service.tasks.reading, "sentence_spans", lambda *given: read.append(given) or sentence_spans(*given)
+        service.tasks.translation.reading, "sentence_spans", lambda *given: read.append(given) or sentence_spans(*given)
     )
     async with serve(max_sequences=3) as client:
         texts = ["a dog.\na dog.", "a dog.\na dog.", "a dog."]

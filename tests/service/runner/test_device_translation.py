@@ -10,9 +10,9 @@ import pytest
 
 from service.base.artifact import Artifact, read_artifact
 from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import Search
 from service.engine.fixed_engine import FixedEngine
 from service.engine.scheduler import Sequence
+from service.engine.search import Search
 from service.runner.arrays import GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from service.base.settings import Settings
+from service.passes.wire import packed
 from service.server import supervisor as module
 from service.server.supervisor import SHORT_LIFE_S, Supervisor, _Server
-from service.workers.wire import packed
 from tests.service.fakes import PATIENCE_S
 from tests.waiting import until
 

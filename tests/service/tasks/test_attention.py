@@ -144,7 +144,7 @@ async def test_what_the_model_does_not_have_is_named(client: Client, path: str, 
 
 def test_a_decoder_with_states_has_no_matrices_of_its_own(translator_artifact: Artifact) -> None:
     manifest = translator_artifact.manifest.model_copy(update={"decoder_self": "ssru"})
-    assert Selection.of(AttentionSelection(), manifest).kinds == ("cross", "encoder")
+    assert Selection.of(AttentionSelection(), manifest).chosen.kinds == ("cross", "encoder")
     with pytest.raises(InvalidFields, match=r"must be encoder or cross for .*, not decoder"):
         Selection.of(AttentionSelection(kinds=["decoder"]), manifest)
 

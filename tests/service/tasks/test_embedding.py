@@ -32,7 +32,7 @@ from service.base.errors import (
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load_session
-from service.tasks import pooling as pooling_module
+from service.tasks import scores as pooling_module
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, post, problem
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, WORDS, E, TinyTranslator
