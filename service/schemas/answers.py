@@ -6,13 +6,17 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PlainSerializer
 
 from service.base.contract import FinishReason
 from service.base.manifest import AttentionKind, Decoding, Embedding, Limits, Manifest, ModelOrigin, Task
 from service.schemas.requests import Encoding
 
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
+
+
+Score = Annotated[float, PlainSerializer(lambda score: float(f"{score:.6g}"), float, when_used="json")]
+"""A number of which six significant digits are sent; more would be noise."""
 
 
 class ShownToken(BaseModel):
@@ -71,13 +75,13 @@ class Alignment(Links):
 
 
 class TokenEvidence(ShownToken):
-    contributions: dict[str, float] = Field(description="What the logit of each label loses without the token.")
+    contributions: dict[str, Score] = Field(description="What the logit of each label loses without the token.")
 
 
 class Evidence(BaseModel):
     """Contribution of each token to the logits."""
 
-    logits: dict[str, float]
+    logits: dict[str, Score]
     tokens: list[TokenEvidence]
 
 
@@ -92,7 +96,7 @@ class Alternative(BaseModel):
     """One translation of a text."""
 
     text: str
-    score: float = Field(description="Mean log-probability per target token; 0 where there is none.")
+    score: Score = Field(description="Mean log-probability per target token; 0 where there is none.")
     finish_reason: FinishReason = Field(
         description="length: a sentence reached max_target_tokens; repetition: it went round in circles and was ended."
     )
@@ -202,11 +206,11 @@ class DetectResponse(BaseModel):
 
 class Prediction(BaseModel):
     label: str
-    score: float = Field(description="Probability of the label; its logit if `label_activation` is identity.")
-    scores: dict[str, float] = Field(description="Score of every label, by falling score.")
+    score: Score = Field(description="Probability of the label; its logit if `label_activation` is identity.")
+    scores: dict[str, Score] = Field(description="Score of every label, by falling score.")
     tokens: int
     truncated: bool | None = Field(default=None, description="Of a pair: whether tokens were cut off.")
-    logits: dict[str, float] | None = Field(default=None, description="If requested: the logit of every label.")
+    logits: dict[str, Score] | None = Field(default=None, description="If requested: the logit of every label.")
     attention: SourceAttention | None = Field(default=None, description="If requested.")
     evidence: Evidence | None = Field(default=None, description="If requested.")
 
@@ -225,7 +229,7 @@ class Ranked(BaseModel):
     """A text, and how well it answers a query."""
 
     index: int = Field(description="Number of the text in the request, from 0.")
-    score: float = Field(description="From 0 to 1; with `raw_scores` the logit.")
+    score: Score = Field(description="From 0 to 1; with `raw_scores` the logit.")
     text: str | None = Field(default=None, description="If requested.")
 
 

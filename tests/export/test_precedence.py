@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service.front.precedence import better_first, earlier_first
 
 from export import precedence
 from export.manifest import Manifest, read_manifest
 from export.precedence import answered_requests
 from service.base.manifest import Manifest as ServedManifest
+from service.front.precedence import better_first, earlier_first
 
 ROOT = Path(__file__).parents[2]
 NAMES = "translate-en-fr", "sentiment-imdb"

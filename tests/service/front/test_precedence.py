@@ -46,7 +46,7 @@ def catalog(tmp_path: Path, tiny_translator: TinyTranslator, tiny_classifier: Ti
         ({"a-toy": TOY | imported() | {"parameters": 300_000_000}}, "shipped"),
         ({"a-large-toy": TOY | {"parameters": 300_000_000}}, "shipped"),
         ({"zulu": imported() | {"parameters": 1_000_000}}, "zulu"),
-        ({"a": imported() | {"parameters": 75_000_000}, "x-large": imported() | {"parameters": 240_000_000}}, "x-large"),
+        ({"a": imported() | {"parameters": 9_500_000}, "x-large": imported() | {"parameters": 240_000_000}}, "x-large"),
         ({"own": {"parameters": 9_000_000}}, "own"),
         ({"x-large": {"parameters": 60_000_000}}, "x-large"),
         ({"a-twin": {"parameters": 8_900_000}}, "a-twin"),
