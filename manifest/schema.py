@@ -12,6 +12,9 @@ from manifest.sums import FileSum
 
 FORMAT_VERSION: Literal[9] = 9
 
+SMALL_PARAMETERS = 50_000_000
+"""A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
+
 MAX_BEAM_SIZE = 8
 """The widest beam that is served."""
 
@@ -153,6 +156,8 @@ class ModelOrigin(Section):
     source: str
     """Id of the hub, or a file name."""
     revision: str | None = None
+    imported: str | None = None
+    """When it was imported (ISO 8601, UTC); None where that was not recorded."""
 
 
 class ShortlistSettings(Section):
@@ -208,6 +213,11 @@ class Manifest(Section):
     """All files that are read; others in the directory are ignored."""
     graphs: dict[str, dict[Dtype, tuple[str, ...]]]
     """The tensors that each graph takes from the weights, by graph and by the type that the graph declares."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether better models of its kind can usually be imported."""
+        return self.origin is None and (self.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS
 
     @property
     def writes_no_language(self) -> bool:

@@ -370,6 +370,8 @@ class Provenance(Strict):
     """Commit of a hub's repository."""
     licence: str | None = None
     """Licence named by its owner; None if unknown."""
+    imported: str | None = None
+    """When it was imported (ISO 8601, UTC); None in models that were imported before this was recorded."""
 
 
 class Config(Strict):

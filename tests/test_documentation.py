@@ -70,7 +70,7 @@ def test_no_paragraph_is_long(page: Path) -> None:
     assert [paragraph for paragraph in paragraphs if len(paragraph) > MOST_CHARACTERS] == []
 
 
-@pages
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("benchmarks/**/*.md")], ids=lambda page: page.name)
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     lost = []
     for target in links(page):

@@ -63,8 +63,8 @@ class Settings(BaseSettings):
     models: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Names of the models to serve, comma-separated; by default all artifacts. If several models could "
-        "answer a request, the first one in this list does. Without a list the translator with the fewest languages "
-        "does, and other requests must name a model.",
+        "answer a request, the first one in this list does. Without a list the model does that comes first in "
+        "/models.",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",

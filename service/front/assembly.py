@@ -3,15 +3,19 @@
 import pkgutil
 from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from manifest.layout import TOKENIZER, VOCABULARY
+from manifest.precedence import better_first, earlier_first
 from manifest.vocabulary import Vocabulary
 from service.base.artifact import Artifact
+from service.base.errors import UnknownModel
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.loop import Loop
 from service.front.catalog import Catalog, Watch
+from service.front.directions import Directions
 from service.kept.slots import slots_of
 from service.pool.loader import SOURCE, LoadedModels, Loader, TokenizerFiles, configured_artifacts, read_tokenizer_files
 from service.pool.pool import Pool
@@ -20,7 +24,7 @@ from service.pool.sentence_cache import CachedSearches, SentenceCache
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation.translator import Translator
-from service.text.languages import canonical
+from service.text.languages import TranslatorLanguages, canonical
 from service.text.tokenization import Tokenizer
 
 MAX_SEQUENCES = 10_000
@@ -48,11 +52,35 @@ def load_catalog(
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
         canonical("en")  # the first call reads the tables of languages
         loaded = loader.wait()
-        loaded.announce()
+        loaded.announce(settings)
         return catalog_of(loaded, settings, metrics, loader, tokenizers, cache)
     except BaseException:
         loader.end()
         raise
+
+
+def directions_of(settings: Settings, name: str | None = None) -> Directions:
+    """Return which models translate what, before any is loaded: only manifests are read, and nothing can be translated.
+
+    Args:
+        name: the only model that may translate.
+
+    Raises:
+        ArtifactRefused: an artifact is missing, or its manifest is invalid.
+        UnknownModel: no translator has this name, or there are none.
+    """
+    manifests = [artifact.manifest for artifact in configured_artifacts(settings).values()]
+    manifests = [one for one in manifests if one.task == "translation"]
+    names = ", ".join(manifest.name for manifest in manifests) or "none"
+    manifests = [one for one in manifests if name in (None, one.name)]
+    if not manifests:
+        raise UnknownModel(f"No model {f'named {name!r} ' if name else ''}can translate here; available: {names}")
+    if not settings.models:
+        manifests.sort(key=better_first)
+    described = [
+        SimpleNamespace(manifest=one, languages=TranslatorLanguages(one.sources, one.targets)) for one in manifests
+    ]
+    return Directions(cast("list[Translator]", described), name, ordered=bool(settings.models))
 
 
 def catalog_here(
@@ -68,7 +96,7 @@ def catalog_here(
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
     model_infos = {model: source.model_info(model) for model in artifacts}
     loaded = LoadedModels(artifacts, model_infos, {}, read_tokenizer_files(artifacts))
-    loaded.announce()
+    loaded.announce(settings)
     return _catalog(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files), cache)
 
 
@@ -140,6 +168,10 @@ def _catalog(
             classifiers.append(Classifier(manifest, provider, tokenizer, classifying, attention, limit))
         of_embedder = attention if manifest.task == "embedding" else None
         embedders.append(Embedder(manifest, provider, tokenizer, pool("embedding", "embedding"), limit, of_embedder))
+    if not settings.models:
+        translators.sort(key=lambda model: better_first(model.manifest))
+        classifiers.sort(key=lambda model: earlier_first(model.manifest))
+        embedders.sort(key=lambda model: earlier_first(model.manifest))
     watch = Watch(loaded.artifacts.values())
     ordered = bool(settings.models)
     return Catalog(translators, classifiers, embedders, workers, loader, watch, ordered, metrics)
