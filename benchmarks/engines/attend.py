@@ -11,8 +11,8 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from benchmarks.engines import Work
+from manifest.schema import MAX_BEAM_SIZE, Manifest
 from service.base.artifact import read_artifacts
-from service.base.manifest import MAX_BEAM_SIZE, Manifest
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.scheduler import Sequence

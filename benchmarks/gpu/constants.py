@@ -8,8 +8,8 @@ from benchmarks.gpu.counts import ENGINES
 from benchmarks.gpu.driving import Constants, drive
 from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read_inputs, say
 from benchmarks.gpu.speed import THREADS
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import read_artifacts
-from service.base.manifest import MAX_BEAM_SIZE
 from service.base.settings import Settings
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs

@@ -16,8 +16,8 @@ from benchmarks.engines import Work
 from benchmarks.engines.attend import sequences_of, targets_of
 from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read_inputs, say
 from benchmarks.gpu.speed import THREADS
+from manifest.schema import MAX_BEAM_SIZE, Manifest
 from service.base.artifact import read_artifacts
-from service.base.manifest import MAX_BEAM_SIZE, Manifest
 from service.base.settings import Settings
 from service.engine.engine import Engine
 from service.engine.search import Search

@@ -14,8 +14,8 @@ from benchmarks.gpu.simulation import Lengths, SimulatedGraphs, SimulatedProvide
 from benchmarks.models import SHIPPED
 from benchmarks.texts import load_sentences, works_of
 from benchmarks.workspace import ROOT
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import read_artifact
-from service.base.manifest import MAX_BEAM_SIZE
 from service.base.settings import Settings
 from service.worker import artifact_source
 

@@ -20,7 +20,7 @@ from benchmarks.engines.attend import AttendEngine, ComputationProbe
 from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read_inputs, say
 from benchmarks.models import BenchmarkModel
 from benchmarks.workspace import workspace
-from service.base.manifest import MAX_BEAM_SIZE
+from manifest.schema import MAX_BEAM_SIZE
 from service.runner.provider import Provider
 
 BATCHES = (1, 8, 64, 256)

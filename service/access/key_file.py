@@ -10,13 +10,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
+from manifest.stops_early import StopsEarly
 from service.base.configuration import SUBJECT
 from service.base.errors import StartRefused
 from service.base.settings import one_rate
-from service.base.stops_early import StopsEarly
 
 IS_TOML = re.compile(r"^\s*([\[\]{}#]|[\w.\"'-]+\s*=\s*[\"'\[{])", re.MULTILINE)
 """A table, a comment, or a value, of which a key has none: so no mistake in TOML turns its lines into keys."""
+HEADER = re.compile(r"^[ \t]*\[\[[ \t]*keys[ \t]*\]\]", re.MULTILINE)
 MAX_LINE = 10_000
 VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
 """Messages for some types of pydantic's errors."""
@@ -52,10 +53,13 @@ def read_keys(file: Path) -> list[Key]:
         text = file.read_text("utf-8-sig")
     except OSError as error:
         raise StartRefused(f"The file of API keys {file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise StartRefused(f"The file of API keys {file} is not UTF-8") from None
-    if (longest := max(map(len, text.splitlines()), default=0)) > MAX_LINE:  # names in names take quadratic time
-        raise StartRefused(f"The file of API keys {file} has a line of {longest} characters; the limit is {MAX_LINE}")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise StartRefused(f"The file of API keys {file} is not UTF-8 (at line {line})") from None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if len(line) > MAX_LINE:  # names in names take quadratic time
+            has = f"has a line of {len(line)} characters (at line {number})"
+            raise StartRefused(f"The file of API keys {file} {has}; the limit is {MAX_LINE}")
     try:
         keys = _tables(text) if IS_TOML.search(text) else [*map(_nameless, text.splitlines())]
     except ValueError as error:
@@ -125,13 +129,26 @@ def _tables(text: str) -> list[Key]:
     try:
         tables = _File.model_validate(content, strict=True).keys
     except ValidationError as error:
-        raise ValueError(_sentence(error.errors()[0], content)) from None
+        problem = error.errors()[0]
+        raise ValueError(_sentence(problem, content) + _place(text, *problem["loc"][1:3])) from None
     keys = [key for table in tables for key in table.keys()]  # noqa: SIM118  no dictionary
     for kind, values in (("name", [table.name for table in tables]), ("sha256", [key.digest for key in keys])):
         [(most, n)] = Counter(values).most_common(1) or [("", 0)]
         if n > 1:
-            raise ValueError(f"`{kind}` must be another one for each key, but {n} have {most}")
+            last = text.count("\n", 0, text.rfind(most)) + 1
+            raise ValueError(f"`{kind}` must be another one for each key, but {n} have {most} (at line {last})")
     return keys
+
+
+def _place(text: str, table: object = None, field: object = None) -> str:
+    """Return the line of a field, or of its table if it is missing there; "" for tables of another form."""
+    headers = [header.start() for header in HEADER.finditer(text)]
+    if not isinstance(table, int) or table >= len(headers):
+        return ""
+    start, end = headers[table], [*headers, len(text)][table + 1]
+    found = re.compile(rf"^\s*{re.escape(str(field))}\s*=", re.MULTILINE).search(text, start, end)
+    at = text.count("\n", 0, found.end() if found else start) + 1
+    return f" (at line {at})"
 
 
 def _sentence(problem: Any, content: dict[str, Any]) -> str:

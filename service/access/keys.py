@@ -33,16 +33,24 @@ class Keys:
         """Return a valid key. Digests are compared, so that response times reveal nothing about the keys."""
         return self._keys.get(digest_of(key))
 
-    def reread(self) -> None:
-        """Read the file again. If it cannot be read, has no key or is wrong, log why and keep the old keys."""
+    def reread(self, logs: bool = True) -> bool:
+        """Read the file again. If it cannot be read, has no key or is wrong, keep the old keys.
+
+        Args:
+            logs: whether to log the new number of keys, or what is wrong.
+
+        Returns:
+            Whether the keys are those of the file.
+        """
         if self._file is None:
-            return
+            return True
         try:
             self._keys = self._read()
         except StartRefused as error:
-            logger.error("the API keys stay as they were: %s", error)
-        else:
-            logger.info("the API keys were read again; how many: %d", len(self._keys))
+            logger.log(logging.ERROR if logs else logging.DEBUG, "the API keys stay as they were: %s", error)
+            return False
+        logger.log(logging.INFO if logs else logging.DEBUG, "the API keys were read again: %d", len(self._keys))
+        return True
 
     def _read(self) -> dict[str, Key]:
         of_file = read_keys(self._file) if self._file is not None else []

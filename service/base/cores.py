@@ -78,3 +78,14 @@ def _cgroups(root: Path) -> Iterator[Path]:
         below = path.relative_to(top).parts if path.is_relative_to(top) else ()
         for depth in range(len(below) + 1):
             yield (root / point.lstrip("/")).joinpath(*below[:depth])
+
+
+def reason_for_workers(settings: Settings, provider: str) -> str:
+    """Return why there are as many workers that share models."""
+    if settings.workers:
+        return "as ATTEND_WORKERS says"
+    if provider != "cpu":
+        return "one for each GPU"
+    if (settings.threads or usable_cores()) > MAX_WORKERS:
+        return f"{MAX_WORKERS} at most"
+    return "one for each thread of ATTEND_THREADS" if settings.threads else "one for each core"

@@ -16,8 +16,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.log import Form, Log
-from service.base.manifest import MAX_BEAM_SIZE
 
 PREFIX = "ATTEND_"
 
@@ -32,7 +32,9 @@ DEVICE = re.compile(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]+", re.ASCII)
 
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
 
-Dialect = Literal["libretranslate", "open_inference", "deepl", "hugging_face", "openai", "cohere"]
+Dialect = Literal[
+    "libretranslate", "open_inference", "deepl", "hugging_face", "openai", "cohere", "google", "azure", "amazon"
+]
 """The interfaces of other services, by the names that `service.dialects.ALL` has."""
 
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
@@ -61,8 +63,8 @@ class Settings(BaseSettings):
     models: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Names of the models to serve, comma-separated; by default all artifacts. If several models could "
-        "answer a request, the first one in this list does. Without a list the translator with the fewest languages "
-        "does, and other requests must name a model.",
+        "answer a request, the first one in this list does. Without a list the model does that comes first in "
+        "/models.",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",

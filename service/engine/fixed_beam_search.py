@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.contract import FixedRows, IntArray
-from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.places import (
     MIN_STEP_SIZE,
     Booleans,

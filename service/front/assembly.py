@@ -2,23 +2,28 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+from manifest.layout import TOKENIZER, VOCABULARY
+from manifest.precedence import better_first, earlier_first
+from manifest.vocabulary import Vocabulary
 from service.base.artifact import Artifact
-from service.base.manifest import TOKENIZER, VOCABULARY
+from service.base.errors import UnknownModel
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.front.catalog import Catalog, Watch
+from service.front.directions import Directions
 from service.kept.slots import slots_of
-from service.pool.loader import LoadedModels, Loader, TokenizerFiles, read_tokenizer_files
+from service.pool.loader import LoadedModels, Loader, TokenizerFiles, configured_artifacts, read_tokenizer_files
 from service.pool.pool import Pool, Worker
 from service.pool.remote_worker import RemoteWorker
 from service.pool.sentence_cache import CachedSearches, SentenceCache
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation.translator import Translator
-from service.text.languages import canonical
-from service.text.tokenization import Tokenizer, Vocabulary
+from service.text.languages import TranslatorLanguages, canonical
+from service.text.tokenization import Tokenizer
 
 MAX_SEQUENCES = 10_000
 """Most sentences, or windows of long texts, of one request."""
@@ -43,11 +48,35 @@ def load_catalog(
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
         canonical("en")  # the first call reads the tables of languages
         loaded = loader.wait()
-        loaded.announce()
+        loaded.announce(settings)
         return catalog_of(loaded, settings, metrics, loader, tokenizers, cache)
     except BaseException:
         loader.end()
         raise
+
+
+def directions_of(settings: Settings, name: str | None = None) -> Directions:
+    """Return which models translate what, before any is loaded: only manifests are read, and nothing can be translated.
+
+    Args:
+        name: the only model that may translate.
+
+    Raises:
+        ArtifactRefused: an artifact is missing, or its manifest is invalid.
+        UnknownModel: no translator has this name, or there are none.
+    """
+    manifests = [artifact.manifest for artifact in configured_artifacts(settings).values()]
+    manifests = [one for one in manifests if one.task == "translation"]
+    names = ", ".join(manifest.name for manifest in manifests) or "none"
+    manifests = [one for one in manifests if name in (None, one.name)]
+    if not manifests:
+        raise UnknownModel(f"No model {f'named {name!r} ' if name else ''}can translate here; available: {names}")
+    if not settings.models:
+        manifests.sort(key=better_first)
+    described = [
+        SimpleNamespace(manifest=one, languages=TranslatorLanguages(one.sources, one.targets)) for one in manifests
+    ]
+    return Directions(cast("list[Translator]", described), name, ordered=bool(settings.models))
 
 
 def catalog_of(
@@ -85,7 +114,7 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
     manifest = artifact.manifest
     vocabulary, special = None, set[int]()
     if VOCABULARY in files:
-        vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
+        vocabulary = Vocabulary.parse(files[VOCABULARY], manifest.special_tokens.unk)
         special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
     # Encoders with special tokens of their own, and summarizers, were trained on texts without any change.
     as_it_is = manifest.task == "embedding" or manifest.pools_states or manifest.writes_no_language
@@ -121,6 +150,10 @@ def _catalog(
             classifiers.append(Classifier(manifest, provider, tokenizer, classifying, attention, limit))
         of_embedder = attention if manifest.task == "embedding" else None
         embedders.append(Embedder(manifest, provider, tokenizer, pool("embedding", "embedding"), limit, of_embedder))
+    if not settings.models:
+        translators.sort(key=lambda model: better_first(model.manifest))
+        classifiers.sort(key=lambda model: earlier_first(model.manifest))
+        embedders.sort(key=lambda model: earlier_first(model.manifest))
     watch = Watch(loaded.artifacts.values())
     ordered = bool(settings.models)
     return Catalog(translators, classifiers, embedders, workers, loader, watch, ordered, metrics)

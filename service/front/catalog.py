@@ -2,17 +2,19 @@
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from service.base.artifact import Artifact, Stamp, stamp_of
-from service.base.errors import InvalidFields, ModelRequired, UnknownModel, UnsupportedOption
+from service.base.errors import InvalidFields, ModelRequired, RequestError, UnknownModel, UnsupportedOption
 from service.base.metrics import Metrics, ModelState
 from service.front.directions import Directions, some
 from service.pool.loader import Loader
 from service.pool.pool import Pool, Worker
+from service.schemas.answers import UnnamedRequest
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation.translator import Translator
@@ -60,15 +62,16 @@ class _File:
 
 
 class Catalog:
-    """Models that are loaded, started and stopped together.
+    """Models that are loaded, started and stopped together. Of several models that can do what a request asks, the
+    first one answers.
 
     Args:
         embedders: models that were made for embeddings, and the encoders of the translators and classifiers.
         workers: the processes that run the models.
         loader: the process that loaded the models; it ends when the models stop.
         watch: notices changes of the files that the models were loaded from.
-        ordered: whether the first model answers where several could. Otherwise a translator of fewer languages comes
-            before one of more.
+        ordered: whether the settings list the models: then the first translator also answers a request without target,
+            and the first encoder one without source.
         metrics: what counts the work of the models.
     """
 
@@ -95,12 +98,11 @@ class Catalog:
         self._watch = watch
         self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
-        by_languages = sorted(translators, key=lambda one: (len(one.languages), one.manifest.name))
         self._directions: dict[str | None, Directions] = {
             one.manifest.name: Directions([one], one.manifest.name, ordered) for one in translators
         }
         if translators:
-            self._directions[None] = Directions(translators if ordered else by_languages, ordered=ordered)
+            self._directions[None] = Directions(translators, ordered=ordered)
 
     def __iter__(self) -> Iterator[Model]:
         yield from self.translators
@@ -175,7 +177,7 @@ class Catalog:
         return self._directions[name]
 
     def classifier(self, name: str | None, pairs: bool = False) -> Classifier:
-        """Return the one classifier that fits. For single texts, rerankers come after all others.
+        """Return the first classifier that fits. Rerankers come after all others.
 
         Args:
             pairs: whether it must read pairs of texts.
@@ -183,48 +185,43 @@ class Catalog:
         Raises:
             UnknownModel: no classification model has this name, or there are none.
             UnsupportedOption: it reads single texts only, or all do.
-            ModelRequired: several classifiers fit; the message names them.
         """
         named = self._named(name, self.classifiers, "classify")
-        fitting = [one for one in named if (one.manifest.pairs if pairs else not one.is_reranker)]
-        if pairs and not fitting:
+        fitting = [one for one in named if one.manifest.pairs or not pairs]
+        if not fitting:
             names = ", ".join(one.manifest.name for one in self.classifiers if one.manifest.pairs) or "none"
             which = name if name is not None else "every classifier here"
             raise UnsupportedOption(f"`text_pair` is not supported: {which} reads single texts; available: {names}")
-        return self._only(fitting or named)
+        return next((one for one in fitting if not one.is_reranker), fitting[0])
 
     def reranker(self, name: str | None) -> Classifier:
-        """Return the one model that scores pairs of texts.
+        """Return the first model that scores pairs of texts.
 
         Raises:
             UnknownModel: no model that does so has this name, or there are none.
-            ModelRequired: several models do so; the message names them.
         """
-        return self._only(self._named(name, self.rerankers, "rerank"))
+        return self._named(name, self.rerankers, "rerank")[0]
 
     @property
     def rerankers(self) -> list[Classifier]:
         """The models that give a pair of texts one score."""
         return [one for one in self.classifiers if one.is_reranker]
 
-    def _only(self, classifiers: list[Classifier]) -> Classifier:
-        if len(classifiers) > 1 and not self._ordered:
-            names = ", ".join(classifier.manifest.name for classifier in classifiers)
-            raise ModelRequired(f"`model` is required; available: {names}")
-        return classifiers[0]
-
     def embedder(self, name: str | None, source: str | None) -> Embedder:
-        """Return the one embedder that fits: the encoder of a translator that reads the language `source`. Without a
-        source, models that were made for embeddings come before the encoders of others.
+        """Return the first embedder that fits: the encoder of a translator that reads the language `source`, or without
+        a source a model that was made for embeddings.
 
         Raises:
             UnknownModel: no model has this name.
             InvalidFields: no translator reads the language.
-            ModelRequired: several models fit; the message names them.
+            ModelRequired: there is no source, several models fit, and none was made for embeddings.
         """
         embedders = self._named(name, self.embedders, "embed")
         if source is None:
-            fitting = [one for one in embedders if one.manifest.task == "embedding"] or embedders
+            made_for_it = [one for one in embedders if one.manifest.task == "embedding"]
+            if len(embedders) > 1 and not made_for_it and not self._ordered:
+                raise ModelRequired(f"`model` is required; available: {_languages(embedders)}")
+            fitting = made_for_it or embedders
         else:
             forms = WantedLanguage.of_sources(source)
             readers = ([one for one in embedders if one.languages.named(form)] for form in forms)
@@ -233,9 +230,25 @@ class Catalog:
             available = _languages(embedders) if any(one.languages.by_name for one in embedders) else "none"
             message = f"must be a language that a model reads, not {source}; available: {available}"
             raise InvalidFields([(("source",), message)])
-        if len(fitting) > 1 and not self._ordered:
-            raise ModelRequired(f"`model` is required; available: {_languages(fitting)}")
         return fitting[0]
+
+    def default_for(self, model: Model) -> list[UnnamedRequest]:
+        """Return the kinds of requests without a model's name that this model answers."""
+        name = model.manifest.name
+        answered: list[UnnamedRequest] = []
+        if self.translators and name in self.directions(None).first_models:
+            answered.append("translate")
+        choices: dict[UnnamedRequest, Callable[[], Model]] = {
+            "classify": lambda: self.classifier(None),
+            "classify_pairs": lambda: self.classifier(None, pairs=True),
+            "rerank": lambda: self.reranker(None),
+            "embed": lambda: self.embedder(None, None),
+        }
+        for request, choose in choices.items():
+            with suppress(RequestError):  # no model, or several, could answer it
+                if choose().manifest.name == name:
+                    answered.append(request)
+        return answered
 
     def _named(self, name: str | None, models: list[Served], verb: str) -> list[Served]:
         """Raises UnknownModel: no model has this name, or there are none."""

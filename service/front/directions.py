@@ -2,7 +2,7 @@
 writes and the second one reads."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from typing import NamedTuple
 
@@ -90,6 +90,16 @@ class Directions:
                     sources = one.languages.sources.by_name
                     found = found | {source: None for source in sources if not are_same(source, target)}
         return list(found)
+
+    @cached_property
+    def first_models(self) -> set[str]:
+        """The names of the translators that are the first one of a direction."""
+        first: dict[tuple[str, str], str] = {}
+        for one in self._translators:
+            sides = one.languages.sources.by_name, one.languages.targets.by_name
+            for pair in product(*sides):
+                first.setdefault(pair, one.manifest.name)
+        return {name for (source, target), name in first.items() if source != target}
 
     def target(self, target: str | None) -> str:
         """Return the name of the target language.

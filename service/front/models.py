@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
+from manifest.schema import NO_LANGUAGE
 from service.access.usage import spending
 from service.base.errors import (
     GlossaryMismatch,
@@ -22,11 +23,10 @@ from service.base.errors import (
     TooManyTexts,
     UnsupportedOption,
 )
-from service.base.manifest import NO_LANGUAGE
 from service.base.settings import Settings
 from service.front.attributes import Answer, attributes_of
 from service.front.catalog import Catalog
-from service.front.directions import AUTO, Directions, some
+from service.front.directions import AUTO, Directions, PlannedRoute, some
 from service.front.serving import Serving
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
@@ -231,17 +231,7 @@ class Models:
             UnknownGlossary: no glossary has this id.
             DeadlinePassed: it took longer than `timeout_s`.
         """
-        directions = self.catalog.directions(request.model)
-        source = request.source
-        if (plan := directions.plan(source, request.target, request.pivot)) is None:
-            target = directions.target(request.target)
-            context = Context(deadline=time.monotonic() + timeout_s)
-            [language, *_] = await _languages_of_texts(directions, request, target, context)
-            if language is None or are_same(language.language, target):
-                return target, target
-            source = language.language
-            plan = directions.plan(source, target, request.pivot)
-            assert plan is not None, "the source is known"
+        plan = await planned_route(self.catalog.directions(request.model), request, timeout_s)
         if plan.route:
             await self._terms(request, plan.source, plan.target)
         return plan.source, plan.target
@@ -322,7 +312,7 @@ class Models:
             places[name].append(i)
         translations = {i: _unchanged(i, request.text[i], on_piece) for i in unchanged}
         parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
-        answers = await _gather(
+        answers = await gather(
             pivot.translate(routes[name], part, context, _on_piece_of(places[name], on_piece), terms.get(name))
             for name, part in zip(routes, parts, strict=True)
         )
@@ -344,6 +334,25 @@ class Models:
         if request.glossary_id is None:
             return None
         return await self._glossaries.table(request.glossary_id, source, target)
+
+
+async def planned_route(directions: Directions, request: TranslateRequest, timeout_s: float) -> PlannedRoute:
+    """Find the models that translate the first text, whose language is detected if the request does not tell it.
+
+    Raises:
+        UnprocessableRequest: nothing here translates it.
+        DeadlinePassed: it took longer than `timeout_s`.
+    """
+    if (plan := directions.plan(request.source, request.target, request.pivot)) is not None:
+        return plan
+    target = directions.target(request.target)
+    context = Context(deadline=time.monotonic() + timeout_s)
+    [language, *_] = await _languages_of_texts(directions, request, target, context)
+    if language is None or are_same(language.language, target):
+        return PlannedRoute(target, target, [])
+    plan = directions.plan(language.language, target, request.pivot)
+    assert plan is not None, "the source is known"
+    return plan
 
 
 def _traced(answer: AnyAnswer, context: Context) -> AnyAnswer:
@@ -383,7 +392,7 @@ async def _languages_of_texts(
     return languages
 
 
-async def _gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
+async def gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
     """Await all; as soon as one fails, the others are cancelled."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from service.base.errors import ReloadRefused, StartRefused
 from service.pool.loader import Loader
 
 logger = logging.getLogger(__name__)
+
+READY = "attend is ready"
 
 Loaded = TypeVar("Loaded")
 Result = TypeVar("Result")
@@ -29,6 +31,9 @@ class Supplier(Protocol):
         Raises:
             StartRefused: they cannot be loaded.
         """
+
+    def report(self, state: Literal["listening", "ready"]) -> None:
+        """Note that the server listens, or is ready for the first time."""
 
     async def reload(self) -> None:
         """Load the models anew, and replace the models that serve.
@@ -60,6 +65,11 @@ class LoadingSupplier(Generic[Loaded]):
 
     async def may_listen(self) -> None:
         """Return immediately: requests are told that the service is starting."""
+
+    def report(self, state: Literal["listening", "ready"]) -> None:
+        """Log that the only server is ready; that it listens was logged before its models were loaded."""
+        if state == "ready":
+            logger.info(READY)
 
     async def run(self) -> None:
         """Raises StartRefused: the first models cannot be loaded."""

@@ -62,6 +62,7 @@ class DocumentCard(BaseModel):
 def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> APIRouter:
     """Return the routes. A client needs the id and the key of a document; only its sender receives the key."""
     router = APIRouter(
+        tags=["documents"],
         route_class=json_route(guards, _read_form),
         dependencies=guards.described,
         responses=document_errors(*guards.statuses, 404, 500),

@@ -49,6 +49,7 @@ class GlossaryForm(Input):
 def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     """Return the routes. They access the disk in threads."""
     router = APIRouter(
+        tags=["glossaries"],
         route_class=json_route(guards, _read_body),
         dependencies=guards.described,
         responses=document_errors(*guards.statuses, 404, 500),

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import AlignmentChoice, AttentionKind, Manifest
 from service.base.contract import Attend, AttentionKinds, Matrices
-from service.base.manifest import AlignmentChoice, AttentionKind, Manifest
 from service.engine.scheduler import Sequence
 
 Weights = NDArray[np.float32]

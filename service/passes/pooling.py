@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import Manifest, TokenPooling
 from service.base.contract import Classify, Embed, Project
-from service.base.manifest import Manifest, TokenPooling
 from service.engine.scheduler import Sequence
 
 Pooling = Literal["mean", "max", "first", "mean_states"]

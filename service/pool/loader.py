@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from manifest.layout import TOKENIZER, VOCABULARY
 from service import __version__
 from service.base.artifact import Artifact, read_artifacts
 from service.base.contract import ModelInfo
+from service.base.cores import reason_for_workers
 from service.base.errors import StartRefused
-from service.base.manifest import TOKENIZER, VOCABULARY
 from service.base.settings import Settings
 from service.pool.devices import devices_of
 from service.pool.remote_loader import RemoteLoader
@@ -34,17 +35,25 @@ class LoadedModels:
         model_infos: what the loader reported about each model.
         paths: the sockets where the workers listen, and the device of each: None for what CUDA or the CPU chooses.
         tokenizer_files: the files as they were when the models were loaded, for servers that start later.
+        slow: the models that have workers of their own.
     """
 
     artifacts: dict[str, Artifact]
     model_infos: dict[str, ModelInfo]
     paths: dict[Path, str | None]
     tokenizer_files: TokenizerFiles
+    slow: tuple[str, ...] = ()
 
-    def announce(self) -> None:
-        """Log which models are served from now on."""
-        names, providers = ", ".join(self.artifacts), sorted({info.provider for info in self.model_infos.values()})
-        logger.info("attend %s: %s on %s, %d workers", __version__, names, ", ".join(providers), len(self.paths))
+    def announce(self, settings: Settings) -> None:
+        """Log which models are served from now on, by how many workers, and why so many."""
+        providers = sorted({info.provider for info in self.model_infos.values()})
+        reasons = []
+        if len(self.slow) < len(self.artifacts):
+            reasons.append(reason_for_workers(settings, providers[0]))
+        reasons += [f"one for {name} alone, which is slow" for name in self.slow]
+        workers = f"{len(self.paths)} workers ({', '.join(reasons)})" if self.paths else "in the server's process"
+        names = ", ".join(self.artifacts)
+        logger.info("attend %s: %s on %s, %s", __version__, names, ", ".join(providers), workers)
 
 
 class Loader:
@@ -92,8 +101,8 @@ class Loader:
                     raise
                 raise StartRefused(f"Device {device}: {refusal}") from None
         paths = {path: device for device, loader in self._loaders.items() for path in loader.paths}
-        model_infos = next(iter(self._loaders.values())).model_infos
-        return LoadedModels(self.artifacts, model_infos, paths, files)
+        first = next(iter(self._loaders.values()))
+        return LoadedModels(self.artifacts, first.model_infos, paths, files, first.slow)
 
     def end(self) -> None:
         """End all workers immediately: their requests have been answered."""

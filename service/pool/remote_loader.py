@@ -70,6 +70,11 @@ class RemoteLoader:
         self._start()
         atexit.register(self.end)
 
+    @property
+    def slow(self) -> tuple[str, ...]:
+        """The models that have workers of their own, once all are loaded."""
+        return tuple(self._plan.slow or ())
+
     def wait_until_loaded(self) -> None:
         """Wait until all models are loaded.
 

@@ -28,7 +28,7 @@ from service.http.glossaries import GLOSSARY_FILE_PATH, glossary_routes
 from service.http.identity import Identity
 from service.http.limits import Limits
 from service.http.origins import Origins
-from service.http.problems import Problem, openapi_of, raise_not_routed
+from service.http.problems import TAGS, Problem, openapi_of, raise_not_routed
 from service.http.root_path import RootPath
 from service.http.routes import Reload, model_routes, operations_routes
 from service.http.spans import telemetry
@@ -78,6 +78,7 @@ def create_app(
     native = of_models, of_glossaries, of_documents, operations_routes(models, metrics), playground_routes(), docs
     dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
     backend = Backend(models, stores, settings, access)
+    tags = TAGS | {dialect.name: dialect.about for dialect in dialects}
     of_dialects = [router for dialect in dialects for router in dialect.routers(backend)]
     app = FastAPI(
         title="attend",
@@ -86,7 +87,7 @@ def create_app(
         lifespan=lifespan,
         servers=[{"url": settings.root_path}] if settings.root_path else None,
         openapi_url=None,
-        openapi_tags=[{"name": dialect.name, "description": dialect.about} for dialect in dialects],
+        openapi_tags=[{"name": name, "description": about} for name, about in tags.items()],
         redirect_slashes=False,
         telemetry=telemetry(traces, settings.root_path),
         exception_handlers={HTTPException: raise_not_routed},
@@ -119,7 +120,7 @@ def create_app(
     if settings.root_path:
         app.add_middleware(RootPath, root_path=settings.root_path)
     errors: list[type[BaseModel]] = [Problem, *(dialect.error for dialect in dialects)]
-    app.openapi = openapi_of(app, errors)  # type: ignore[method-assign]  # FastAPI's documented way
+    app.openapi = openapi_of(app, errors, TAGS)  # type: ignore[method-assign]  # FastAPI's documented way
     return app
 
 

@@ -39,7 +39,7 @@ KEEP_ALIVE_S = 75
 longer, because a request that comes while the server closes its connection gets no answer."""
 
 LOOK_S = 0.05
-"""Pause between two checks whether all requests are answered, so that the server may stop."""
+"""Pause between two checks whether the server is ready, or whether all requests are answered, so that it may stop."""
 
 
 def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader) -> None:
@@ -135,6 +135,8 @@ class Server(uvicorn.Server):
         begin(self._run_supplier(), self._tasks)
         await self._supplier.may_listen()
         await super().startup(sockets)
+        self._supplier.report("listening")
+        begin(self._report_readiness(), self._tasks)
         is_main_thread = threading.current_thread() is threading.main_thread()
         if is_main_thread and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
@@ -155,6 +157,11 @@ class Server(uvicorn.Server):
         except Exception as error:
             self.failure, self.should_exit = error, True
             self._serving.drain()
+
+    async def _report_readiness(self) -> None:
+        while self._serving.unready_reason() is not None:
+            await asyncio.sleep(LOOK_S)
+        self._supplier.report("ready")
 
     def _hang_up(self) -> None:
         self._keys.reread()

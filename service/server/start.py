@@ -5,7 +5,6 @@ import logging
 import signal
 import sys
 
-from service import __version__
 from service.access.keys import Keys
 from service.access.rate_store import storage_of
 from service.base.configuration import announce, read_settings
@@ -15,7 +14,7 @@ from service.base.settings import Settings
 from service.base.temporary_files import require_temporary_folder
 from service.pool.devices import devices_of
 from service.pool.loader import Loader
-from service.server.listening import address_of, listen
+from service.server.listening import announce_addresses, listen
 from service.server.tracing import announce_traces
 from service.storage.data_directory import with_data_directory
 from service.storage.database import check_database
@@ -42,8 +41,8 @@ def main() -> None:
         storage_of(settings)  # refuses a wrong address
         servers = n_servers(settings)
         sockets = listen(settings.host, settings.port, shared=servers > 1)
-        addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)
-        logger.info("attend %s running on %s", __version__, addresses)
+        if servers == 1:
+            announce_addresses(sockets)
         with with_data_directory(settings) as settings:
             loader = Loader(settings)
             check_database(settings)
@@ -51,7 +50,7 @@ def main() -> None:
             if servers > 1:
                 from service.server.supervisor import supervise
 
-                supervise(settings, sockets, loader, servers)
+                supervise(settings, keys, sockets, loader, servers)
             else:
                 from service.server.server import serve
 

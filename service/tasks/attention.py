@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
+from manifest.schema import AttentionKind, Manifest
 from service.base.contract import Matrices
 from service.base.errors import InvalidFields, LimitExceeded
-from service.base.manifest import AttentionKind, Manifest
 from service.engine.scheduler import Sequence
 from service.passes.attention import AttentionPass, ChosenMatrices
 from service.schemas.answers import AttentionMatrix, ShownToken, SourceAttention, encoded

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import Manifest
 from service.base.errors import EmptyText, LimitExceeded, TextTooLong, UnsupportedOption
-from service.base.manifest import Manifest
 from service.engine.scheduler import Sequence
 from service.passes.attention import AttentionPass
 from service.passes.pooling import WindowLogits

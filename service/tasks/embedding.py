@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from manifest.schema import Manifest, TokenPooling
 from service.base.errors import EmptyText, InvalidFields, LimitExceeded, SourceRequired, UnsupportedOption
-from service.base.manifest import Manifest, TokenPooling
 from service.engine.scheduler import Sequence
 from service.kept.unwritable import hidden
 from service.passes.attention import AttentionPass

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from manifest.layout import DENSE, WEIGHTS
 from service.base.artifact import Artifact
 from service.base.contract import BACKGROUND, DecoderRows, ModelInfo, Project, in_background, kind_of
 from service.base.cores import n_workers, usable_cores
 from service.base.errors import ProviderUnavailable, StartRefused
-from service.base.manifest import DENSE, WEIGHTS
 from service.base.settings import Settings
 from service.engine.beam_search import BeamSearch
 from service.engine.engine import ContinuousEngine, Engine, OnePass, RunPass
@@ -144,7 +144,7 @@ class ArtifactSource:
         """Return the provider, or the CPU if the artifact has no graphs for it."""
         provider = self.provider
         assert provider is not None, "a source is resolved before it loads"
-        if artifact.manifest.has_graphs_for(provider.name):
+        if provider.name in artifact.manifest.providers:
             return provider
         if self.settings.provider == "cuda":
             raise ProviderUnavailable(

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from export import manifest
 from export.examination import TOLERANCES
-from export.manifest import Precision, read_manifest
+from manifest.layout import WEIGHTS
+from manifest.schema import Precision
 from model.checkpoint import load_checkpoint
 from model.decoding import search
 from model.embedding import states_of
-from model.importing import imported
 from model.weights import dequantize, read_weights
 from service.base.artifact import read_artifact
-from service.base.manifest import MAX_BEAM_SIZE, WEIGHTS
 from service.base.settings import Settings
 from service.engine import beam_search as decoding
 from service.engine.greedy_search import GreedySearch
@@ -35,26 +33,6 @@ from tests.service.fakes import search_all
 from tests.service.runner.test_runner import random_sequence
 
 SLOTS = 24
-
-
-@pytest.mark.parametrize(
-    ("kind", "precision"),
-    [
-        ("translation", "int8"),
-        ("translation", "fp16"),
-        ("translation_ssru", "fp32"),
-        ("mean_classifier", "int8"),
-        ("disentangled_classifier", "fp32"),
-    ],
-)
-def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, precision: Precision) -> None:
-    directory = artifact(kind, precision)
-    written = read_manifest(directory).model_dump(mode="json")
-    assert read_artifact(directory).manifest.model_dump(mode="json") == written
-
-
-def test_all_know_the_widest_beam_that_is_served() -> None:
-    assert MAX_BEAM_SIZE == manifest.MAX_BEAM_SIZE == imported.MAX_BEAM_SIZE
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,9 @@ class NoSupplier:
     async def may_listen(self) -> None:
         pass
 
+    def report(self, state: str) -> None:
+        pass
+
     async def run(self) -> None:
         pass
 

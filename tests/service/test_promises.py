@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from starlette.types import Message
 
+from manifest.schema import Decoding
 from service.base.artifact import Artifact
 from service.base.contract import AnyInts, BeamLayout, Candidates, EncodedSource, Ints
 from service.base.errors import DeadlinePassed, Draining, InferenceFailed, NotReady, QueueFull, Starting, WorkerEnded
-from service.base.manifest import Decoding
 from service.base.metrics import Metrics, TaskMetrics
 from service.base.settings import Settings
 from service.engine.beam_search import BeamSearch

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
+from manifest.stops_early import StopsEarly
 from service.base.errors import InvalidFields, UnsupportedFileType
-from service.base.stops_early import StopsEarly
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, native_languages
 from service.documents.kinds import KINDS_BY_ENDING

@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from manifest.stops_early import StopsEarly
 from service.base.errors import BadRequest, UnprocessableRequest
 from service.base.settings import Settings
-from service.base.stops_early import StopsEarly
 from service.front.directions import AUTO
 from service.front.models import Models
 from service.http.json_route import validate

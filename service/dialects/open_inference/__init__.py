@@ -70,7 +70,7 @@ class IndexedModel(BaseModel):
 
 class GenerateRequest(Sent):
     text_input: NonEmptyText
-    parameters: Options = Field(default={}, description="The same as those of infer.")
+    parameters: Options = Field(default_factory=dict, description="The same as those of infer.")
 
 
 class GenerateAnswer(BaseModel):

@@ -4,7 +4,7 @@ Legend: T target tokens, S source tokens, W words.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Regex, pre_tokenizers
 
 from service.schemas.answers import Alignment, Links, ShownToken
-from service.text.spans import Span
+from service.text.spans import Edits, Span, chain_edits
 from service.text.tokens import Token
 
 Weights = NDArray[np.float32]
@@ -69,12 +69,36 @@ def split_words(text: str) -> list[Token]:
 
 @dataclass(frozen=True)
 class TextView:
-    """A text as the model and as the user have it. They differ where the model reads a placeholder."""
+    """A text as the model and as the user have it. They differ where the model reads a placeholder.
+
+    Args:
+        text: the model's text.
+        kept: the edits that put kept spans back.
+        bare: the result, without marks.
+        shown: the user's text.
+        marks: the edits that insert the marks.
+    """
 
     text: str
+    kept: Edits
+    bare: str
     shown: str
-    to_shown: Callable[[Span], Span]
-    """Maps a span of the model's text to the user's text."""
+    marks: Edits
+
+    @classmethod
+    def joined(cls, views: Sequence["TextView"]) -> "TextView":
+        """Return the view of a whole text from those of its pieces."""
+        return cls(
+            "".join([view.text for view in views]),
+            chain_edits((view.kept, len(view.text), len(view.bare)) for view in views),
+            "".join([view.bare for view in views]),
+            "".join([view.shown for view in views]),
+            chain_edits((view.marks, len(view.bare), len(view.shown)) for view in views),
+        )
+
+    def to_shown(self, span: Span) -> Span:
+        """Return the place in the user's text of a span of the model's text."""
+        return self.marks.after(self.kept.after(span))
 
     def token(self, token: Token) -> ShownToken:
         """Return a token of the model, with its place in the user's text."""

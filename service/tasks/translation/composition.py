@@ -37,7 +37,7 @@ from service.text.sentences import (
     with_wide_marks,
     without_new_stop,
 )
-from service.text.spans import NO_EDITS, Edits, Span, chain_edits, overlapping
+from service.text.spans import NO_EDITS, Edits, Span, overlapping
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 
@@ -60,6 +60,17 @@ class Rendering:
     """The sentences with an attention pass."""
     restored: Restored
     """The translation with its placeholders put back."""
+
+    @property
+    def source_view(self) -> TextView:
+        protected, parsed = self.passage.protected, self.passage.parsed
+        to_original = Edits(protected.edits.new, protected.edits.old)
+        return TextView(protected.text, to_original, parsed.text, *parsed.with_marks())
+
+    @property
+    def target_view(self) -> TextView:
+        restored, parsed = self.restored, self.passage.parsed
+        return TextView(self.written, restored.edits, restored.text, *parsed.with_marks(restored))
 
 
 def renderings(
@@ -110,28 +121,28 @@ def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, la
     if sentence.is_speaker:
         is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
         return (speaker_name(target, source) if is_sure else None) or source
-    if any(one.stand_in for one in protected.placeholders[slice(*overlapping(protected.places, sentence.span))]):
+    if any(protected.placeholders[number].stand_in for number in protected.numbers_in(sentence.span)):
         target = without_new_stop(target, source)
     return with_wide_marks(target, source, language)
 
 
 def render(prepared: PreparedText, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
     """Return the translation of a piece of a text, and the characters before the next piece."""
-    found = [*renderings(prepared, tokenizer, direction, before)]
-    text = prepared.parsed.render(one.restored for one in found)
+    rendered = [*renderings(prepared, tokenizer, direction, before)]
+    text = prepared.parsed.render(rendering.restored for rendering in rendered)
     if not prepared.parsed.is_plain:
         return text, NOTHING_BEFORE
-    return text, Before(found[-1].passage.protected.text[-1:], found[-1].written[-1:])
+    return text, Before(rendered[-1].passage.protected.text[-1:], rendered[-1].written[-1:])
 
 
 def translated_text(prepared: PreparedText, tokenizer: Tokenizer, direction: Direction) -> ParsedText:
     """Return the translation of a text, to be translated again; its sentences and kept spans are known."""
     passages = []
-    for one in renderings(prepared, tokenizer, direction):
-        named, restored = one.passage.named, one.restored
-        keep = [there for here, there in restored.copies if len(set(overlapping(named, here))) == 2]
-        sentences = [restored.edits.after(target) for target in one.targets]
-        passages.append(one.passage.parsed.with_translation(restored, keep, sentences))
+    for rendering in renderings(prepared, tokenizer, direction):
+        passage, restored = rendering.passage, rendering.restored
+        keep = [target for source, target in restored.copies if len(set(overlapping(passage.named, source))) == 2]
+        sentences = [restored.edits.after(target) for target in rendering.targets]
+        passages.append(passage.parsed.with_translation(restored, keep, sentences))
     return prepared.parsed.with_passages(passages)
 
 
@@ -151,25 +162,29 @@ def compose_answer(
         checks: whether to return what the translation lost or has wrong.
     """
     sentences = prepared.sentences
-    found = [*renderings(prepared, tokenizer, direction)]
-    best = _alternative(sentences, 0, prepared.parsed.render(one.restored for one in found))
+    rendered = [*renderings(prepared, tokenizer, direction)]
+    best = _alternative(sentences, 0, prepared.parsed.render(rendering.restored for rendering in rendered))
     source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
     translation = Translation(**vars(best), source_tokens=source_tokens)
     if checks:
-        translation.checks = [check for one in found for check in checks_of(one.passage, one.written, one.targets)]
+        translation.checks = [
+            check
+            for rendering in rendered
+            for check in checks_of(rendering.passage, rendering.written, rendering.targets)
+        ]
     if not prepared.parsed.is_plain:
         return translation
     if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
         translation.alternatives = _alternatives(prepared, best, tokenizer, direction)
     if len(sentences) > 1 or selection is not None or alignment:
-        _show_parts(translation, sentences, found, selection, alignment)
+        _show_parts(translation, sentences, rendered, selection, alignment)
     return translation
 
 
 def _show_parts(
     translation: Translation,
     sentences: list[Sentence],
-    found: list[Rendering],
+    rendered: list[Rendering],
     selection: Selection | None,
     alignment: bool,
 ) -> None:
@@ -177,27 +192,16 @@ def _show_parts(
     pairs: list[tuple[Span, Span]] = []
     attended: list[AlignedSentence] = []
     n_source = n_target = 0
-    for one in found:
-        for sentence, place in zip(one.passage.sentences, one.targets, strict=True):
+    for rendering in rendered:
+        for sentence, place in zip(rendering.passage.sentences, rendering.targets, strict=True):
             pairs.append((sentence.span.moved(n_source), place.moved(n_target)))
-        attended += [sentence.moved(n_source, n_target) for sentence in one.sentences]
-        n_source, n_target = n_source + len(one.passage.protected.text), n_target + len(one.written)
-    protected = [(one.passage.protected, one.passage.parsed) for one in found]
-    source, source_marks = _view(
-        [(one.text, Edits(one.edits.new, one.edits.old), own.text, *own.with_marks()) for one, own in protected]
-    )
-    target, target_marks = _view(
-        [
-            (one.written, one.restored.edits, one.restored.text, *one.passage.parsed.with_marks(one.restored))
-            for one in found
-        ]
-    )
+        attended += [sentence.moved(n_source, n_target) for sentence in rendering.sentences]
+        n_source, n_target = n_source + len(rendering.passage.protected.text), n_target + len(rendering.written)
+    source = TextView.joined([rendering.source_view for rendering in rendered])
+    target = TextView.joined([rendering.target_view for rendering in rendered])
     if len(sentences) > 1:
         translation.segments = [
-            Segment(
-                source=_with_marks_around(source.to_shown(here), source_marks, source.shown).pair,
-                target=_with_marks_around(target.to_shown(there), target_marks, target.shown).pair,
-            )
+            Segment(source=_with_marks(source, here).pair, target=_with_marks(target, there).pair)
             for here, there in pairs
         ]
     if selection is not None:
@@ -206,21 +210,10 @@ def _show_parts(
         translation.alignment = align(attended, source, target)
 
 
-def _view(pieces: list[tuple[str, Edits, str, str, Edits]]) -> tuple[TextView, SequenceOf[Span]]:
-    """Return a text as the model and the user have it, and the places of its marks.
-
-    Args:
-        pieces: for each piece the model's text, the edits that put kept spans back, the result, the result with its
-            marks, and the edits that insert the marks.
-    """
-    kept = chain_edits((edits, len(text), len(bare)) for text, edits, bare, _, _ in pieces)
-    marks = chain_edits((edits, len(bare), len(shown)) for _, _, bare, shown, edits in pieces)
-    text, shown = "".join(piece[0] for piece in pieces), "".join(piece[3] for piece in pieces)
-    return TextView(text, shown, lambda span: marks.after(kept.after(span))), marks.new
-
-
-def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Span:
-    """Extend a sentence over the marks that touch it, unless visible text follows on their other side."""
+def _with_marks(view: TextView, sentence: Span) -> Span:
+    """Return the place of a sentence in the user's text, with the marks that touch it unless visible text follows on
+    their other side."""
+    sentence, marks, text = view.to_shown(sentence), view.marks.new, view.shown
     start, end = sentence.pair
     first = bisect_right(marks, start, key=lambda mark: mark.end) - 1
     while first >= 0 and marks[first].end == start:
@@ -241,8 +234,8 @@ def _alternatives(
     by_text = {best.text: best}
     n_best = max([len(sentence.sequence.output.best()) for sentence in prepared.sentences])
     for rank in range(1, n_best):
-        found = renderings(prepared, tokenizer, direction, rank=rank)
-        text = prepared.parsed.render(one.restored for one in found)
+        rendered = renderings(prepared, tokenizer, direction, rank=rank)
+        text = prepared.parsed.render(rendering.restored for rendering in rendered)
         by_text.setdefault(text, _alternative(prepared.sentences, rank, text))
     return list(by_text.values())[1:] or None
 
@@ -322,8 +315,9 @@ def _starts(passage: PreparedPassage, targets: list[Span], slots: Mapping[int, S
             starts.append(target.start)
     spans = [sentence.span for sentence in passage.sentences]
     for number, place in slots.items():
-        one = protected.placeholders[number]
-        if len(set(overlapping(spans, one.place))) == 1 and one.span.of(protected.original)[:1].isupper():
+        placeholder = protected.placeholders[number]
+        begins_upper = placeholder.span.of(protected.original)[:1].isupper()
+        if begins_upper and len(set(overlapping(spans, placeholder.place))) == 1:
             starts.append(place.start)
     return sorted(starts)
 
@@ -338,11 +332,10 @@ def _slot_places(passage: PreparedPassage, targets: list[Span], tokenizer: Token
         for number, slot in found:
             places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
     spans = [sentence.span for sentence in passage.sentences]
-    for number, one in enumerate(passage.protected.placeholders):
-        first, last = overlapping(spans, one.place)
-        if one.stand_in and first == last:  # the text between sentences is the same in both texts
-            moved = targets[first - 1].end - spans[first - 1].end if first else 0
-            places[number] = Span(one.place.start + moved, one.place.end + moved)
+    for number, placeholder in enumerate(passage.protected.placeholders):
+        first, last = overlapping(spans, placeholder.place)
+        if placeholder.stand_in and first == last:  # the text between sentences is the same in both texts
+            places[number] = placeholder.place.moved(targets[first - 1].end - spans[first - 1].end if first else 0)
     return places
 
 

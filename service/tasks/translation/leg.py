@@ -12,8 +12,8 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from manifest.schema import Manifest
 from service.base.errors import InvalidFields, LimitExceeded, UnsupportedOption
-from service.base.manifest import Manifest
 from service.engine.scheduler import Sequence
 from service.engine.search import Search
 from service.glossaries.terms import Terms, TermTable

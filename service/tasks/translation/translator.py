@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from manifest.schema import NO_LANGUAGE, Manifest
 from service.base.errors import InvalidFields
-from service.base.manifest import NO_LANGUAGE, Manifest
 from service.engine.search import Search
 from service.kept.slots import Slot
 from service.passes.attention import AttentionPass

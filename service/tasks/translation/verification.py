@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 
-from service.base.manifest import Manifest
+from manifest.schema import Manifest
 from service.engine.scheduler import Sequence
 from service.kept.carried_spans import carried_spans
 from service.kept.kept_spans import KeptSpan

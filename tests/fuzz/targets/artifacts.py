@@ -15,11 +15,12 @@ from unittest import mock
 import numpy as np
 from safetensors.numpy import save
 
+from manifest.layout import MANIFEST, TOKENIZER, WEIGHTS
+from manifest.sums import FileSum
 from service.access.key_file import read_keys
 from service.base.artifact import OpenedFile, read_artifacts
 from service.base.configuration import announce, read_settings
 from service.base.errors import StartRefused
-from service.base.manifest import MANIFEST, TOKENIZER, WEIGHTS, FileSum
 from service.kept.slots import slots_of
 from service.runner.safetensors_file import DTYPES, SafetensorsFile
 from service.text.tokenization import Tokenizer

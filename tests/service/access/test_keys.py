@@ -1,4 +1,5 @@
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,16 @@ def test_no_key_is_kept_and_digests_are_compared() -> None:
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(None, "cannot be read: No such file or directory"), (b" \n\n", "has no key"), (b"\xff\xfe", "is not UTF-8")],
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b" \n\n", "has no key"),
+        (b"a\n\xff", "is not UTF-8 (at line 2)"),
+    ],
 )
 def test_a_file_without_keys_is_refused(file: Path, content: bytes | None, sentence: str) -> None:
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(StartRefused, match=f"{file} {sentence}$"):
+    with pytest.raises(StartRefused, match=re.escape(f"{file} {sentence}")):
         keys_of(api_keys_file=file)
 
 
@@ -108,8 +113,8 @@ WRONG = [
 
 @pytest.mark.parametrize("content", [f"[{'a.' * 6_000}a]", "k" * 10_001])
 def test_a_file_with_a_line_that_would_take_long_is_refused(file: Path, content: str) -> None:
-    file.write_text(content)
-    with pytest.raises(StartRefused, match=r"has a line of 1[0-9]{4} characters; the limit is 10000"):
+    file.write_text(f"\n{content}")
+    with pytest.raises(StartRefused, match=r"has a line of 1[0-9]{4} characters \(at line 2\); the limit is 10000"):
         keys_of(api_keys_file=file)
 
 
@@ -123,6 +128,22 @@ def test_a_wrong_file_is_refused_in_a_sentence_that_names_what_is_wrong(
     assert str(refused.value).startswith(f"The file of API keys {file} is wrong: {sentence}")
     assert "s3cret" not in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("[[keys]]\nname = 'a'\n[[keys]", 3),
+        (f"# mine\n\n{table('a', 'k')}\n  [[ keys ]]\n# no key\nname = 'b'\n", 7),
+        (f"{table('a', 'k')}\n[[keys]]\nname = 'b'\nrate = 'often'\nsha256 = '{digest_of(b'l')}'\n", 7),
+        (f"{table('a', 'k')}\n{table('b', 'k')}", 7),
+    ],
+    ids=["no TOML", "a field that is missing", "a wrong value", "twice"],
+)
+def test_the_line_is_told(file: Path, content: str, line: int) -> None:
+    file.write_text(content)
+    with pytest.raises(StartRefused, match=rf"\(at line {line}(, column \d+)?\)$"):
+        keys_of(api_keys_file=file)
 
 
 @pytest.mark.anyio

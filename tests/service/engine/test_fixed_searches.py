@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import DataObject, booleans, data, integers, lists
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.contract import IntArray
-from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import BeamSearch
 from service.engine.engine import Failed, Finished, Outcome, Ran
 from service.engine.fixed_beam_search import WIDTHS

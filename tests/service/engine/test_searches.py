@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import Artifact
-from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import BeamSearch
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence

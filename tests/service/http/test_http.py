@@ -251,7 +251,9 @@ async def test_models_are_listed_with_what_their_users_need(client: Client) -> N
         "small": False,
         "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0, "stop": "empty"},
         "evaluation": {"tiny-test": {"bleu": 12.5}},
+        "default_for": ["translate"],
     }
+    assert classifier["default_for"] == ["classify"]
     assert classifier["labels"] == LABELS
     assert classifier["layers"] == {"encoder": 1}
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import Artifact, read_artifact
-from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.fixed_engine import FixedEngine
 from service.engine.scheduler import Sequence
 from service.engine.search import Search

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import Artifact, read_artifact
 from service.base.contract import AttentionKinds
-from service.base.manifest import MAX_BEAM_SIZE
 from service.engine.beam_search import BeamSearch
 from service.engine.engine import ContinuousEngine, Failed, Finished
 from service.engine.greedy_search import GreedySearch

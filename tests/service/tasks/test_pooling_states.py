@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.base.manifest import TokenPooling
+from manifest.schema import TokenPooling
 from service.engine.scheduler import Sequence
 from service.passes.pooling import WindowEmbedding, pool_states, read_states
 

@@ -6,9 +6,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import Artifact, read_artifacts
 from service.base.errors import ProviderUnavailable, StartRefused
-from service.base.manifest import MAX_BEAM_SIZE
 from service.base.settings import Settings
 from service.engine.scheduler import Sequence
 from service.engine.search import Search

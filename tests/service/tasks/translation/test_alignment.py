@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.base.manifest import AlignmentChoice
+from manifest.schema import AlignmentChoice
 from service.passes.attention import alignment_weights
 from service.tasks.translation.alignment import (
     AlignedSentence,
@@ -14,6 +14,7 @@ from service.tasks.translation.alignment import (
     word_weights,
     words_of,
 )
+from service.text.spans import NO_EDITS
 from service.text.tokens import Token
 
 
@@ -28,7 +29,7 @@ def tokens(text: str, *pieces: str) -> list[Token]:
 
 
 def view(text: str) -> TextView:
-    return TextView(text, text, lambda span: span)
+    return TextView(text, NO_EDITS, text, text, NO_EDITS)
 
 
 RED_CAR = AlignedSentence(

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from service.base.stops_early import StopsEarly
+from manifest.stops_early import StopsEarly
 
 
 class Part(StopsEarly):

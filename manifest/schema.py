@@ -1,39 +1,38 @@
-"""manifest.json of an artifact: what a model is, what it needs, and which files it has.
+"""manifest.json of an artifact: what a model is, what it needs, and which files it has."""
 
-Its writer (export/manifest.py) is written for the same format.
-"""
-
+import math
 from pathlib import PureWindowsPath
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field, model_validator
 
-from service.base.stops_early import StopsEarly
+from manifest.layout import DENSE, GRAPHS, TOKENIZER, WEIGHTS
+from manifest.stops_early import StopsEarly
+from manifest.sums import FileSum
 
-FORMAT_VERSION = 9
+FORMAT_VERSION: Literal[9] = 9
+
+SMALL_PARAMETERS = 50_000_000
+"""A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
 
 MAX_BEAM_SIZE = 8
+"""The widest beam that is served."""
 
 AttentionKind = Literal["cross", "encoder", "decoder"]
 
-GRAPHS = {
-    "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
-    "classification": ("classifier.onnx", "attention.onnx"),
-    "embedding": ("encoder.onnx", "attention.onnx"),
-}
-"""The graphs that a task needs; each provider has a folder of them."""
-DENSE = "dense.onnx"
-"""One more graph, if pooled states go through dense layers."""
-MANIFEST, WEIGHTS, TOKENIZER = "manifest.json", "weights.safetensors", "tokenizer.json"
-VOCABULARY = "vocabulary.json"
-"""The ids of pieces, if a model numbers them otherwise than its tokenizer does."""
+Precision = Literal["fp32", "int8", "fp16"]
+Provider = Literal["cpu", "cuda"]
+"""ONNX Runtime providers, which are also the folders of their graphs."""
 
 Dtype = Literal["bool", "uint8", "int8", "int32", "int64", "float16", "float32"]
 
+Pooling = Literal["max", "mean", "first", "mean_states"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
 
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
-"""When a beam search ends; service/engine/beam_search.py describes each rule."""
+"""When a beam search ends; model/decoding/search.py describes each rule."""
+
+DecoderSelf = Literal["attention", "ssru"]
 
 Task = Literal["translation", "classification", "embedding"]
 
@@ -44,11 +43,13 @@ Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
 
 
-class _Section(StopsEarly):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class Section(StopsEarly):
+    """Base class of sections: immutable, and without undeclared fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Dimensions(_Section):
+class Dimensions(Section):
     d_model: Count
     d_encoder: Count | None = None
     """Width of the encoder; None if it is d_model."""
@@ -66,35 +67,35 @@ class Dimensions(_Section):
         return self.d_encoder or self.d_model
 
 
-class SpecialTokens(_Section):
+class SpecialTokens(Section):
     pad: TokenId
     unk: TokenId
     bos: TokenId
     eos: TokenId
 
 
-class Language(_Section):
+class Language(Section):
     code: str = Field(min_length=1)
     """Code that the model uses, such as fr or fra_Latn."""
-    source_prefix: tuple[TokenId, ...]
+    source_prefix: tuple[TokenId, ...] = ()
     """Tokens before a source that is in this language, or is to be translated into it."""
-    target_prefix: tuple[TokenId, ...]
+    target_prefix: tuple[TokenId, ...] = ()
     """Tokens with which a target in this language begins."""
 
 
-class Limits(_Section):
+class Limits(Section):
     max_source_tokens: Count
     max_target_tokens: int = Field(ge=0)
 
 
-class Decoding(_Section):
+class Decoding(Section):
     beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
     length_penalty: float = Field(ge=0, allow_inf_nan=False)
     beam_threshold: float = Field(ge=0, allow_inf_nan=False)
     stop: Stop
 
 
-class Embedding(_Section):
+class Embedding(Section):
     """How the states of a text's tokens become its embedding."""
 
     dimensions: Count
@@ -107,7 +108,7 @@ class Embedding(_Section):
     """Numbers of dimensions to which embeddings may be cut, as the model was trained for that."""
 
 
-class AlignmentChoice(_Section):
+class AlignmentChoice(Section):
     """The cross-attention that tells best which source token a target token translates."""
 
     layer: int = Field(ge=0)
@@ -116,10 +117,10 @@ class AlignmentChoice(_Section):
     """Whether the row counts in which the target token is read, instead of the row in which it is written."""
 
 
-class Nearness(_Section):
+class Nearness(Section):
     """How near graphs are to the model in float32; `export` measured it."""
 
-    precision: Literal["fp32", "int8", "fp16"] = "fp32"
+    precision: Precision = "fp32"
     float_layers: tuple[str, ...] = ()
     """Layers in float32 in spite of the precision."""
     same: float | None = None
@@ -131,16 +132,35 @@ class Nearness(_Section):
     of: int
     """Number of answers that were compared."""
 
+    @property
+    def value(self) -> float:
+        """The share or cosine: 1 for a model that answers the same; 0 for one that does not compute numbers."""
+        value = self.cosine if self.same is None else self.same
+        return value if value is not None and math.isfinite(value) else 0.0
 
-class ModelOrigin(_Section):
+    def line(self) -> str:
+        """Return a sentence for people."""
+        if self.cosine is not None:
+            found = f"mean cosine {self.cosine:.4f} to the embeddings of float32, over {self.of} texts"
+        else:
+            of_probabilities = "" if self.difference is None else f", probabilities differ by {self.difference:.4f}"
+            what = "next tokens" if self.difference is None else "labels"
+            found = f"{100 * self.value:.1f} % of {self.of} {what} are those of float32{of_probabilities}"
+        in_floats = f", {len(self.float_layers)} layers in float32" * bool(self.float_layers)
+        return f"{self.precision}{in_floats}: {found}"
+
+
+class ModelOrigin(Section):
     """Where an imported model came from."""
 
     source: str
     """Id of the hub, or a file name."""
     revision: str | None = None
+    imported: str | None = None
+    """When it was imported (ISO 8601, UTC); None where that was not recorded."""
 
 
-class ShortlistSettings(_Section):
+class ShortlistSettings(Section):
     """Which target tokens a translation may have: those in the lists of its source's tokens, which are tensors of the
     weights, and the first ones."""
 
@@ -150,18 +170,13 @@ class ShortlistSettings(_Section):
     """Whether the tokens of the source are allowed too."""
 
 
-class FileSum(_Section):
-    sha256: str
-    bytes: int
+class Manifest(Section):
+    """The content of manifest.json; its fields are written in this order."""
 
-
-class Manifest(_Section):
-    """The content of manifest.json."""
-
-    format_version: Literal[9]
+    format_version: Literal[9] = FORMAT_VERSION
     name: str = Field(min_length=1)
     task: Task
-    precision: Literal["fp32", "int8", "fp16"]
+    precision: Precision
     parameters: Count | None = None
     """Number of trained numbers; None in artifacts that were written before this was recorded."""
     origin: ModelOrigin | None = None
@@ -170,7 +185,7 @@ class Manifest(_Section):
     """Licence that the owner of an imported model names."""
     opset: int
     dimensions: Dimensions
-    decoder_self: Literal["attention", "ssru"] = "attention"
+    decoder_self: DecoderSelf = "attention"
     """How a translator's decoder reads the target tokens before: an SSRU has one state in place of keys and values."""
     special_tokens: SpecialTokens
     sources: tuple[Language, ...]
@@ -183,30 +198,36 @@ class Manifest(_Section):
     pairs: bool = False
     """Whether a classifier reads pairs of texts."""
     limits: Limits
-    pooling: Literal["mean", "max", "first", "mean_states"] | None
+    pooling: Pooling | None
     embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
-    nearness: dict[str, Nearness] = Field(default_factory=dict)
+    nearness: dict[Provider, Nearness] = Field(default_factory=dict)
     """By provider; empty if it was not measured."""
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
     shortlist: ShortlistSettings | None = None
     """None if a translation may have all tokens of its language."""
     evaluation: dict[str, dict[str, float]]
-    graphs: dict[str, dict[Dtype, tuple[str, ...]]]
-    """The tensors that each graph takes from the weights, by graph and by the type that the graph declares."""
     files: dict[str, FileSum]
     """All files that are read; others in the directory are ignored."""
+    graphs: dict[str, dict[Dtype, tuple[str, ...]]]
+    """The tensors that each graph takes from the weights, by graph and by the type that the graph declares."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether better models of its kind can usually be imported."""
+        return self.origin is None and (self.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS
 
     @property
     def writes_no_language(self) -> bool:
         """Whether what a translator writes is no translation."""
         return [language.code for language in self.targets] == [NO_LANGUAGE]
 
-    def has_graphs_for(self, provider: str) -> bool:
-        """Whether there are graphs for a provider: all that the task needs, or none."""
-        return any(graph.startswith(f"{provider}/") for graph in self.graphs)
+    @property
+    def providers(self) -> list[Provider]:
+        """The providers that there are graphs for: all that the task needs, or none."""
+        return [provider for provider in get_args(Provider) if any(g.startswith(f"{provider}/") for g in self.graphs)]
 
     @property
     def pools_states(self) -> bool:
@@ -248,9 +269,8 @@ class Manifest(_Section):
         else:
             wanted = {"embedding": self.embedding is not None}
         missing = [name for name, given in wanted.items() if not given]
-        providers = ("cpu", "cuda") if self.has_graphs_for("cuda") else ("cpu",)
         needed = (*GRAPHS[self.task], DENSE) if self.has_dense else GRAPHS[self.task]
-        graphs = [f"{provider}/{graph}" for provider in providers for graph in needed]
+        graphs = [f"{provider}/{graph}" for provider in sorted({"cpu", *self.providers}) for graph in needed]
         missing += [f"graphs.{graph}" for graph in graphs if graph not in self.graphs]
         missing += [f"files.{file}" for file in (TOKENIZER, WEIGHTS, *graphs) if file not in self.files]
         if missing:
