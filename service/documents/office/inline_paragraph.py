@@ -60,8 +60,9 @@ class InlineXml(Protocol):
     def put_text(self, text: str, run: Any, into: Element) -> None:
         """Append text in a run like another one; None: without a style."""
 
-    def close(self, paragraph: Element) -> None:
+    def close(self, paragraph: Element) -> None:  # noqa: ARG002
         """Put what stands behind the text of a paragraph there."""
+        return
 
 
 class InlineParagraph:
