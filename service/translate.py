@@ -31,7 +31,6 @@ from service.glossaries.store import Glossaries
 from service.jobs.reading import DocumentReader
 from service.jobs.translation import DocumentTranslator, refuse_long_texts
 from service.jobs.worker import MAX_UNPACKED_RATIO
-from service.pool.devices import select_device
 from service.schemas.requests import DocumentOptions, TranslateRequest
 from service.storage.database import Database
 from service.storage.database_threads import in_thread
@@ -92,7 +91,6 @@ def _settings(model: str | None) -> Settings:
         changes["models"] = (model,)
     settings = settings.model_copy(update=changes)
     settings.log.configure()
-    select_device(settings.device)
     return settings
 
 

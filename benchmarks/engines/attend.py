@@ -38,7 +38,6 @@ class AttendEngine:
         share: whether workers share the sentences in flight, or have as many each.
         rows: rows of one worker; None for as many as the sentences in flight need.
         exact: whether beam search drops no hypothesis.
-        captures: whether a decoder step is launched as a CUDA graph.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class AttendEngine:
         rows: int | None = None,
         exact: bool = False,
         provider: Literal["cpu", "cuda"] = "cpu",
-        captures: bool = False,
     ) -> None:
         self._settings = Settings(
             artifacts=artifacts,
@@ -58,8 +56,6 @@ class AttendEngine:
             threads=threads,
             workers=workers,
             max_waiting=10**6,
-            max_sequences=10**6,
-            cuda_graphs=captures,
         )
         self._shares = max(1, workers or 1) if share else 1
         self._fixed_rows = rows

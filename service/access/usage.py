@@ -8,11 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from service.base.errors import NotStored, QuotaExceeded
 from service.storage.database import Database
 from service.storage.database_threads import in_thread
-from service.storage.sql import sa, tables
+from service.storage.sql import sa, tables_of
+
+if TYPE_CHECKING:
+    from service.access import tables
+else:
+    tables = tables_of("service.access")
 
 logger = logging.getLogger(__name__)
 

@@ -23,6 +23,9 @@ from service.tasks.translation.translator import Translator
 from service.text.languages import canonical
 from service.text.tokenization import Tokenizer
 
+MAX_SEQUENCES = 10_000
+"""Most sentences, or windows of long texts, of one request."""
+
 
 def load_catalog(
     settings: Settings, metrics: Metrics, loader: Loader | None = None, cache: SentenceCache | None = None
@@ -123,23 +126,20 @@ def _catalog(
         manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.model_infos[name].provider
 
         def pool(kind: str, task: str, name: str = name, answers: CachedSearches | None = None) -> Pool[Any]:
-            limits = settings.max_sequences, settings.max_waiting
+            limits = MAX_SEQUENCES, settings.max_waiting
             return Pool(f"{name}/{kind}", workers, metrics.of_task(task), *limits, answers=answers)
 
-        attention = pool("attention", "attention"), settings.max_attention_weights
+        attention, limit = pool("attention", "attention"), settings.max_answer_numbers
         if manifest.task == "translation":
             answers = _cached_searches(cache, artifact, provider)
             greedy, beam = (pool(kind, "translation", answers=answers) for kind in ("greedy", "beam"))
             slots = slots_of(manifest.slots, tokenizer)
-            shown = settings.max_shown_tokens
-            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *attention, shown, slots))
+            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, attention, limit, slots))
         elif manifest.task == "classification":
             classifying = pool("classification", "classification")
-            evidence = settings.max_evidence_tokens
-            classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *attention, evidence))
-        embedding = pool("embedding", "embedding"), settings.max_embedding_numbers
-        of_embedder = attention if manifest.task == "embedding" else ()
-        embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *of_embedder))
+            classifiers.append(Classifier(manifest, provider, tokenizer, classifying, attention, limit))
+        of_embedder = attention if manifest.task == "embedding" else None
+        embedders.append(Embedder(manifest, provider, tokenizer, pool("embedding", "embedding"), limit, of_embedder))
     watch = Watch(loaded.artifacts.values())
     ordered = bool(settings.models)
     return Catalog(translators, classifiers, embedders, workers, loader, watch, ordered, metrics)

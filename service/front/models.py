@@ -322,7 +322,7 @@ class Models:
             places[name].append(i)
         translations = {i: _unchanged(i, request.text[i], on_piece) for i in unchanged}
         parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
-        answers = await _gather(
+        answers = await gather(
             pivot.translate(routes[name], part, context, _on_piece_of(places[name], on_piece), terms.get(name))
             for name, part in zip(routes, parts, strict=True)
         )
@@ -383,7 +383,7 @@ async def _languages_of_texts(
     return languages
 
 
-async def _gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
+async def gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
     """Await all; as soon as one fails, the others are cancelled."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:

@@ -13,16 +13,6 @@ LIST_S = 30.0
 """Time in which the driver must list the GPUs; the first program that asks it may wait for it to load."""
 
 
-def select_device(device: int | None) -> None:
-    """Let CUDA see only one GPU in this process and those that it starts; None changes nothing.
-
-    Raises:
-        ProviderUnavailable: CUDA_VISIBLE_DEVICES lists too few GPUs.
-    """
-    if device is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = _numbered("ATTEND_DEVICE", device)
-
-
 def devices_of(settings: Settings) -> list[str | None]:
     """Return the devices that the settings name: GPUs, or MIG instances of GPUs; [None] for what CUDA chooses.
 
@@ -37,16 +27,16 @@ def devices_of(settings: Settings) -> list[str | None]:
         if not names:
             raise ProviderUnavailable("ATTEND_DEVICES is all, but CUDA_VISIBLE_DEVICES lists no GPU")
     else:
-        names = [_numbered("ATTEND_DEVICES", int(one)) if one.isdigit() else one for one in settings.devices]
+        names = [_numbered(int(one)) if one.isdigit() else one for one in settings.devices]
     return [*dict.fromkeys(names)]
 
 
-def _numbered(setting: str, number: int) -> str:
+def _numbered(number: int) -> str:
     """Return the name of a GPU by its number among those that CUDA_VISIBLE_DEVICES lists, or among all."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = [one.strip() for one in listed.split(",")] if listed else [str(one) for one in range(number + 1)]
     if number >= len(names):
-        raise ProviderUnavailable(f"{setting} is {number}, but CUDA_VISIBLE_DEVICES lists {listed}")
+        raise ProviderUnavailable(f"ATTEND_DEVICES has {number}, but CUDA_VISIBLE_DEVICES lists {listed}")
     return names[number]
 
 

@@ -111,7 +111,7 @@ def create_app(
         max_bytes_at=dict.fromkeys(
             [DOCUMENT_PATH, GLOSSARY_FILE_PATH, *paths_of_documents], settings.max_document_bytes
         ),
-        body_timeout_s=settings.body_timeout_s,
+        body_timeout_s=settings.client_timeout_s,
         access_log=settings.access_log,
         tracer=traces.get_tracer("attend", __version__) if traces is not None else None,
     )

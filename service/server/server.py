@@ -5,7 +5,6 @@ import logging
 import math
 import signal
 import socket
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -75,9 +74,9 @@ def run(
     Raises:
         StartRefused: a model cannot be loaded.
     """
-    limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
-    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
+    timeout_s = settings.client_timeout_s
+    connections = Connections(max_connections(), timeout_s, timeout_s, max_body_bytes, metrics)
     traces = open_traces()
     config = uvicorn.Config(
         create_app(settings, serving, metrics, keys, origin.reload, rates, traces),
@@ -136,8 +135,8 @@ class Server(uvicorn.Server):
         begin(self._run_origin(), self._tasks)
         await self._origin.may_listen()
         await super().startup(sockets)
-        may_handle = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
-        if may_handle and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if is_main_thread and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

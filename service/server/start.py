@@ -13,7 +13,7 @@ from service.base.cores import n_workers, usable_cores
 from service.base.errors import StartRefused
 from service.base.settings import Settings
 from service.base.temporary_files import require_temporary_folder
-from service.pool.devices import devices_of, select_device
+from service.pool.devices import devices_of
 from service.pool.loader import Loader
 from service.server.listening import address_of, listen
 from service.server.tracing import announce_traces
@@ -30,7 +30,7 @@ def main() -> None:
     """Serve until a signal comes; exit with one sentence if the service cannot start as configured."""
     for number in (signal.SIGINT, signal.SIGTERM):  # by default the first process of a container ignores both
         signal.signal(number, _exit)
-    if sys.platform != "win32" and not (sys.stdin and sys.stdin.isatty()):  # else the terminal was closed
+    if not (sys.stdin and sys.stdin.isatty()):  # else the terminal was closed
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         settings = read_settings()
@@ -40,7 +40,6 @@ def main() -> None:
         announce_traces()
         keys = Keys(settings)
         storage_of(settings)  # refuses a wrong address
-        select_device(settings.device)
         servers = n_servers(settings)
         sockets = listen(settings.host, settings.port, shared=servers > 1)
         addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)

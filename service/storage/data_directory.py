@@ -23,7 +23,7 @@ def with_data_directory(settings: Settings) -> Iterator[Settings]:
     Raises:
         StartRefused: the configured folder cannot be made or written.
     """
-    if settings.database is not None or settings.database_file is not None:
+    if settings.database is not None:
         yield settings  # nothing is kept in a folder
     elif settings.data is not None:
         try:

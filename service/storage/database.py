@@ -59,7 +59,7 @@ class Database:
     @property
     def exists(self) -> bool:
         """Whether anything was ever written. Of PostgreSQL this is not known."""
-        return self._file is None or self._file.exists() or self._file.with_name("glossaries.sqlite").exists()
+        return self._file is None or self._file.exists()
 
     @contextmanager
     def reading(self) -> Iterator["sa.Connection"]:
@@ -153,7 +153,7 @@ class Database:
                 try:
                     with engine.connect().execution_options(begin="BEGIN IMMEDIATE") as connection, connection.begin():
                         self._wait_for_writers(connection)
-                        make_tables(connection, self._file and self._file.parent)
+                        make_tables(connection)
                     self._refuse_if_closed()  # nobody waits for the lock to close it
                 except BaseException:
                     engine.dispose()

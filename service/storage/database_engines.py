@@ -1,19 +1,16 @@
 """The engines of SQLAlchemy for both databases, and the tables in them."""
 
-import logging
 import re
 import sqlite3
 import time
-from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from service.base.errors import StartRefused
 from service.storage.database_threads import N_THREADS, TIMEOUT_S
-from service.storage.sql import sa, tables
-
-logger = logging.getLogger(__name__)
+from service.storage.sql import MODULES_OF_TABLES, sa, tables
 
 FILE = "attend.sqlite"
 
@@ -121,11 +118,8 @@ def postgresql_engine(address: str) -> "sa.Engine":
     return engine
 
 
-def make_tables(connection: "sa.Connection", directory: Path | None) -> None:
+def make_tables(connection: "sa.Connection") -> None:
     """Make what is missing, while nobody else does.
-
-    Args:
-        directory: the folder of SQLite's file, in which a version before may have left glossaries.
 
     Raises:
         StartRefused: the tables are those of a later version.
@@ -136,13 +130,13 @@ def make_tables(connection: "sa.Connection", directory: Path | None) -> None:
         raise StartRefused(
             f"The database has tables of version {version}, of a later attend; this one knows {tables.VERSION}"
         )
+    for module in MODULES_OF_TABLES:
+        import_module(module)
     tables.METADATA.create_all(connection)
     _add_missing_columns(connection)
     if version != tables.VERSION:
         connection.execute(sa.delete(tables.SCHEMA))
         connection.execute(sa.insert(tables.SCHEMA).values(version=tables.VERSION))
-    if version is None and directory is not None:
-        _take_over(directory, connection)
 
 
 def _add_missing_columns(connection: "sa.Connection") -> None:
@@ -154,20 +148,3 @@ def _add_missing_columns(connection: "sa.Connection") -> None:
             if column.name not in there:
                 definition = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
-
-
-def _take_over(directory: Path, connection: "sa.Connection") -> None:
-    """Copy the glossaries of attend 0.3 into a new database, and delete its documents, which are kept for an hour."""
-    former = directory / "glossaries.sqlite"
-    if former.exists():
-        with closing(sqlite3.connect(former)) as reading:
-            for table in (tables.GLOSSARIES, tables.DICTIONARIES):
-                rows = reading.execute(f"SELECT * FROM {table.name.removeprefix('attend_')} ORDER BY rowid")  # noqa: S608
-                names = [name for name, *_ in rows.description]
-                for row in rows:
-                    connection.execute(sa.insert(table).values(dict(zip(names, row, strict=True))))
-        logger.info("the glossaries of %s are in %s from now on", former, directory / FILE)
-    if (directory / "documents.sqlite").exists():
-        for pattern in ("documents.sqlite*", "documents/*.source", "documents/*.result"):
-            for left in directory.glob(pattern):
-                left.unlink()

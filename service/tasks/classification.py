@@ -28,6 +28,10 @@ from service.text.pairs import Pair
 from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
 
+MAX_EVIDENCE_TOKENS = 131_072
+"""Most tokens that are read for the evidence of one answer. A text is read once more without each of its tokens: for a
+window of 256 tokens that is 65,000, some seconds of work."""
+
 
 @dataclass(frozen=True)
 class _Window:
@@ -50,8 +54,7 @@ class Classifier:
     """Classifies texts with one model.
 
     Args:
-        max_attention_weights: the most numbers in the attention matrices of one answer.
-        max_evidence_tokens: the most tokens that are read for the evidence of one answer.
+        max_numbers: the most numbers in the attention matrices of one answer.
     """
 
     manifest: Manifest
@@ -59,8 +62,7 @@ class Classifier:
     tokenizer: Tokenizer
     pool: Pool[WindowLogits]
     attention_pool: Pool[AttentionPass]
-    max_attention_weights: int
-    max_evidence_tokens: int
+    max_numbers: int
 
     @property
     def is_reranker(self) -> bool:
@@ -158,14 +160,14 @@ class Classifier:
     def _refuse_too_many(self, windows: list[_Window], evidence: bool, selection: Selection | None) -> None:
         lengths = [len(window.reading.source_ids) for window in windows]
         n_read = sum(len(window.own) * (length - 1) for window, length in zip(windows, lengths, strict=True))
-        if evidence and n_read > self.max_evidence_tokens:
+        if evidence and n_read > MAX_EVIDENCE_TOKENS:
             raise LimitExceeded(
                 f"`evidence` needs to read {n_read:,} tokens, each text once without each of its tokens; "
-                f"the limit is {self.max_evidence_tokens:,}: send shorter texts"
+                f"the limit is {MAX_EVIDENCE_TOKENS:,}: send shorter texts"
             )
         if selection is not None:
             n_weights = sum(selection.n_weights(length, 0) for length in lengths)
-            refuse_too_many_weights(self.max_attention_weights, n_weights)
+            refuse_too_many_weights(self.max_numbers, n_weights)
 
     def _scored(self, readings: list[Sequence[WindowLogits]], with_logits: bool) -> Prediction:
         """Return the scores of the labels of a text, from its windows."""

@@ -82,9 +82,8 @@ class Embedder:
     """Makes embeddings with the encoder of one model.
 
     Args:
-        max_numbers: the most numbers in the embeddings of one answer.
+        max_numbers: the most numbers in the embeddings, or in the attention matrices, of one answer.
         attention_pool: runs attention passes; None for models of other tasks, whose own routes do that.
-        max_attention_weights: the most numbers in the attention matrices of one answer.
     """
 
     manifest: Manifest
@@ -93,7 +92,6 @@ class Embedder:
     pool: Pool[WindowEmbedding]
     max_numbers: int
     attention_pool: Pool[AttentionPass] | None = None
-    max_attention_weights: int = 0
 
     @cached_property
     def languages(self) -> Side:
@@ -132,7 +130,7 @@ class Embedder:
         self._refuse_too_many(len(texts) if options.pooling else n_tokens, options)
         if options.selection is not None:
             numbers = sum(options.selection.n_weights(len(window.source_ids), 0) for window in passes)
-            refuse_too_many_weights(self.max_attention_weights, numbers)
+            refuse_too_many_weights(self.max_numbers, numbers)
         timing.ran(await self.pool.run(read, deadline, client=context.client))
         if self.attention_pool is not None and passes:
             timing.attended(await self.attention_pool.run(passes, deadline, client=context.client))

@@ -45,6 +45,8 @@ ENGINE_KINDS = {
 """The engines of a model, by its task."""
 BACKGROUND_KINDS = {"greedy", "beam", "attention"}
 """The engines that also run in the background on a CPU: those that translate documents."""
+PADDED_TOKENS, PADDED_TOKENS_ON_DEVICE = 512, 8192
+"""Most padded tokens that one forward pass reads, on the CPU and on a device."""
 BACKGROUND_ROWS, BACKGROUND_PADDED_TOKENS = 32, 192
 """Sizes of steps in the background: another request waits for one of them at most."""
 ATTENTION_UNLOAD_AFTER_S = 600.0
@@ -84,7 +86,7 @@ class ArtifactSource:
             raise StartRefused(
                 "ATTEND_MODEL_MEMORY needs ATTEND_PROVIDER=cpu: it limits main memory, and models run on CUDA"
             )
-        captures = name == "cuda" and settings.cuda_graphs and settings.workers != 0
+        captures = name == "cuda" and settings.workers != 0
         threads = (settings.threads or 1) // n_workers(settings, name) or 1
         # A worker computes in one session at a time. Under a memory limit each model's memory has to be returned.
         shares_arena = settings.model_memory is None
@@ -216,21 +218,20 @@ class ArtifactSource:
         run: RunPass[Output],
         new_probe: Callable[[], Sequence[Output]],
         provider: Provider,
-        on_device: int = 8192,
-        on_cpu: int = 512,
+        on_device: int = PADDED_TOKENS_ON_DEVICE,
+        on_cpu: int = PADDED_TOKENS,
         is_resting: Callable[[], bool] = lambda: False,
     ) -> ContinuousEngine[Output]:
         """Return an engine of sequences that one pass finishes.
 
         Args:
             run: runs the pass.
-            on_device, on_cpu: defaults of the padded tokens of one pass. On a CPU small passes are faster: a layer's
+            on_device, on_cpu: the most padded tokens of one pass. On a CPU small passes are faster: a layer's
                 output stays in its caches, and there is less padding.
             is_resting: see `OnePass`.
         """
         settings = self.settings
         padded_tokens, max_padding = (on_cpu, MAX_PADDING) if provider.name == "cpu" else (on_device, math.inf)
-        padded_tokens = settings.prefill_padded_tokens or padded_tokens
         scheduler = Scheduler[Output](settings.rows or 256, settings.max_waiting, padded_tokens, max_padding)
         return ContinuousEngine(OnePass(run, new_probe, is_resting), scheduler)
 
@@ -242,10 +243,10 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
         alone: whether the model has a worker of its own.
     """
     tokens = graphs.manifest.special_tokens
-    padded_tokens = settings.prefill_padded_tokens or 512
+    padded_tokens = PADDED_TOKENS
     measured = TranslationRunner(graphs, MANY_ROWS, min_queries=1)
     n_rows = settings.rows or _most_rows(measured, graphs.manifest.dimensions.target_vocab_size, tokens.eos)
-    if not alone and settings.prefill_padded_tokens is None:
+    if not alone:
         padded_tokens = _max_padded_tokens(padded_tokens, measured, tokens.eos)
     n_beam_rows = settings.rows or n_rows * ROWS_OF_A_LIVE_HYPOTHESIS
     engines: dict[str, Engine[Search]] = {}
@@ -264,7 +265,7 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
     """Return engines for a device, where the number of runs and of new shapes is the cost."""
     tokens = graphs.manifest.special_tokens
     special = tokens.bos, tokens.eos, tokens.pad
-    max_rows, padded_tokens = settings.rows or 256, settings.prefill_padded_tokens or 8192
+    max_rows, padded_tokens = settings.rows or 256, PADDED_TOKENS_ON_DEVICE
     encoder = DeviceEncoder(graphs, max_rows, padded_tokens)
     rows = DeviceTranslationRunner(graphs, encoder, max_rows, max_rows)
     ahead = graphs.provider.captures

@@ -254,7 +254,7 @@ async def listening(bench: Bench, settings: Settings) -> AsyncIterator[tuple[Ser
 
 
 @pytest.mark.parametrize(
-    ("settings", "status"), [({"api_keys": "k"}, 401), ({"max_body_bytes": 9}, 413), ({"body_timeout_s": 0.01}, 408)]
+    ("settings", "status"), [({"api_keys": "k"}, 401), ({"max_body_bytes": 9}, 413), ({"client_timeout_s": 0.01}, 408)]
 )
 async def test_a_connection_is_closed_where_a_body_was_not_read_to_its_end(
     bench: Bench, settings: dict[str, Any], status: int

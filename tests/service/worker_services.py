@@ -164,7 +164,6 @@ def make_service(
         model_memory=ByteSize(model_memory) if model_memory else None,
         rows=SLOTS,
         max_waiting=MAX_WAITING,
-        prefill_padded_tokens=100,
         probe_interval_s=3600,
     )
     artifacts = {name: artifact_named(artifact, name) for name in models}

@@ -48,6 +48,9 @@ OnPiece = Callable[[int, str], None]
 MAX_READINGS = 3
 """Maximum number of further readings of a paragraph. With more numbers than slots each may lose others."""
 
+NUMBERS_OF_ALIGNED_TOKEN = 20
+"""As how many numbers of an answer a source token counts that is aligned: it takes about 100 bytes."""
+
 FIRST_PIECES, MAX_PIECES = 2, 32
 """Numbers of pieces of a stream that are translated at the same time. The first pieces are soon ready, as little else
 is translated then; each ready piece doubles the number until they fill a batch. Requests of others fit beside them."""
@@ -136,14 +139,14 @@ class Leg:
         texts: Iterable[str | Document] = documents or request.text
         self.manuscripts = await self._beside_each(texts, manuscript)
         lengths = [len(sentence.sequence.source_ids) for one in self.manuscripts for sentence in one.sentences]
-        n_tokens, limit = sum(lengths), translator.max_shown_tokens
+        n_tokens, limit = sum(lengths), translator.max_numbers // NUMBERS_OF_ALIGNED_TOKEN
         if request.alignment and n_tokens > limit:
             raise LimitExceeded(
                 f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts"
             )
         if self._selection is not None:  # a lower bound: every translation has a token or more
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
-            refuse_too_many_weights(translator.max_attention_weights, n_weights)
+            refuse_too_many_weights(translator.max_numbers, n_weights)
 
     def _document(self, text: str, terms: Terms | None) -> Document:
         if not self._direction.is_translation:  # a model may mean something with marks
@@ -290,7 +293,7 @@ class Leg:
                 sentence.attention_pass = Sequence(source_ids, wanted, n_target=len(target_ids))
                 passes.append(sentence.attention_pass)
         if selection is not None:
-            refuse_too_many_weights(self._translator.max_attention_weights, n_weights)
+            refuse_too_many_weights(self._translator.max_numbers, n_weights)
         return passes
 
 

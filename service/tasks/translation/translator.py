@@ -19,8 +19,7 @@ class Translator:
     """One model with its engines and the limits of answers.
 
     Args:
-        max_attention_weights: maximum of numbers in the attention matrices of one answer.
-        max_shown_tokens: maximum of source tokens that one answer aligns.
+        max_numbers: the most numbers in one answer.
     """
 
     manifest: Manifest
@@ -29,8 +28,7 @@ class Translator:
     greedy: Pool[Search]
     beam: Pool[Search]
     attention_pool: Pool[AttentionPass]
-    max_attention_weights: int
-    max_shown_tokens: int
+    max_numbers: int
     slots: tuple[Slot, ...] = ()
 
     @cached_property

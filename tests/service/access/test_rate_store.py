@@ -143,8 +143,8 @@ async def test_a_store_is_not_to_blame_for_what_keeps_this_process_busy(monkeypa
     ],
 )
 def test_a_wrong_address_is_refused_and_not_shown(address: str, sentence: str, tmp_path: Path) -> None:
-    (tmp_path / "address").write_text(f"{address}\n")
-    for settings in ({"rate_store": address}, {"rate_store_file": tmp_path / "address"}):
+    (tmp_path / "attend_rate_store").write_text(f"{address}\n")
+    for settings in ({"rate_store": address}, {"secrets": tmp_path}):
         with pytest.raises(StartRefused) as refused:
             storage_of(Settings(**settings))  # type: ignore[arg-type]
         assert str(refused.value) == sentence
@@ -153,8 +153,3 @@ def test_a_wrong_address_is_refused_and_not_shown(address: str, sentence: str, t
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "valkey", "valkeys"])
 def test_valkey_is_a_redis(scheme: str) -> None:
     assert storage_of(Settings(rate_store=f"{scheme}://user:s3cret@localhost:6379/1")) is not None  # type: ignore[arg-type]
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StartRefused, match=r"/missing \(ATTEND_RATE_STORE_FILE\) cannot be read: No such file"):
-        storage_of(Settings(rate_store_file=tmp_path / "missing"))

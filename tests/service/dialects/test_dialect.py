@@ -194,7 +194,7 @@ async def test_a_body_that_is_too_slow_gets_an_error_of_its_shape(serve: Serve) 
         yield b"{"
         await asyncio.Event().wait()
 
-    async with serve(body_timeout_s=1e-3) as client:
+    async with serve(client_timeout_s=1e-3) as client:
         assert wrong(await client.post("/echo/say", content=slowly()), 408).startswith("BodyTooSlow: ")
 
 

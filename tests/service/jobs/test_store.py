@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
+from service.jobs import tables
 from service.jobs.job import Job
 from service.jobs.store import MAX_CLAIMS, MAX_SILENT_CHECKS, JobStore
-from service.storage import tables
 from service.storage.database import Database
 from tests.service.fakes import Disk, FakeClock
 

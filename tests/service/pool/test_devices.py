@@ -19,7 +19,7 @@ from service.engine.search import Search
 from service.front.assembly import load_catalog
 from service.front.catalog import Catalog
 from service.pool import loader
-from service.pool.devices import devices_of, select_device
+from service.pool.devices import devices_of
 from service.pool.pool import Pool
 from service.runner.provider import Provider
 from service.worker import loader_process
@@ -34,23 +34,10 @@ from tests.waiting import until
 DEVICES = "GPU-a", "GPU-b"
 
 
-@pytest.mark.parametrize(
-    ("listed", "device", "seen"), [(None, 1, "1"), ("", 0, "0"), ("4,6", 1, "6"), ("GPU-a,GPU-b", 0, "GPU-a")]
-)
-def test_one_gpu_is_seen_where_one_is_chosen(
-    monkeypatch: pytest.MonkeyPatch, listed: str | None, device: int, seen: str
-) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if listed is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
-    select_device(device)
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
-
-
 def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    with pytest.raises(ProviderUnavailable, match=r"ATTEND_DEVICE .*2.*4,6"):
-        select_device(2)
+    with pytest.raises(ProviderUnavailable, match=r"ATTEND_DEVICES .*2.*4,6"):
+        devices_of(Settings(devices=("2",)))
 
 
 LIST = """GPU 0: NVIDIA H200 (UUID: GPU-1)
@@ -118,7 +105,6 @@ def driver_that(monkeypatch: pytest.MonkeyPatch, folder: Path, says: str) -> Non
     [
         ({"devices": "0", "provider": "cpu"}, "ATTEND_PROVIDER is cpu"),
         ({"devices": "0", "workers": 0}, "ATTEND_WORKERS is 0"),
-        ({"devices": "0,1", "device": 1}, "ATTEND_DEVICE"),
         ({"devices": "first"}, "must be all, or numbers"),
         ({"devices": "0,all"}, "must be all, or numbers"),
         ({"devices": "1,1"}, "once"),

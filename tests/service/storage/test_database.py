@@ -6,14 +6,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
 
-from service.base.configuration import read_settings
 from service.base.errors import NotStored, StartRefused
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
@@ -137,41 +135,19 @@ def test_columns_that_the_release_before_did_not_have_are_added(database: Databa
     later.close()
 
 
-def test_glossaries_of_the_version_before_that_cannot_be_read_are_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "glossaries.sqlite").write_bytes(b"no database" * 100)
-    check_database(Settings(data=tmp_path))
-    assert "file is not a database" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("address", "message"),
     [
         (f"mysql://u:{SECRET}@h/d", "must be postgresql://"),
         (f"postgresql:u:{SECRET}@h/d", "must be postgresql://"),
         (f"postgresql://u:{SECRET}@h:port/d", "must be postgresql://"),
-        ("", "must be postgresql://"),
     ],
 )
 def test_a_wrong_address_is_refused_without_its_password(tmp_path: Path, address: str, message: str) -> None:
-    file = tmp_path / "address"
-    file.write_text(f"{address}\n")
+    (tmp_path / "attend_database").write_text(f"{address}\n")
     with pytest.raises(StartRefused, match=message) as refused:
-        check_database(Settings(database_file=file))
+        check_database(Settings(secrets=tmp_path))
     assert SECRET not in str(refused.value)
-    file.unlink()
-    with pytest.raises(StartRefused, match=f"{file}.* cannot be read: No such file"):
-        database_of(Settings(database_file=file))
-
-
-def test_only_one_setting_may_have_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATTEND_DATABASE", NOWHERE)
-    monkeypatch.setenv("ATTEND_DATABASE_FILE", "file")
-    with pytest.raises(StartRefused, match="ATTEND_DATABASE_FILE is 'file': must be unset") as refused:
-        read_settings()
-    assert SECRET not in str(refused.value)
-    monkeypatch.delenv("ATTEND_DATABASE_FILE")
     assert SECRET not in repr(Settings(database=NOWHERE))
 
 
@@ -356,37 +332,6 @@ def test_the_clock_is_that_of_postgresql_whatever_the_time_here(
     assert second is not None
     assert 1e9 < first < second
     database.close()
-
-
-def test_glossaries_of_the_version_before_are_taken_over_once_and_its_documents_are_deleted(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "glossaries.sqlite")) as former:
-        former.executescript(
-            """
-            CREATE TABLE glossaries (id TEXT PRIMARY KEY, name TEXT NOT NULL, created_at REAL NOT NULL);
-            CREATE TABLE dictionaries (glossary TEXT, source TEXT, target TEXT, entries TEXT, n_entries INTEGER,
-                                       version TEXT, PRIMARY KEY (glossary, source, target));
-            INSERT INTO glossaries VALUES ('00000000-0000-0000-0000-000000000000', 'Animals', 1764300000.5);
-            INSERT INTO dictionaries VALUES ('00000000-0000-0000-0000-000000000000', 'en', 'fr', '{"dog": "chien"}', 1,
-                                             'v');
-            """
-        )
-    for name in ("documents.sqlite", "documents.sqlite-wal", "documents/a.source", "documents/own"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    databases = [Database(tmp_path) for _ in range(2)]
-    assert databases[0].exists
-    for one in map(Glossaries, databases):
-        (glossary,) = one.all()
-        assert (glossary.name, glossary.created_at.timestamp()) == ("Animals", 1764300000.5)
-        assert one.entries(glossary.id, "en", "fr") == {"dog": "chien"}
-    assert [path.name for path in tmp_path.glob("documents*/*")] == ["own"]
-    assert [*tmp_path.glob("documents.*")] == []
-    Glossaries(databases[0]).delete(glossary.id)
-    for database in databases:
-        database.close()
-    again = Database(tmp_path)
-    assert Glossaries(again).all() == []
-    again.close()
 
 
 @pytest.mark.process

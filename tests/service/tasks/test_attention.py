@@ -150,7 +150,7 @@ def test_a_decoder_with_states_has_no_matrices_of_its_own(translator_artifact: A
 
 
 async def test_too_many_numbers_are_refused_with_the_limit_and_the_way_to_fewer(serve: Serve) -> None:
-    async with serve(max_attention_weights=100) as client:
+    async with serve(max_answer_numbers=100) as client:
         response = await client.post("/translate", json={"text": TEXTS[2], "attention": True})
         assert re.search("100: .*`kinds`, `layers` or `heads`", problem(response, LimitExceeded)["detail"])
         assert "decode;dur=0.00" in response.headers["server-timing"], "nothing is translated before"
