@@ -10,6 +10,7 @@ from pathlib import Path
 
 from docs import licences
 from model.importing.recommended import Group, recommended
+from service.base.configuration import shown_value
 from service.base.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +48,7 @@ def settings() -> str:
     """Return the table of settings with their defaults and meanings."""
     rows = []
     for name, field in Settings.model_fields.items():
-        default = "–" if field.default in (None, frozenset()) else f"`{field.default}`"  # noqa: RUF001  A dash.
+        default = "–" if field.default in (None, (), frozenset()) else f"`{shown_value(field.default)}`"  # noqa: RUF001  A dash.
         rows.append([f"`ATTEND_{name.upper()}`", default, field.description or ""])
     return table(["variable", "default", "meaning"], ["---"] * 3, rows)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import onnx_ir as ir
 import onnxruntime as ort
 
-from export.manifest import Manifest
 from export.session import new_session, tensors_of
+from manifest.schema import Manifest
 
 HALF, FLOAT = ir.DataType.FLOAT16, ir.DataType.FLOAT
 PRODUCT, INTEGER_PRODUCT, ROUNDING = "MatMulIntegerToFloat", "MatMulInteger", "QuantizeLinear"

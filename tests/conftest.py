@@ -14,7 +14,7 @@ import httpx
 import hypothesis
 import pytest
 
-from service.workers.remote_loader import RemoteLoader
+from service.pool.remote_loader import RemoteLoader
 from tests.running_service import running_service
 
 hypothesis.settings.register_profile("attend", deadline=None)  # a busy machine is no failure

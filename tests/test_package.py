@@ -13,7 +13,7 @@ import attend
 from service import __version__
 from tests.running_service import ROOT
 
-PACKAGES = ("attend.py", "export", "model", "service")
+PACKAGES = ("attend.py", "export", "manifest", "model", "service")
 BUILD = "import setuptools.build_meta as build, sys; getattr(build, sys.argv[1])(sys.argv[2])"
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from unittest.mock import patch
 
 from service.engine import fixed_engine, places
-from service.engine.beam_search import Search
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.engine.scheduler import Sequence
+from service.engine.search import Search
 
 NAME = "model/engine"
 

@@ -12,9 +12,10 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from manifest.schema import Language
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
-from model.config import ClassifierConfig, Language, RecurrentConfig, TransformerConfig
+from model.config import ClassifierConfig, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
 from model.decoding.search import Hypothesis, greedy_search
 from model.evaluation.perplexity import measure_perplexity

@@ -11,9 +11,9 @@ import lightning
 import torch
 from torch import Tensor, nn
 
+from manifest.layout import TOKENIZER
 from model.batching import Batch, ReviewExample, collate_reviews, collate_texts, collate_translations
 from model.checkpoint import (
-    TOKENIZER,
     TRAINING,
     build_model,
     copy_trained,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from html import unescape
 from itertools import accumulate, count
 
+from service.documents.inline_tags import TAG
 from service.text.aligned_words import closes, opens
 from service.text.scripts import is_unspaced
 
-TAG = re.compile(r"(<[^<>]*>)")
 ATOM = re.compile(r"<[^<>]*>|&#?\w{1,32};|\s+|.")
 EMPTY_ELEMENT = re.compile(r"<(\w+)(?:\s[^<>]*)?></\1>")
 NOT_AT_START = "ーっゃゅょッャュョ々"

@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.access.addresses import client_at
 from service.base.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge, unexpected
 from service.base.log import escaped
 from service.base.metrics import Metrics
-from service.http.addresses import client_at
+from service.front.serving import Serving
 from service.http.dialect import AnyDialect, Dialects
 from service.http.spans import RequestSpans, spans_of_request
 from service.http.traces import TRACE_ID, traceparent_of
-from service.models.serving import Serving
 from service.schemas.timing import Timing
 from service.tasks.context import Context
 

@@ -8,7 +8,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.http.dialect import Dialects
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-REQUEST_HEADERS = ["Authorization", "Content-Type", "traceparent", "X-Request-ID"]
+KEY_HEADERS = ["Authorization", "X-API-Token", "X-Goog-Api-Key"]
+REQUEST_HEADERS = [*KEY_HEADERS, "Content-Type", "traceparent", "X-Request-ID"]
 """Headers that a page may send."""
 RESPONSE_HEADERS = ["Retry-After", "Server-Timing", "traceparent", "X-Request-ID"]
 """Headers that a page may read."""

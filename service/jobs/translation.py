@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
 from service.base.settings import Settings
 from service.documents.wrapping import visible_text
+from service.front.models import Models
 from service.jobs.reading import DocumentTexts
-from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 
@@ -38,13 +38,7 @@ class DocumentTranslator:
         Raises:
             RequestError: no model translates between these languages.
         """
-        sample: list[str] = []
-        for text in document.texts:
-            sample.append(text if document.format != "html" else f"<p>{text}</p>")
-            if sum(map(len, sample)) >= SAMPLE_CHARACTERS:
-                break
-        asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
-        return await self.models.languages(asked, timeout_s)
+        return await self.models.languages(sample_of(document, request), timeout_s)
 
     async def texts(
         self, document: DocumentTexts, options: TranslateRequest, ends_at: float, on_progress: OnProgress
@@ -101,6 +95,16 @@ class DocumentTranslator:
                 await asyncio.sleep(error.retry_after_s)
             else:
                 return [translation.text for translation in answer.translations]
+
+
+def sample_of(document: DocumentTexts, request: TranslateRequest) -> TranslateRequest:
+    """Return a request for the beginning of a document, whose language is that of all of it."""
+    sample: list[str] = []
+    for text in document.texts:
+        sample.append(text if document.format != "html" else f"<p>{text}</p>")
+        if sum(map(len, sample)) >= SAMPLE_CHARACTERS:
+            break
+    return request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
 
 
 def refuse_long_texts(document: DocumentTexts, max_characters: int) -> None:

@@ -7,8 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from service.segments.placeholders import is_letter
-from service.segments.projection import Part
+from service.kept.placeholders import is_letter
+from service.kept.projection import Part
 from service.text.spans import Span
 
 SIGNS = r"""!"#%'+,\-./:;=?@\^|¦§°¶·"""

@@ -11,10 +11,10 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 
+from service.kept.kept_kinds import OPEN
 from service.markup.containers import container
 from service.markup.flanking import EMPHASIS, SIGNS
 from service.markup.pieces import PieceKind
-from service.segments.kept_kinds import OPEN
 from service.text.scripts import LETTER
 from service.text.spans import Span
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from service.kept.projection import Part, project
+from service.kept.restoration import Restored
 from service.markup.flanking import Tags, make_flanking
-from service.segments.projection import Part, project
-from service.segments.restoration import Restored
 from service.text.scripts import is_unspaced
 from service.text.spans import NO_EDITS, Edits, Span, replace_spans
 

@@ -6,11 +6,11 @@ The rules are CommonMark's, and a little stricter, since people who write plain 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from service.kept.kept_spans import kept_spans
 from service.markup.flanking import SIGNS
 from service.markup.inline_marks import PAIRS, marks
 from service.markup.passages import Document, Element, Notation, Passage
 from service.markup.pieces import PieceKind
-from service.segments.kept_spans import kept_spans
 from service.text.scripts import LETTER
 from service.text.sentences import MARK
 from service.text.spans import Span, overlapping, replace_spans

@@ -5,7 +5,6 @@ import logging
 import math
 import signal
 import socket
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -16,19 +15,19 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from service.access.addresses import trusted_hosts
+from service.access.keys import Keys
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.http.addresses import trusted_hosts
-from service.http.keys import Keys
-from service.models.assembly import load_catalog
-from service.models.origin import LoadingOrigin, Origin, begin
-from service.models.serving import Serving
+from service.front.assembly import load_catalog
+from service.front.origin import LoadingOrigin, Origin, begin
+from service.front.serving import Serving
+from service.pool.loader import Loader
+from service.pool.sentence_cache import SentenceCache
 from service.server.app import create_app
 from service.server.connections import Connections, max_connections
 from service.server.tracing import close_traces, open_traces
-from service.workers.loader import Loader
-from service.workers.sentence_cache import SentenceCache
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -40,7 +39,7 @@ KEEP_ALIVE_S = 75
 longer, because a request that comes while the server closes its connection gets no answer."""
 
 LOOK_S = 0.05
-"""Pause between two checks whether all requests are answered, so that the server may stop."""
+"""Pause between two checks whether the server is ready, or whether all requests are answered, so that it may stop."""
 
 
 def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
@@ -75,9 +74,9 @@ def run(
     Raises:
         StartRefused: a model cannot be loaded.
     """
-    limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
-    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
+    timeout_s = settings.client_timeout_s
+    connections = Connections(max_connections(), timeout_s, timeout_s, max_body_bytes, metrics)
     traces = open_traces()
     config = uvicorn.Config(
         create_app(settings, serving, metrics, keys, origin.reload, rates, traces),
@@ -136,8 +135,10 @@ class Server(uvicorn.Server):
         begin(self._run_origin(), self._tasks)
         await self._origin.may_listen()
         await super().startup(sockets)
-        may_handle = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
-        if may_handle and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        self._origin.report("listening")
+        begin(self._report_readiness(), self._tasks)
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if is_main_thread and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -156,6 +157,11 @@ class Server(uvicorn.Server):
         except Exception as error:
             self.failure, self.should_exit = error, True
             self._serving.drain()
+
+    async def _report_readiness(self) -> None:
+        while self._serving.unready_reason() is not None:
+            await asyncio.sleep(LOOK_S)
+        self._origin.report("ready")
 
     def _hang_up(self) -> None:
         self._keys.reread()

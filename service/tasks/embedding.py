@@ -15,22 +15,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from manifest.schema import Manifest, TokenPooling
 from service.base.errors import EmptyText, InvalidFields, LimitExceeded, SourceRequired, UnsupportedOption
-from service.base.manifest import Manifest, TokenPooling
 from service.engine.scheduler import Sequence
+from service.kept.unwritable import hidden
+from service.passes.attention import AttentionPass
+from service.passes.pooling import Vectors, WindowEmbedding
+from service.pool.pool import Pool
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
-from service.segments.unwritable import hidden
-from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
+from service.tasks.attention import Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.pooling import Vectors, WindowEmbedding
 from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, WantedLanguage, subtag
 from service.text.sentences import sentence_spans
 from service.text.spans import NO_EDITS, Edits, Span, replace_spans
 from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
-from service.workers.pool import Pool
 
 BLANKS = re.compile(r"[^\S\t-\r\x1c-\x1f\x85\u2028\u2029]{2,}")
 """Spaces of any width. A tab or a line end separates sentences."""
@@ -81,9 +82,8 @@ class Embedder:
     """Makes embeddings with the encoder of one model.
 
     Args:
-        max_numbers: the most numbers in the embeddings of one answer.
+        max_numbers: the most numbers in the embeddings, or in the attention matrices, of one answer.
         attention_pool: runs attention passes; None for models of other tasks, whose own routes do that.
-        max_attention_weights: the most numbers in the attention matrices of one answer.
     """
 
     manifest: Manifest
@@ -92,7 +92,6 @@ class Embedder:
     pool: Pool[WindowEmbedding]
     max_numbers: int
     attention_pool: Pool[AttentionPass] | None = None
-    max_attention_weights: int = 0
 
     @cached_property
     def languages(self) -> Side:
@@ -131,7 +130,7 @@ class Embedder:
         self._refuse_too_many(len(texts) if options.pooling else n_tokens, options)
         if options.selection is not None:
             numbers = sum(options.selection.n_weights(len(window.source_ids), 0) for window in passes)
-            refuse_too_many_weights(self.max_attention_weights, numbers)
+            refuse_too_many_weights(self.max_numbers, numbers)
         timing.ran(await self.pool.run(read, deadline, client=context.client))
         if self.attention_pool is not None and passes:
             timing.attended(await self.attention_pool.run(passes, deadline, client=context.client))
@@ -240,7 +239,7 @@ class Embedder:
         n_left_out = n_prompt if options.prompt and own and not own.pool_prompt else 0
         pooling, projected, selection = options.pooling, options.projected, options.selection
         read = [Sequence(ids, WindowEmbedding(pooling, min(n_left_out, len(ids) - 1), projected)) for ids in parts]
-        passes = [Sequence(ids, AttentionPass([], selection)) for ids in parts] if selection is not None else []
+        passes = [Sequence(ids, AttentionPass([], selection.chosen)) for ids in parts] if selection is not None else []
         return _Stretch(start, text, prefix, n_before, n_after, read, passes, edits)
 
     def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:

@@ -35,7 +35,7 @@ def test_a_device_is_asked_for_less_and_answers_the_same(kind: str, beam_size: i
     answers, runs, shapes = {}, {}, {}
     for name, engines in ENGINES.items():
         provider = CountingProvider("cpu", 1)
-        engine = engines(TranslationGraphs(artifact, provider), Settings(slots=8 * beam_size))[kind]
+        engine = engines(TranslationGraphs(artifact, provider), Settings(rows=8 * beam_size))[kind]
         with counted_copies(provider.runs):
             answers[name], _ = translated(engine, works, beam_size, artifact.manifest)
         passes = [shape for shape in provider.shapes if shape[0] != "copy"]  # a copy is not captured

@@ -55,7 +55,7 @@ def server(theirs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             import_model(str(theirs / source), checkpoint, Options(name, targets=("fra",) * (name == "marian")))
             exported.mkdir(parents=True)
             write(checkpoint, load_checkpoint(checkpoint), "fp32", exported)
-    settings = {"ATTEND_ARTIFACTS": str(root / "artifacts"), "ATTEND_LOOPS": "1"}
+    settings = {"ATTEND_ARTIFACTS": str(root / "artifacts"), "ATTEND_WORKERS": "1"}
     with running_service(root / "log", settings) as client:
         yield client
 

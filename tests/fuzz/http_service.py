@@ -13,12 +13,12 @@ from unittest.mock import Mock
 import uvicorn
 from uvicorn.server import ServerState
 
+from service.access.keys import Keys
 from service.base.metrics import Metrics
 from service.base.settings import Settings
+from service.front.assembly import load_catalog
+from service.front.serving import Serving
 from service.glossaries.inflection import lemmatizer
-from service.http.keys import Keys
-from service.models.assembly import load_catalog
-from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.connections import Connection, Connections
 from tests.service.conftest import NoOrigin, until_warm
@@ -76,7 +76,7 @@ class Service:
         TinyTranslator(seed=3).save(folder / "artifacts" / "tiny-en-fr")
         TinyClassifier(seed=5, pooling="mean").save(folder / "artifacts" / "tiny-sentiment")
         places = {"artifacts": folder / "artifacts", "data": folder / "data"}
-        settings = Settings(threads=1, provider="cpu", loops=0, **places, **LIMITS)  # type: ignore[arg-type]
+        settings = Settings(threads=1, provider="cpu", workers=0, **places, **LIMITS)  # type: ignore[arg-type]
         metrics = Metrics()
         models = load_catalog(settings, metrics)
         self._app = create_app(

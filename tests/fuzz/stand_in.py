@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
+from service.kept.restoration import Restored
 from service.markup import html, markdown
 from service.markup.passages import Document
-from service.segments.restoration import Restored
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore

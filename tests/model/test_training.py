@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoint import TOKEN_SUFFIXES, WEIGHTS, CheckpointError, load_checkpoint, load_training
+from manifest.layout import WEIGHTS
+from model.checkpoint import TOKEN_SUFFIXES, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError
 from model.data import DataError
 from model.evaluation.scoring import classify, translate

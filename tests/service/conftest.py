@@ -8,14 +8,14 @@ import pytest
 import uvicorn
 from opentelemetry.trace import TracerProvider
 
+from service.access.keys import Keys
 from service.base.artifact import Artifact, read_artifact
 from service.base.errors import ReloadRefused, RequestError
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.http.keys import Keys
-from service.models.assembly import load_catalog
-from service.models.catalog import Catalog
-from service.models.serving import Serving
+from service.front.assembly import load_catalog
+from service.front.catalog import Catalog
+from service.front.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
 from tests.postgres import PostgreSQL, running_postgresql, why_missing
@@ -106,6 +106,9 @@ class NoOrigin:
     async def may_listen(self) -> None:
         pass
 
+    def report(self, state: str) -> None:
+        pass
+
     async def run(self) -> None:
         pass
 
@@ -135,7 +138,7 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
         traces: TracerProvider | None = None,
         **settings: object,
     ) -> AsyncIterator[Client]:
-        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
+        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "workers": 0, "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
         models = models or load_catalog(configured, metrics)

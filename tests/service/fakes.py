@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from service.base.database import Database
 from service.base.metrics import Metrics
-from service.engine.beam_search import Search
 from service.engine.engine import Computation, ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
+from service.engine.search import Search
+from service.storage.database import Database
 from tests.waiting import PATIENCE_S, wait_until
 
 

@@ -17,21 +17,22 @@ import numpy as np
 import pytest
 from starlette.types import Message
 
+from manifest.schema import Decoding
 from service.base.artifact import Artifact
 from service.base.contract import AnyInts, BeamLayout, Candidates, EncodedSource, Ints
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotReady, QueueFull
-from service.base.manifest import Decoding
 from service.base.metrics import Metrics, TaskMetrics
 from service.base.settings import Settings
-from service.engine.beam_search import BeamSearch, Search
+from service.engine.beam_search import BeamSearch
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from service.models.catalog import Catalog
+from service.engine.search import Search
+from service.front.catalog import Catalog
+from service.pool.pool import Pool
 from service.server.server import Server
-from service.tasks.translation import Translator
+from service.tasks.translation.translator import Translator
 from service.text.tokenization import Tokenizer
-from service.workers.pool import Pool
 from tests.service.conftest import Serve, problem, server_of, until_warm
 from tests.service.engine.test_beam_search import encoded
 from tests.service.fakes import PATIENCE_S
@@ -253,7 +254,7 @@ async def listening(bench: Bench, settings: Settings) -> AsyncIterator[tuple[Ser
 
 
 @pytest.mark.parametrize(
-    ("settings", "status"), [({"api_keys": "k"}, 401), ({"max_body_bytes": 9}, 413), ({"body_timeout_s": 0.01}, 408)]
+    ("settings", "status"), [({"api_keys": "k"}, 401), ({"max_body_bytes": 9}, 413), ({"client_timeout_s": 0.01}, 408)]
 )
 async def test_a_connection_is_closed_where_a_body_was_not_read_to_its_end(
     bench: Bench, settings: dict[str, Any], status: int

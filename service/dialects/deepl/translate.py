@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field
 from service.base.errors import UnprocessableRequest
 from service.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.dialects.deepl.languages import code_of, served_source, served_target
+from service.front.directions import AUTO, Directions
+from service.front.models import Models
 from service.http.json_route import validate
 from service.markup.xml import is_well_formed
-from service.models.directions import AUTO, Directions
-from service.models.models import Models
 from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise, repeat
 
-from service.documents.contents import Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.encodings import Encoding
 from service.documents.localization.plurals import plural_texts
 from service.schemas.requests import Format
@@ -138,20 +138,23 @@ def line_break_before(text: str, start: int) -> str:
     return found[0] if found else " "
 
 
-def spliced_contents(data: bytes, text: str, encoding: Encoding, splices: Iterable[Splice], kind: Format) -> Contents:
-    """Return the contents of a file that is translated by splices.
+def rewrite_spliced(
+    data: bytes, text: str, encoding: Encoding, splices: Iterable[Splice], kind: Format, source: str | None = None
+) -> Rewriting:
+    """Rewrite a file by splices.
 
     Args:
         data: the file.
         text: the text of the file.
         splices: in any order; no two overlap.
+        kind: the format of the texts.
+        source: the language of the texts, if the file tells.
     """
     ordered = sorted(splices, key=lambda splice: splice.span.pair)
-    texts = [one for splice in ordered for one in splice.texts]
-
-    def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(translations)
-        new = ((splice.span, splice.write([*islice(remaining, len(splice.texts))])) for splice in ordered)
-        return encoding.encode(replace_spans(text, new)[0])
-
-    return Contents(texts, kind, write, data)
+    texts = [splice_text for splice in ordered for splice_text in splice.texts]
+    translations = yield Contents(texts, kind, source)
+    if translations == texts:
+        return data
+    remaining = iter(translations)
+    new = ((splice.span, splice.write([*islice(remaining, len(splice.texts))])) for splice in ordered)
+    return encoding.encode(replace_spans(text, new)[0])

@@ -10,7 +10,7 @@ from service.documents.archive import parse_xml
 from service.documents.contents import ReadOptions
 from service.documents.office.drawing import PlainText, office_texts
 from service.documents.office.nodes import Element
-from service.documents.office.parts import Part, office_part, office_reader
+from service.documents.office.parts import Part, office_part, office_rewrite
 from service.documents.packages import GRAPHICS, MAIN, Package
 
 PACKAGE_TYPES = frozenset(
@@ -53,7 +53,7 @@ def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
         yield office_part(name, root, [*texts, *comments], options)
 
 
-read_file = office_reader(_parts)
+rewrite = office_rewrite(_parts)
 
 
 def _is_placeholder(shape: Element) -> bool:

@@ -5,7 +5,7 @@ The package document names the pages, and their order.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from urllib.parse import unquote
 
@@ -13,7 +13,7 @@ from lxml import etree
 
 from service.base.errors import InvalidDocument
 from service.documents.archive import Archive, pack, parse_xml, unpack
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.web.epub_metadata import read_metadata
 from service.documents.web.html import read_page
 from service.documents.web.pieces import FileInPieces
@@ -29,22 +29,21 @@ DOCTYPE = re.compile(rb"<!DOCTYPE[^<>\[]*>")
 ReadPart = Callable[[bytes, ReadOptions], FileInPieces]
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a book.
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite a book.
 
     Raises:
         InvalidDocument: the file is damaged, or its pages are encrypted.
         TooLarge: the unpacked file is too large.
     """
-    parts = _read_parts(unpack(data, options.max_bytes), options)
+    archive = unpack(data, options.max_bytes)
+    parts = _read_parts(archive, options)
     texts = [text for part in parts.values() for text in part.texts]
-
-    def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(translations)
-        replaced = {name: part.write([*islice(remaining, len(part.texts))]) for name, part in parts.items()}
-        return pack(unpack(data, options.max_bytes), replaced)
-
-    return Contents(texts, "html", write, data)
+    translations = yield Contents(texts, "html")
+    if translations == texts:
+        return data
+    remaining = iter(translations)
+    return pack(archive, {name: part.write([*islice(remaining, len(part.texts))]) for name, part in parts.items()})
 
 
 def _read_parts(archive: Archive, options: ReadOptions) -> dict[str, FileInPieces]:

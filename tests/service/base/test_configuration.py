@@ -39,7 +39,6 @@ def warnings(caplog: pytest.LogCaptureFixture, **environment: str) -> list[str]:
         ("ATTEND_API_KEY", "ATTEND_API_KEYS"),
         ("ATTEND_THREDS", "ATTEND_THREADS"),
         ("ATTEND_MAX_TEXT", "ATTEND_MAX_TEXTS"),
-        ("ATTEND_WORKERS", "ATTEND_LOOPS"),
         ("ATTEND_HTTP_PORT", "ATTEND_PORT"),
         ("attend_hosts", "ATTEND_HOST"),
     ],

@@ -14,7 +14,7 @@ import pytest
 
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.assembly import load_catalog
+from service.front.assembly import load_catalog
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator, save_translators
@@ -27,7 +27,7 @@ Listen = Callable[..., str]
 @contextmanager
 def listening(**given: object) -> Iterator[str]:
     """Run a server in a thread, and yield its address."""
-    settings, metrics = Settings(provider="cpu", threads=1, loops=0, **given), Metrics()  # type: ignore[arg-type]
+    settings, metrics = Settings(provider="cpu", threads=1, workers=0, **given), Metrics()  # type: ignore[arg-type]
     models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_config=None)
     thread = threading.Thread(target=server.run)

@@ -12,13 +12,13 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.types import Message
 
+from service.access.guards import Credentials, Guards
 from service.base.errors import MethodNotAllowed, RateLimited, RequestError, UnknownPath
 from service.base.metrics import Metrics
-from service.http.access import Credentials, Guards
+from service.front.serving import Serving
 from service.http.bodies import fields_of, form_or_json
 from service.http.dialect import Backend, Dialect, Dialects, ErrorBody
 from service.http.middleware import Middleware
-from service.models.serving import Serving
 from tests.service.conftest import Serve, problem
 from tests.service.fakes import PATIENCE_S
 
@@ -194,7 +194,7 @@ async def test_a_body_that_is_too_slow_gets_an_error_of_its_shape(serve: Serve) 
         yield b"{"
         await asyncio.Event().wait()
 
-    async with serve(body_timeout_s=1e-3) as client:
+    async with serve(client_timeout_s=1e-3) as client:
         assert wrong(await client.post("/echo/say", content=slowly()), 408).startswith("BodyTooSlow: ")
 
 

@@ -13,12 +13,12 @@ from service.base.errors import InferenceFailed
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.loop import Loop
+from service.front.assembly import _cached_searches, load_catalog
+from service.front.models import Models
 from service.jobs.translation import DocumentTranslator
-from service.models.assembly import _cached_searches, load_catalog
-from service.models.models import Models
+from service.pool.sentence_cache import SentenceCache
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
-from service.workers.sentence_cache import SentenceCache
 from tests.service.conftest import Client, Serve, until_warm
 
 pytestmark = pytest.mark.anyio
@@ -105,7 +105,7 @@ async def test_documents_share_sentences_only_where_there_are_no_keys(keys: str,
 async def test_a_changed_model_that_is_loaded_anew_gives_no_old_answer(artifacts: Path, tmp_path: Path) -> None:
     root = tmp_path / "artifacts"
     shutil.copytree(artifacts / "tiny-en-fr", root / "tiny-en-fr")
-    settings, metrics = Settings(artifacts=root, provider="cpu", threads=1, loops=0, data=tmp_path), Metrics()
+    settings, metrics = Settings(artifacts=root, provider="cpu", threads=1, workers=0, data=tmp_path), Metrics()
     cache = SentenceCache(10**6, metrics.cache)
     manifest = root / "tiny-en-fr" / "manifest.json"
 

@@ -36,10 +36,10 @@ from service.base.errors import (
     UnsupportedOption,
 )
 from service.documents.kinds import KINDS_BY_ENDING, KINDS_BY_NAME
+from service.front.models import Models
 from service.jobs import worker
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
-from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.open_document_files import content, open_document

@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.base.errors import BodyTooSlow, ClientGone, NotReady, RequestError, TooLarge, UnknownModel
 from service.base.metrics import Metrics
+from service.front.serving import Serving
 from service.http.dialect import Dialects
 from service.http.middleware import UNMATCHED_PAUSE_S, Middleware
-from service.models.serving import Serving
 from tests.service.fakes import PATIENCE_S
 
 pytestmark = pytest.mark.anyio

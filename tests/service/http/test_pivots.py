@@ -17,9 +17,9 @@ from service.base.errors import (
 )
 from service.markup.passages import Document
 from service.schemas.answers import Alignment, Links, Segment, ShownToken
-from service.tasks.alignment import compose
-from service.tasks.leg import Leg
-from service.tasks.pivot import _segments
+from service.tasks.translation.alignment import compose
+from service.tasks.translation.leg import Leg
+from service.tasks.translation.pivot import _segments
 from tests.service.conftest import Client, post, problem
 from tests.service.tiny_artifacts import save_translators
 from tests.service.tiny_classifier import TinyClassifier

@@ -165,7 +165,7 @@ async def test_a_line_of_the_log_names_the_trace(serve: Serve, spans: Spans, cap
 
 
 async def test_a_request_has_a_bounded_number_of_spans(serve: Serve, spans: Spans) -> None:
-    async with serve(traces=spans.provider, max_sequences=1000) as client:
+    async with serve(traces=spans.provider) as client:
         headers = {"Accept": "application/x-ndjson"}
         await client.post("/translate", json={"text": ["a. b. c. d"] * 40}, headers=headers)
     [span] = spans.of_server()

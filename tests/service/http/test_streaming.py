@@ -20,9 +20,9 @@ from service.base.errors import (
 )
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.assembly import load_catalog
-from service.tasks import leg
-from service.workers.pool import Pool
+from service.front.assembly import load_catalog
+from service.pool.pool import Pool
+from service.tasks.translation import leg
 from tests.service.conftest import Client, Serve, problem, server_of
 from tests.service.http.test_pivots import through_english
 from tests.waiting import until
@@ -222,7 +222,7 @@ async def test_no_character_of_a_text_ends_a_line(client: Client) -> None:
 
 
 async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
-    settings = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0)
+    settings = Settings(artifacts=artifacts, provider="cpu", threads=1, workers=0)
     metrics = Metrics()
     models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_level="critical")

@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
+from service.kept.restoration import keep_original
 from service.markup.passages import Document
-from service.segments.restoration import keep_original
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore

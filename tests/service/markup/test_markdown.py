@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from service.kept.projection import Part
+from service.kept.restoration import Restored
 from service.markup.flanking import make_flanking
 from service.markup.markdown import parse
-from service.segments.projection import Part
-from service.segments.restoration import Restored
 from service.text.spans import Edits, Span
 from tests.service.markup.documents import aligned, rendered, unchanged
 

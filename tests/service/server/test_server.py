@@ -11,7 +11,7 @@ import pytest
 
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.assembly import load_catalog
+from service.front.assembly import load_catalog
 from service.server.server import LOOK_S
 from service.server.start import main
 from tests.service.conftest import server_of
@@ -34,7 +34,7 @@ def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(monkeypatch: p
 
 
 def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
-    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0), Metrics()
+    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, workers=0), Metrics()
     models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings)
     server.handle_exit(signal.SIGTERM, None)
@@ -46,7 +46,7 @@ def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
 @pytest.mark.parametrize("delay_s", [0.0, 10 * LOOK_S])
 async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(artifacts: Path, delay_s: float) -> None:
     settings = Settings(
-        artifacts=artifacts, provider="cpu", threads=1, loops=0, drain_timeout_s=PATIENCE_S, drain_delay_s=delay_s
+        artifacts=artifacts, provider="cpu", threads=1, workers=0, drain_timeout_s=PATIENCE_S, drain_delay_s=delay_s
     )
     metrics = Metrics()
     models = load_catalog(settings, metrics)

@@ -10,7 +10,7 @@ import pytest
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.serving import Serving
+from service.front.serving import Serving
 from service.server.supervised import SupervisedOrigin
 from tests.waiting import until
 

@@ -1,0 +1,240 @@
+"""Check that translations have the numbers and names of their sources. Read again the paragraphs that lost some.
+
+The second reading carries these spans by slots, as it does kept spans. A small number may be a word of the translation:
+alignment tells whether a word was made of it.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, field, replace
+
+from manifest.schema import Manifest
+from service.engine.scheduler import Sequence
+from service.kept.carried_spans import carried_spans
+from service.kept.kept_spans import KeptSpan
+from service.kept.placeholders import Placeholder
+from service.kept.restoration import end_of_digits
+from service.numbers.comparison import NOTHING, Comparison, compare
+from service.numbers.verified_spans import HINT, VerifiedSpan
+from service.passes.attention import AttentionPass
+from service.schemas.answers import Check, CheckKind
+from service.tasks.translation.alignment import after_prefix
+from service.tasks.translation.reading import Paragraph, Reader, Sentence
+from service.text.scripts import without_hidden
+from service.text.spans import Edits, Span, replace_spans
+
+
+@dataclass
+class Checked:
+    """A sentence whose translation lost something, or may have.
+
+    Attributes:
+        attention_pass: tells whether the translation has words for the small numbers that it lacks.
+        dropped: those for which it has none.
+    """
+
+    sentence: Sentence
+    compared: Comparison
+    attention_pass: Sequence[AttentionPass] | None = None
+    dropped: list[VerifiedSpan] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        return self.compared.is_right and not self.dropped
+
+
+@dataclass
+class Rereading:
+    """A paragraph whose translation lost or invented something, and its next reading."""
+
+    paragraph: Paragraph
+    wrong: list[Checked]
+    again: Paragraph
+
+
+def may_lose_numbers(paragraph: Paragraph) -> bool:
+    """Return whether a paragraph has a number or a name that its translation must have."""
+    return HINT.search(paragraph.protected.original) is not None
+
+
+class Verification:
+    """One check of a request's translations.
+
+    Args:
+        reader: reads the paragraphs of the request.
+
+    Attributes:
+        doubtful: the paragraphs that lost or invented something, or may have, with these sentences.
+    """
+
+    def __init__(self, reader: Reader, manifest: Manifest) -> None:
+        self._reader, self._manifest = reader, manifest
+        self._languages = reader.direction.source_subtag, reader.direction.target_subtag
+        self.doubtful: list[tuple[Paragraph, list[Checked]]] = []
+
+    def check(self, paragraph: Paragraph) -> None:
+        """Compare a finished translation with its source."""
+        compared = ((sentence, self._compare(paragraph, sentence)) for sentence in paragraph.sentences)
+        checked = [Checked(*one) for one in compared if not one[1].is_right or one[1].as_words]
+        if checked:
+            self.doubtful.append((paragraph, checked))
+
+    def attention_passes(self) -> list[Sequence[AttentionPass]]:
+        """Return the passes that tell whether small numbers are words; none if the model has no alignment."""
+        manifest, passes = self._manifest, []
+        for one in (one for _, checked in self.doubtful for one in checked if one.compared.is_right):
+            if manifest.alignment is not None:
+                target_ids = one.sentence.hypothesis().token_ids
+                wanted = AttentionPass([manifest.special_tokens.bos, *target_ids[:-1]], None, manifest.alignment)
+                one.attention_pass = Sequence(one.sentence.sequence.source_ids, wanted, n_target=len(target_ids))
+                passes.append(one.attention_pass)
+        return passes
+
+    def read_again(self, doubtful: tuple[Paragraph, list[Checked]]) -> Rereading | None:
+        """Read a paragraph again; None if its translation is right, or nothing more can be carried."""
+        paragraph, checked = doubtful
+        for one in checked:
+            one.dropped = [number for number in one.compared.as_words if not self._is_word(paragraph, one, number)]
+        wrong = [one for one in checked if not one.is_right]
+        known = {kept.span for kept in paragraph.carried}
+        carried = [kept for one in wrong for kept in self._carried(paragraph, one) if kept.span not in known]
+        return Rereading(paragraph, wrong, self._read_again(paragraph, carried)) if carried else None
+
+    def choose(self, rereading: Rereading) -> bool:
+        """Give a paragraph the better one of its two translations, and record what the first one lost and invented.
+
+        Returns:
+            whether it is the second one.
+        """
+        paragraph, again, wrong = rereading.paragraph, rereading.again, rereading.wrong
+        first, second = self._compared(paragraph), self._compared(again)
+        n_wrong = sum(one.n_wrong for one in first) + sum(len(one.dropped) for one in wrong)
+        is_better = sum(one.n_wrong for one in second) < n_wrong
+        lost = [found for one in wrong for found in self._lost_of(paragraph, one)]
+        still_lost = {one.text for compared in second for one in compared.lost}
+        is_clean = is_better and not any(one.left for one in second)
+        sources = {source for _, source in lost}
+        checks = [check for check in paragraph.checks if check.source not in sources]
+        for span, source in lost:
+            is_mended = is_clean if span is None else is_better and span.text not in still_lost
+            kind: CheckKind = "name" if span is not None and span.kind == "name" else "number"
+            checks.append(Check(kind=kind, source=source, mended=is_mended))
+        if is_better:
+            vars(paragraph).update(vars(again))
+        paragraph.checks = checks
+        return is_better
+
+    def drop_wrong_alternatives(self, paragraph: Paragraph) -> None:
+        """Drop the hypotheses of each sentence that lost or invented more than the best one."""
+        for sentence in paragraph.sentences:
+            best, *others = sentence.sequence.output.best()
+            n_wrong = self._compare(paragraph, sentence).n_wrong
+            right = [
+                one for one in others if self._compare(paragraph, replace(sentence, rewound=one)).n_wrong <= n_wrong
+            ]
+            sentence.sequence.output.finished = [best, *right]
+
+    def _compared(self, paragraph: Paragraph) -> list[Comparison]:
+        return [self._compare(paragraph, sentence) for sentence in paragraph.sentences]
+
+    def _is_word(self, paragraph: Paragraph, one: Checked, number: VerifiedSpan) -> bool:
+        """Return whether a word of the translation attends most to a number."""
+        if one.attention_pass is None or one.attention_pass.output.weights is None:
+            return True
+        prefix, tokenizer = self._reader.direction.source_prefix, self._reader.tokenizer
+        token_ids = one.sentence.hypothesis().token_ids
+        source = tokenizer.source_tokens(one.sentence.span.of(paragraph.protected.text), prefix)
+        target = tokenizer.target_tokens(token_ids)
+        (text,) = tokenizer.decode([token_ids])
+        most = after_prefix(one.attention_pass.output.weights, len(prefix)).argmax(axis=1)
+        return any(
+            source[column].start < number.span.end
+            and number.span.start < source[column].end
+            and any(map(str.isalpha, token.span.of(text)))
+            for token, column in zip(target, most.tolist(), strict=True)
+        )
+
+    def _read_again(self, paragraph: Paragraph, carried: list[KeptSpan]) -> Paragraph:
+        """Read a paragraph with further spans carried. Equal sentences keep their translations."""
+        sentences = [paragraph.protected.edits.before(sentence.span) for sentence in paragraph.sentences]
+        passage = replace(paragraph.passage, sentences=sentences)
+        again = self._reader.paragraph(passage, [*paragraph.carried, *carried])
+        known = {_key(sentence): sentence for sentence in paragraph.sentences}
+        for sentence in again.sentences:
+            if (former := known.get(_key(sentence))) is not None:
+                sentence.sequence, sentence.rewound = former.sequence, former.rewound
+        return replace(again, passage=paragraph.passage)
+
+    def _carried(self, paragraph: Paragraph, one: Checked) -> Iterator[KeptSpan]:
+        """Yield the verified spans of a sentence as kept spans of the passage."""
+        text, _ = self._source(paragraph, one.sentence)
+        for kept in carried_spans(text, one.compared, *self._languages):
+            span = self._in_passage(paragraph, one.sentence, kept.span)
+            is_same = kept.written == kept.span.of(text)  # then a dash that was read as a hyphen is written as it was
+            shown = without_hidden(span.of(paragraph.passage.text))
+            yield replace(kept, span=span, written=shown if is_same else kept.written)
+
+    def _lost_of(self, paragraph: Paragraph, one: Checked) -> Iterator[tuple[VerifiedSpan | None, str]]:
+        """Yield what a translation lost, with the piece of the source; its sentence if it only invented something."""
+        for lost in sorted([*one.compared.lost, *one.dropped], key=lambda lost: lost.span.pair):
+            span = self._in_passage(paragraph, one.sentence, lost.whole or lost.span)
+            yield lost, span.of(paragraph.passage.text)
+        if not one.compared.lost and not one.dropped:
+            yield None, paragraph.protected.edits.before(one.sentence.span).of(paragraph.passage.text)
+
+    def _in_passage(self, paragraph: Paragraph, sentence: Sentence, span: Span) -> Span:
+        """Map a span of the source of a sentence, with its carried spans, to the passage."""
+        _, edits = self._source(paragraph, sentence)
+        return paragraph.protected.edits.before(edits.before(span.moved(sentence.span.start)))
+
+    def _compare(self, paragraph: Paragraph, sentence: Sentence) -> Comparison:
+        if not paragraph.carried and not HINT.search(paragraph.protected.text, *sentence.span.pair):
+            return NOTHING
+        source, _ = self._source(paragraph, sentence)
+        return compare(source, self._target(paragraph, sentence), *self._languages)
+
+    def _source(self, paragraph: Paragraph, sentence: Sentence) -> tuple[str, Edits]:
+        """Return a sentence with its carried spans and with spaces in place of all other kept spans.
+
+        Returns:
+            the sentence, and the edits of the protected text that make it.
+        """
+        protected, span = paragraph.protected, sentence.span
+        inside = [protected.placeholders[number] for number in protected.numbers_in(span)]
+        changes = [
+            (one.place, _shown(paragraph, one, without_hidden(one.span.of(protected.original)))) for one in inside
+        ]
+        text, edits = replace_spans(protected.text[: span.end], changes)
+        return text[span.start :], edits
+
+    def _target(self, paragraph: Paragraph, sentence: Sentence) -> str:
+        """Return a translation with its carried spans, and spaces in place of the slots of all other kept spans.
+
+        Carried spans whose slots are missing are put behind it: alignment will place them.
+        """
+        token_ids, tokenizer = sentence.hypothesis().token_ids, self._reader.tokenizer
+        (text,) = tokenizer.decode([token_ids])
+        tokens = tokenizer.target_tokens(token_ids) if sentence.slots else []
+        places = {
+            number: token_ids.index(slot.target_id) for number, slot in sentence.slots if slot.target_id in token_ids
+        }
+        changes, missing = [], ""
+        for number in paragraph.protected.numbers_in(sentence.span):
+            placeholder = paragraph.protected.placeholders[number]
+            shown = _shown(paragraph, placeholder, placeholder.written)
+            if number in places:
+                slot = tokens[places[number]].span
+                changes.append((Span(slot.start, end_of_digits(text, slot.end)), shown))
+            else:
+                missing += f" {shown}"
+        return replace_spans(text, sorted(changes, key=lambda change: change[0].pair))[0] + missing
+
+
+def _shown(paragraph: Paragraph, placeholder: Placeholder, text: str) -> str:
+    """Return a text for a placeholder; if it is not carried, as many spaces as its stand-in has characters."""
+    is_carried = any(kept.span == placeholder.span for kept in paragraph.carried)
+    return text if is_carried else " " * len(placeholder.stand_in)
+
+
+def _key(sentence: Sentence) -> tuple[SequenceOf[int], SequenceOf[int]]:
+    return tuple(sentence.sequence.source_ids), sentence.sequence.output.once_tokens
