@@ -281,6 +281,13 @@ class Settings(BaseSettings):
     )
     azure: bool = Field(default=True, description="Serve clients of Azure Translator below /azure.")
     amazon: bool = Field(default=True, description="Serve clients of Amazon Translate below /aws.")
+    mtranserver: bool = Field(
+        default=True,
+        description="Serve clients of MTranServer and add-ons of browsers below /mtran, and Immersive Translate at "
+        "/immersive.",
+    )
+    deeplx: bool = Field(default=True, description="Serve clients of DeepLX below /deeplx.")
+    lingva: bool = Field(default=True, description="Serve clients of Lingva below /lingva.")
     root_path: str = Field(
         default="",
         description="Path under which a proxy offers the service, such as /attend, whether or not the proxy removes "

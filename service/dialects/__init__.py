@@ -51,14 +51,30 @@ from service.dialects.amazon import AMAZON
 from service.dialects.azure import AZURE
 from service.dialects.cohere import COHERE
 from service.dialects.deepl import DEEPL
+from service.dialects.deeplx import DEEPLX
 from service.dialects.google import GOOGLE
 from service.dialects.hugging_face import HUGGING_FACE
 from service.dialects.libretranslate import LIBRETRANSLATE
+from service.dialects.lingva import LINGVA
+from service.dialects.mtranserver import MTRANSERVER
 from service.dialects.open_inference import OPEN_INFERENCE
 from service.dialects.openai import OPENAI
 from service.http.dialect import Dialect
 
-ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI, COHERE, GOOGLE, AZURE, AMAZON)
+ALL: tuple[Dialect, ...] = (
+    LIBRETRANSLATE,
+    OPEN_INFERENCE,
+    DEEPL,
+    HUGGING_FACE,
+    OPENAI,
+    COHERE,
+    GOOGLE,
+    AZURE,
+    AMAZON,
+    MTRANSERVER,
+    DEEPLX,
+    LINGVA,
+)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:
