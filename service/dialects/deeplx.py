@@ -1,7 +1,7 @@
 """DeepLX: a text at a time, with DeepL's codes."""
 
-import time
 from typing import Literal
+from zlib import crc32
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -68,7 +68,9 @@ def routers(backend: Backend) -> list[APIRouter]:
             **options,
         )
         source, target = found.source or request.target_lang, request.target_lang.upper()
-        return DeepLXTranslation(id=time.time_ns(), data=found.text, source_lang=code_of(source), target_lang=target)
+        return DeepLXTranslation(
+            id=crc32(found.text.encode()), data=found.text, source_lang=code_of(source), target_lang=target
+        )
 
     for path in PATHS:
         router.post(path)(translate)

@@ -10,7 +10,7 @@ from service.base.database_threads import in_thread
 from service.base.errors import InvalidFields
 from service.dialects.google.codes import CODES, UNKNOWN, native_model
 from service.dialects.shared.fields import CamelAnswer, CamelRequest, Refused
-from service.dialects.shared.files import decoded, name_of_type, translate_file
+from service.dialects.shared.files import decoded, name_of_type, translated_file
 from service.dialects.shared.languages import native_source, native_target
 from service.dialects.shared.texts import detect_texts, translate_texts
 from service.glossaries.store import Glossary
@@ -208,7 +208,7 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
             },
         )
         data = decoded(file.content, "documentInputConfig.content")
-        job, _, translated = await translate_file(
+        job, _, translated = await translated_file(
             backend, name_of_type(file.mime_type), data, native, http.state.context
         )
         return GoogleTranslatedDocument(
