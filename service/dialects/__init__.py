@@ -32,6 +32,7 @@ that turns it off. Nothing else knows of it. To add one:
 2.  Endpoints let errors of `service.base.errors` pass. Each error below `paths` becomes `AcmeError.of(error)`, also
     those of unknown paths, methods, keys, rates, bodies and bugs; `statuses` changes their statuses. `client_fields`
     has the client's names of native fields, where they differ: errors of validation and of the models use them.
+    A router whose routes have other names gets its own `client_fields`.
 3.  `ACME.router(guards, read_body)` says how bodies are read: `bodies.json_body`, the default, takes JSON of any
     content type; `bodies.form_or_json` takes fields of the query, and of a form or JSON. `bodies.fields_of(request)`
     returns these fields without a model, also for a GET.
@@ -39,7 +40,10 @@ that turns it off. Nothing else knows of it. To add one:
     `bodies.fields_of`. `access.guards(None)` checks rates but no key, `Guards()` nothing. Each has a router of its own.
 5.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read the answers (CORS), and with
     `access.guards(..., is_open_to_all=True)` they may ask. `paths_of_documents` take files, whose bodies may be larger.
-6.  Add the dialect to `ALL`, add a described setting `acme`, true by default, to `service/base/settings.py`, and run
+6.  `service.dialects.shared` has what several need: codes of languages both ways (`LanguageCodes`), texts that may be
+    empty (`translate_texts`), files whose clients wait (`translated_file`), places of keys (`credentials`). Where the
+    other service's reference describes its answers, an endpoint may return them as `dict[str, Any]`.
+7.  Add the dialect to `ALL`, add a described setting `acme`, true by default, to `service/base/settings.py`, and run
     `make docs`. If several dialects have a path, it belongs to the one whose `paths` match most of it, and among those
     to the first in `ALL`.
 """

@@ -1,10 +1,10 @@
 """DeepLX: a text at a time, with DeepL's codes."""
 
-from typing import Literal
+from typing import Any, Literal
 from zlib import crc32
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from service.base.errors import KeyMissing, KeyWrong, RequestError, UnknownPath
 from service.dialects.deepl.languages import code_of
@@ -35,25 +35,10 @@ class DeepLXText(Sent):
     tag_handling: Literal["", "html", "xml"] | None = None
 
 
-class DeepLXTranslation(BaseModel):
-    code: Literal[200] = 200
-    id: int
-    data: str = Field(description="The translation.")
-    alternatives: list[str] = Field(default=[], description="Always empty.")
-    source_lang: str
-    target_lang: str
-    method: Literal["Free"] = "Free"
-
-
-class DeepLXAbout(BaseModel):
-    code: Literal[200] = 200
-    message: str = "DeepLX's interface, by attend. POST to /deeplx/translate"
-
-
 def routers(backend: Backend) -> list[APIRouter]:
     router, free = DEEPLX.router(backend.access.guards(TOKEN, is_open_to_all=True)), DEEPLX.router(Guards())
 
-    async def translate(request: DeepLXText, http: Request) -> DeepLXTranslation:
+    async def translate(request: DeepLXText, http: Request) -> dict[str, Any]:
         """Translate a text."""
         if not request.text:
             raise UnknownPath("No text to translate")
@@ -68,18 +53,18 @@ def routers(backend: Backend) -> list[APIRouter]:
             **options,
         )
         source, target = found.source or request.target_lang, request.target_lang.upper()
-        return DeepLXTranslation(
-            id=crc32(found.text.encode()), data=found.text, source_lang=code_of(source), target_lang=target
-        )
+        languages = {"source_lang": code_of(source), "target_lang": target}
+        number = crc32(found.text.encode())  # the same answer each time
+        return {"code": 200, "id": number, "data": found.text, "alternatives": [], "method": "Free"} | languages
 
     for path in PATHS:
         router.post(path)(translate)
 
     @free.get("/deeplx")
     @free.get("/deeplx/")
-    async def about(_: Request) -> DeepLXAbout:
+    async def about(_: Request) -> dict[str, Any]:
         """Say what is here."""
-        return DeepLXAbout()
+        return {"code": 200, "message": "DeepLX's interface, by attend. POST to /deeplx/translate"}
 
     return [router, free]
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
 from starlette.convertors import StringConvertor, register_url_convertor
 
 from service.base.errors import MethodNotAllowed, RequestError, UnknownPath
@@ -17,7 +16,13 @@ from service.text.languages import english_name
 
 CODES = LanguageCodes(OWN | {"zh": "zh", "zh-Hant": "zh_HANT"})
 KEY = credentials("Authorization: Bearer <key>, or the name of http://<key>@host", schemes=("bearer", "basic"))
-NO_INFO = {"pronunciation": {}, "definitions": [], "examples": [], "similar": [], "extraTranslations": []}
+NO_INFO: dict[str, Any] = {
+    "pronunciation": {},
+    "definitions": [],
+    "examples": [],
+    "similar": [],
+    "extraTranslations": [],
+}
 MESSAGES = {"source": "Invalid source language", "target": "Invalid target language"}
 """Lingva's words by the invalid field."""
 
@@ -41,45 +46,31 @@ class LingvaError(ErrorBody):
         return cls(error=MESSAGES.get(str(error.fields[0][0][0]), str(error)) if error.fields else str(error))
 
 
-class LingvaTranslation(BaseModel):
-    translation: str
-    info: dict[str, Any] = Field(description="Empty, but for `detectedSource` if the source is auto.")
-
-
-class LingvaLanguage(BaseModel):
-    code: str
-    name: str
-
-
-class LingvaLanguages(BaseModel):
-    languages: list[LingvaLanguage]
-
-
 def routers(backend: Backend) -> list[APIRouter]:
     models = backend.models
     keyed = LINGVA.router(backend.access.guards(KEY, is_open_to_all=True))
     free = LINGVA.router(backend.access.guards(None, is_open_to_all=True))
 
     @keyed.get("/lingva/api/v1/{source}/{target}/{query:text}")
-    async def translate(http: Request, source: str, target: str, query: str) -> LingvaTranslation:
+    async def translate(http: Request, source: str, target: str, query: str) -> dict[str, Any]:
         """Translate a text."""
         [found] = await translate_texts(models, CODES, [query], source, target, http.state.context)
         detected = {"detectedSource": found.source or target} if source == AUTO else {}
-        return LingvaTranslation(translation=found.text, info=NO_INFO | detected)
+        return {"translation": found.text, "info": NO_INFO | detected}
 
     @free.get("/lingva/api/v1/languages")
     @free.get("/lingva/api/v1/languages/{side}")
-    async def languages(_: Request, side: str = "") -> LingvaLanguages:
+    async def languages(_: Request, side: str = "") -> dict[str, Any]:
         """List the languages: all, sources or targets."""
         if side not in ("", "source", "target"):
             raise UnknownPath(f"{side} must be source or target")
         listed = [
-            LingvaLanguage(code=code, name=english_name(code))
+            {"code": code, "name": english_name(code)}
             for code, use in CODES.listed(models.catalog.directions(None)).items()
             if (use.is_source and side != "target") or (use.is_target and side != "source")
         ]
-        auto = [LingvaLanguage(code=AUTO, name="Detect")] if side != "target" else []
-        return LingvaLanguages(languages=[*auto, *listed])
+        auto = [{"code": AUTO, "name": "Detect"}] if side != "target" else []
+        return {"languages": [*auto, *listed]}
 
     return [keyed, free]
 

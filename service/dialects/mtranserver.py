@@ -2,10 +2,10 @@
 Selection Translator (hcfy)."""
 
 import re
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from service import __version__
 from service.base.errors import KeyMissing, KeyWrong, RequestError
@@ -25,6 +25,9 @@ CHINESE = {"zh": "中文(简体)", "zh-Hant": "中文(繁体)"}
 """Names that Selection Translator has for Chinese. Other languages have the names of CLDR."""
 TAG = re.compile(r"</?[a-z]\w*\s*/?>", re.IGNORECASE)
 """A tag that stands for an element of a page, such as <b0>."""
+
+
+Answer = dict[str, Any]
 
 
 class MTranError(ErrorBody):
@@ -50,27 +53,9 @@ class MTranTexts(Pair):
     html: bool = False
 
 
-class MTranResult(BaseModel):
-    result: str
-
-
-class MTranResults(BaseModel):
-    results: list[str]
-
-
 class MTranTextToDetect(Sent):
     text: str = Field(examples=["A dog runs."])
     minConfidence: float | None = None  # noqa: N815
-
-
-class MTranDetected(BaseModel):
-    language: str = Field(description="Empty for a text without words.")
-    confidence: float | None = Field(default=None, description="If the request has `minConfidence`.")
-
-
-class MTranLanguages(BaseModel):
-    languages: list[str]
-    pairs: list[dict[Literal["from", "to"], str]]
 
 
 class ImmersiveTexts(Sent):
@@ -79,42 +64,15 @@ class ImmersiveTexts(Sent):
     text_list: list[str] = Field(examples=[["A <b0>dog</b0> runs."]])
 
 
-class ImmersiveTranslation(BaseModel):
-    detected_source_lang: str
-    text: str
-
-
-class ImmersiveTranslations(BaseModel):
-    translations: list[ImmersiveTranslation]
-
-
 class KissTexts(Pair):
     text: str | None = Field(default=None, examples=["A dog runs."])
     texts: list[str] | None = None
-
-
-class KissTranslation(BaseModel):
-    text: str
-    src: str
-
-
-class KissTranslations(BaseModel):
-    translations: list[KissTranslation]
 
 
 class HcfyText(Sent):
     text: str = Field(examples=["A dog runs."])
     destination: list[str] = Field(min_length=1, description="Chinese names. The second is for texts in the first.")
     source: str | None = None
-
-
-class HcfyTranslation(BaseModel):
-    model_config = ConfigDict(serialize_by_alias=True)
-
-    text: str
-    source: str = Field(serialization_alias="from")
-    to: str
-    result: list[str] = Field(description="One for each line.")
 
 
 def routers(backend: Backend) -> list[APIRouter]:
@@ -131,24 +89,24 @@ def routers(backend: Backend) -> list[APIRouter]:
         return [one.text for one in found]
 
     @router.post("/mtran/translate")
-    async def translate(request: MTranText, http: Request) -> MTranResult:
+    async def translate(request: MTranText, http: Request) -> Answer:
         """Translate a text."""
-        return MTranResult(result=(await translated(request, [request.text], request.html, http))[0])
+        return {"result": (await translated(request, [request.text], request.html, http))[0]}
 
     @router.post("/mtran/translate/batch")
-    async def translate_batch(request: MTranTexts, http: Request) -> MTranResults:
+    async def translate_batch(request: MTranTexts, http: Request) -> Answer:
         """Translate texts."""
-        return MTranResults(results=await translated(request, request.texts, request.html, http))
+        return {"results": await translated(request, request.texts, request.html, http)}
 
-    @router.post("/mtran/detect", response_model_exclude_none=True)
-    async def detect(request: MTranTextToDetect, http: Request) -> MTranDetected:
+    @router.post("/mtran/detect")
+    async def detect(request: MTranTextToDetect, http: Request) -> Answer:
         """Detect the language of a text."""
         [ranked] = await detect_texts(models, CODES, [request.text], http.state.context)
         language, confidence = (ranked[0].language, ranked[0].confidence) if ranked else ("", 0)
-        return MTranDetected(language=language, confidence=None if request.minConfidence is None else confidence)
+        return {"language": language} | ({} if request.minConfidence is None else {"confidence": confidence})
 
     @router.get("/mtran/languages")
-    async def languages(_: Request) -> MTranLanguages:
+    async def languages(_: Request) -> Answer:
         """List the languages, and the language pairs."""
         directions = models.catalog.directions(None)
         pairs = [
@@ -156,11 +114,11 @@ def routers(backend: Backend) -> list[APIRouter]:
             for one in directions.reachable()
             for target in (*one.targets, *one.through_pivot)
         ]
-        return MTranLanguages(languages=[*CODES.listed(directions)], pairs=pairs)
+        return {"languages": [*CODES.listed(directions)], "pairs": pairs}
 
     @of_immersive.post("/immersive")
     @of_immersive.post("/mtran/imme")
-    async def translate_pages(request: ImmersiveTexts, http: Request) -> ImmersiveTranslations:
+    async def translate_pages(request: ImmersiveTexts, http: Request) -> Answer:
         """Translate texts of a page, whose elements are tags such as <b0></b0>."""
         target, texts = request.target_lang, request.text_list
         have_tags = [TAG.search(text) is not None for text in texts]
@@ -173,19 +131,19 @@ def routers(backend: Backend) -> list[APIRouter]:
         translations = []
         for has_tags in have_tags:
             one = next(translated[has_tags])
-            translations.append(ImmersiveTranslation(detected_source_lang=one.source or target, text=one.text))
-        return ImmersiveTranslations(translations=translations)
+            translations.append({"detected_source_lang": one.source or target, "text": one.text})
+        return {"translations": translations}
 
     @router.post("/mtran/kiss")
-    async def translate_for_kiss(request: KissTexts, http: Request) -> KissTranslation | KissTranslations:
+    async def translate_for_kiss(request: KissTexts, http: Request) -> Answer:
         """Translate a text, or texts."""
         texts = request.texts if request.texts is not None else [request.text or ""]
         found = await translate_texts(models, OF_KISS, texts, request.source, request.target, http.state.context)
-        answers = [KissTranslation(text=one.text, src=one.source or request.target) for one in found]
-        return KissTranslations(translations=answers) if request.texts is not None else answers[0]
+        answers = [{"text": one.text, "src": one.source or request.target} for one in found]
+        return {"translations": answers} if request.texts is not None else answers[0]
 
     @router.post("/mtran/hcfy")
-    async def translate_selection(request: HcfyText, http: Request) -> HcfyTranslation:
+    async def translate_selection(request: HcfyText, http: Request) -> Answer:
         """Translate the lines of a selected text."""
         listed = CODES.listed(models.catalog.directions(None))
         codes = {_chinese(code): code for code in listed} | {"中文": "zh"}
@@ -198,9 +156,8 @@ def routers(backend: Backend) -> list[APIRouter]:
             target = others[0]
         lines = request.text.split("\n")
         found = await translate_texts(models, CODES, lines, source, target, http.state.context)
-        return HcfyTranslation(
-            text=request.text, source=_chinese(source), to=_chinese(target), result=[one.text for one in found]
-        )
+        names = {"from": _chinese(source), "to": _chinese(target)}
+        return {"text": request.text, "result": [one.text for one in found]} | names
 
     @router.get("/mtran/google/translate_a/single")
     async def translate_single(http: Request, q: str, tl: str, sl: str = AUTO, dj: str = "") -> Any:
@@ -212,13 +169,13 @@ def routers(backend: Backend) -> list[APIRouter]:
         return [[[found.text, q, None, None, 1]], None, source]
 
     @free.get("/mtran/health")
-    async def health(_: Request) -> dict[str, str]:
+    async def health(_: Request) -> Answer:
         """Say whether texts are translated now."""
         models.refuse_unready()
         return {"status": "ok"}
 
     @free.get("/mtran/version")
-    async def version(_: Request) -> dict[str, str]:
+    async def version(_: Request) -> Answer:
         """Return the version of attend."""
         return {"version": __version__}
 
