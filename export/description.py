@@ -40,7 +40,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         task=config.task,
         precision=precision,
         parameters=sum(parameter.numel() for parameter in checkpoint.model.parameters()),
-        origin=ModelOrigin(**provenance.model_dump(include=ModelOrigin.model_fields.keys())) if provenance else None,
+        origin=ModelOrigin(**provenance.model_dump(include={*ModelOrigin.model_fields})) if provenance else None,
         licence=provenance.licence if provenance else None,
         opset=OPSET,
         dimensions=Dimensions(

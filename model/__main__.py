@@ -209,7 +209,9 @@ def sentences(checkpoint: CheckpointDir) -> None:
             print(f"{text}\t{output}\t{right}")
     if console.is_terminal:
         console.print(table)
-    scores, _ = score_translations(outputs, [row.right for row in rows], str(loaded.config.model.target))
+    scores, _ = score_translations(
+        outputs, [row.right for row in rows], str(getattr(loaded.config.model, "target", ""))
+    )
     errors.print(f"chrF {scores['chrf']:.1f}", highlight=False)
 
 

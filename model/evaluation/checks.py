@@ -18,7 +18,7 @@ WORD = re.compile(r"\w+")
 WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
 ARTICLES = {
     "en": r"^(the|an?|some|to) ",
-    "fr": r"^(l'|d'|(le|la|les|une?|des|du|de la|de) |de l')",
+    "fr": r"^((de )?l'|d'|(le|la|les|une?|des|du|de la|de) )",
     "de": r"^(d(er|ie|as|en|em)|eine?[nmr]?|zu) ",
 }
 """Articles before a word, and the particle of an infinitive, by language."""

@@ -54,8 +54,8 @@ def read_keys(file: Path) -> list[Key]:
     except OSError as error:
         raise StartRefused(f"The file of API keys {file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise StartRefused(f"The file of API keys {file} is not UTF-8 (at line {line})") from None
+        wrong = error.object.count(b"\n", 0, error.start) + 1
+        raise StartRefused(f"The file of API keys {file} is not UTF-8 (at line {wrong})") from None
     for number, line in enumerate(text.splitlines(), start=1):
         if len(line) > MAX_LINE:  # names in names take quadratic time
             has = f"has a line of {len(line)} characters (at line {number})"

@@ -33,7 +33,18 @@ DEVICE = re.compile(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]+", re.ASCII)
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
 
 Dialect = Literal[
-    "libretranslate", "open_inference", "deepl", "hugging_face", "openai", "cohere", "google", "azure", "amazon"
+    "libretranslate",
+    "open_inference",
+    "deepl",
+    "hugging_face",
+    "openai",
+    "cohere",
+    "google",
+    "azure",
+    "amazon",
+    "mtranserver",
+    "deeplx",
+    "lingva",
 ]
 """The interfaces of other services, by the names that `service.dialects.ALL` has."""
 

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_pascal
 from manifest.stops_early import StopsEarly
 from service.access.guards import Credentials
 from service.base.errors import InvalidFields, RequestError, UnknownGlossary, UnprocessableRequest
-from service.dialects.shared.files import decoded, name_of_type, translate_file
+from service.dialects.shared.files import decoded, name_of_type, translated_file
 from service.dialects.shared.languages import LanguageCodes, native_source, native_target
 from service.dialects.shared.texts import translate_texts
 from service.glossaries.store import Glossary
@@ -153,7 +153,7 @@ class Operations:
         }
         native = validate(TranslateRequest, {"text": "-", "glossary_id": glossary and glossary.id, **languages})
         data, name = decoded(file.content, "Document.Content"), name_of_type(file.content_type)
-        job, _, translated = await translate_file(self._backend, name, data, native, http.state.context)
+        job, _, translated = await translated_file(self._backend, name, data, native, http.state.context)
         document = {"Content": b64encode(translated).decode()}
         return {"TranslatedDocument": document} | _languages(request, CODES.name(job.source), glossary)
 

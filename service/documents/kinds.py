@@ -121,6 +121,12 @@ KINDS_BY_PACKAGE_TYPE = {package_type: kind for kind in KINDS for package_type i
 LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
 """The usual ending of each kind, for descriptions: `.docx, .html or .txt`."""
 
+LISTED_GROUPS = (
+    "Word, Excel, PowerPoint, OpenDocument, PDF, text, Markdown, web pages, books, subtitles, tables and messages of "
+    "programs"
+)
+"""The kinds in groups, for people."""
+
 UNSUPPORTED = {
     b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx, .pptx or .xlsx without a password",
     b"{\\rtf": "RTF",
@@ -166,4 +172,4 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
 
 
 def _known() -> str:
-    return f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"
+    return f"supported: {LISTED_GROUPS}"

@@ -54,7 +54,7 @@ from service.tasks.translation import pivot
 from service.tasks.translation.leg import OnPiece
 from service.tasks.translation.pivot import Route
 from service.text.identification import IdentifiedLanguage
-from service.text.languages import MANY, are_same
+from service.text.languages import MANY, are_same, english_name
 
 MIN_CONFIDENCE = 0.01
 """Languages that are less probable than this are listed only where nothing is more probable."""
@@ -385,7 +385,7 @@ async def _languages_of_texts(
     for i, language in enumerate(languages):
         if language is not None and not language.is_served and not are_same(language.language, target):
             which = "The text" if len(languages) == 1 else f"Text {i} of {len(languages)}"
-            name = language.language
+            name = f"{english_name(language.language)} ({language.language})"
             what = f"is probably in {name}" if language.confidence else "is in letters of no known language"
             offer = f"which is not translated to {target}; `source` may be: {some(sources)}"
             raise LanguageNotDetected(f"{which} {what}, {offer}")

@@ -25,7 +25,7 @@ class Origins:
         self._open_paths = dialects.open_to_all
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_open = scope["type"] == "http" and scope["path"].startswith(self._open_paths)
+        is_open = scope["type"] == "http" and f"{scope['path']}/".startswith(self._open_paths)
         await (self._open_app if is_open else self._app)(scope, receive, send)
 
 

@@ -170,7 +170,6 @@ def _piece(mark: Mark, raw: str) -> Piece:
 
 
 def _html(raw: str) -> Piece:
-    """Return the piece of an inline tag or comment."""
     name = match[1].lower() if (match := TAG.match(raw)) else ""
     if name in BLOCKS:
         return Piece(PieceKind.BREAK, raw, name)
@@ -206,8 +205,8 @@ def _pair_html_tags(pieces: list[Piece]) -> list[Piece]:
             first = opened.pop()
             if piece.tag in WORDS | UNREAD:
                 inside = [*balanced[first:], piece]
-                says = piece.tag in WORDS and any(one.text.strip() for one in inside)
-                piece = Piece(PieceKind.OPAQUE if says else PieceKind.MARK, "".join(one.raw for one in inside))
+                says = piece.tag in WORDS and any(part.text.strip() for part in inside)
+                piece = Piece(PieceKind.OPAQUE if says else PieceKind.MARK, "".join(part.raw for part in inside))
                 del balanced[first:]
         balanced.append(piece)
     return balanced

@@ -133,7 +133,7 @@ class Passage:
     def part(self, start: int, text: str) -> "Passage":
         """Return a part of the passage. No element spans its end; an empty one at its end belongs to the next part."""
         end = start + len(text)
-        first, last = (bisect_left(self.elements, at, key=lambda one: one.span.start) for at in (start, end))
+        first, last = (bisect_left(self.elements, at, key=lambda element: element.span.start) for at in (start, end))
         last = last if end < len(self.text) else len(self.elements)
         elements = [element.moved(-start, -first) for element in self.elements[first:last]]
         return replace(self, text=text, written=self.written[start:end], elements=elements, keep=(), sentences=None)
@@ -278,13 +278,13 @@ def join_passages(passages: Sequence[Passage]) -> Passage:
     elements: list[Element] = []
     keep: list[Span] = []
     sentences: list[Span] = []
-    for one in passages:
+    for passage in passages:
         n_before = len(elements)
-        elements += [element.moved(len(written), n_before) for element in one.elements]
-        keep += [span.moved(len(written)) for span in one.keep]
-        sentences += [span.moved(len(written)) for span in one.sentences or ()]
-        written += one.written
-    text = "".join(one.text for one in passages)
+        elements += [element.moved(len(written), n_before) for element in passage.elements]
+        keep += [span.moved(len(written)) for span in passage.keep]
+        sentences += [span.moved(len(written)) for span in passage.sentences or ()]
+        written += passage.written
+    text = "".join(passage.text for passage in passages)
     return replace(passages[0], text=text, written=written, elements=elements, keep=keep, sentences=sentences)
 
 

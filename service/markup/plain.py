@@ -32,7 +32,7 @@ def parse(text: str, terms: Iterable[Span] = ()) -> ParsedText:
     """
     pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)]
     if pairs:
-        kept, whole = [one.span for one in kept_spans(_blank_marks(text, pairs, "*~"))], [*terms]
+        kept, whole = [span.span for span in kept_spans(_blank_marks(text, pairs, "*~"))], [*terms]
         around = _blank_marks(text, pairs)
         pairs = [pair for pair in pairs if _is_meant(text, around, pair, kept)]
         pairs = [pair for pair in pairs if all(len({*overlapping(whole, mark)}) == 1 for mark in pair)]
@@ -101,8 +101,8 @@ def _is_meant(text: str, around: str, pair: tuple[Span, Span], kept: Sequence[Sp
     whole = Span(start.start, end.end)
     is_word = start.of(text)[0] in "*_~" and inside.isalpha() and not inside.isupper()  # __word__, not __NAME__
     return not any(
-        (one.start < start.start and start.end < one.end)
-        or (one.start < end.start and end.end < one.end)
-        or (one.start <= start.start and end.end <= one.end and not (one == whole and is_word))
-        for one in kept[slice(*overlapping(kept, whole))]
+        (span.start < start.start and start.end < span.end)
+        or (span.start < end.start and end.end < span.end)
+        or (span.start <= start.start and end.end <= span.end and not (span == whole and is_word))
+        for span in kept[slice(*overlapping(kept, whole))]
     )

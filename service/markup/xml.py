@@ -146,7 +146,7 @@ def _pieces(items: list[_XmlItem], xml: str, keep: Collection[str]) -> Iterator[
         elif last == i or item.kind is PieceKind.BREAK:
             yield Piece(item.kind, raw, item.tag)
         else:
-            says = any(one.kind is PieceKind.TEXT and xml[one.start : one.end].strip() for one in items[i:last])
+            says = any(part.kind is PieceKind.TEXT and xml[part.start : part.end].strip() for part in items[i:last])
             yield Piece(PieceKind.OPAQUE if says and not HALVES.match(raw) else PieceKind.MARK, raw, item.tag)
         i = last + 1
 

@@ -50,7 +50,8 @@ class LoadedModels:
         reasons = []
         if len(self.slow) < len(self.artifacts):
             reasons.append(reason_for_workers(settings, providers[0]))
-        reasons += [f"one for {name} alone, which is slow" for name in self.slow]
+        if self.slow:
+            reasons.append(f"one for each slow model: {', '.join(self.slow)}")
         workers = f"{len(self.paths)} workers ({', '.join(reasons)})" if self.paths else "in the server's process"
         names = ", ".join(self.artifacts)
         logger.info("attend %s: %s on %s, %s", __version__, names, ", ".join(providers), workers)

@@ -267,6 +267,21 @@ class EmbedResponse(BaseModel):
     usage: EmbedUsage
 
 
+LEAST_BLEU = {"good": 30.0, "fair": 20.0, "rough": 0.0}
+"""What translations of a kind of text are called, from this BLEU on; docs/models.md explains it."""
+KINDS = "kinds"
+"""The key of a translator's evaluation with BLEU by kind of text."""
+
+
+def expected(evaluation: dict[str, dict[str, float]]) -> dict[str, list[str]] | None:
+    """Return kinds of text by what to expect of them, the best first; None if no kind was scored."""
+    found: dict[str, list[str]] = {}
+    for kind, bleu in sorted(evaluation.get(KINDS, {}).items(), key=lambda one: -one[1]):
+        word = next(word for word, least in LEAST_BLEU.items() if bleu >= least)
+        found.setdefault(word, []).append(kind.replace("_", " "))
+    return found or None
+
+
 UnnamedRequest = Literal["translate", "classify", "classify_pairs", "rerank", "embed"]
 """A kind of request that may name no model."""
 
@@ -308,6 +323,11 @@ class ModelCard(BaseModel):
         default=None, description="Of a sentence encoder: its pooling, and its prompts by name."
     )
     evaluation: dict[str, dict[str, float]] = Field(description="Test set -> metric -> score.")
+    expect: dict[str, list[str]] | None = Field(
+        default=None,
+        description="What to expect by kind of text, where kinds were scored.",
+        examples=[{"good": ["interface"], "rough": ["news"]}],
+    )
     default_for: list[UnnamedRequest] = Field(
         description="Requests without `model` that this model answers. translate: in its directions that no model "
         "before it in the list has. classify_pairs: /classify with `text_pair`. embed: without `source`."
@@ -333,6 +353,7 @@ class ModelCard(BaseModel):
             "sources": [*sources],
             "targets": [*targets],
             "default_for": [*default_for],
+            "expect": expected(manifest.evaluation),
             "pairs": manifest.pairs if manifest.task == "classification" else None,
             "prompts": manifest.prompts or None,
         }

@@ -12,6 +12,8 @@ from tests.export.cuda_stand_ins import CUDNN, build
 from tests.export.tiny_checkpoints import Kind, MakeArtifact
 from tests.running_service import ROOT, running_service
 
+pytestmark = pytest.mark.process
+
 Environment = dict[str, str]
 
 

@@ -20,7 +20,7 @@ from tests.model.importing.marian_checkpoints import ENGLISH, write_marian
 from tests.model.importing.t5_checkpoints import load_t5, write_t5
 from tests.running_service import Service, running_service
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 MODELS = {
     "marian": {"source": "en", "target": "fr"},

@@ -6,12 +6,12 @@ from pydantic import BaseModel, Field
 
 from service.base.errors import InvalidFields, RequestError
 from service.dialects.azure.requests import OLD, AzureTexts, read_inputs, read_texts, version_of
-from service.dialects.azure.translate import CODES, NOTHING, AzureDetected, add_translate, lengths, units_of
-from service.dialects.shared.fields import CamelAnswer
+from service.dialects.azure.translate import CODES, NOTHING, Answer, add_translate, lengths, units_of
 from service.dialects.shared.keys import credentials
 from service.dialects.shared.languages import native_source
 from service.dialects.shared.texts import detect_texts
 from service.http.dialect import Backend, Dialect, ErrorBody
+from service.schemas.answers import DetectedLanguage
 from service.text.languages import is_right_to_left, name_in, subtag
 from service.text.sentences import sentence_spans
 from service.text.tokenization import run_on_each
@@ -75,36 +75,6 @@ class AzureError(ErrorBody):
         return cls(error=AzureReason(code=code, message=str(error)))
 
 
-class AzureLanguage(CamelAnswer):
-    name: str = Field(description="In the language of Accept-Language.")
-    native_name: str
-    dir: str
-    models: list[str] | None = Field(default=None, description="Of newer APIs; empty.")
-
-
-class AzureLanguages(CamelAnswer):
-    translation: dict[str, AzureLanguage] | None = None
-    transliteration: dict[str, AzureLanguage] | None = None
-    dictionary: dict[str, AzureLanguage] | None = Field(default=None, description="Of API 3.0.")
-    models: list[str] | None = Field(default=None, description="Of newer APIs; empty.")
-
-
-class AzurePossible(CamelAnswer):
-    language: str
-    score: float
-    is_translation_supported: bool = True
-    is_transliteration_supported: bool = False
-
-
-class AzureDetection(AzurePossible):
-    alternatives: list[AzurePossible]
-
-
-class AzureSentences(CamelAnswer):
-    detected_language: AzureDetected | None = Field(default=None, description="If the request names no language.")
-    sent_len: list[int] = Field(description="UTF-16 units, with the white space behind.")
-
-
 def routers(backend: Backend) -> list[APIRouter]:
     models, guards = backend.models, backend.access.guards(KEY)
     inputs, texts = AZURE.router(guards, read_inputs), AZURE.router(guards, read_texts)
@@ -112,64 +82,57 @@ def routers(backend: Backend) -> list[APIRouter]:
     add_translate(inputs, backend)
 
     @texts.post("/azure/detect")
-    async def detect(request: AzureTexts, http: Request) -> list[AzureDetection]:
+    async def detect(request: AzureTexts, http: Request) -> list[Answer]:
         """Detect the language of each text."""
         found = await detect_texts(models, CODES, [one.text for one in request.texts], http.state.context)
-        possible = [
-            [AzurePossible(language=one.language, score=one.confidence) for one in ranked]
-            or [AzurePossible(language=NOTHING, score=0)]
-            for ranked in found
-        ]
-        return [AzureDetection(**vars(first), alternatives=others) for first, *others in possible]
+        supported = {"isTranslationSupported": True, "isTransliterationSupported": False}
+        possible = [[_detected(one) | supported for one in ranked or [None]] for ranked in found]
+        return [first | {"alternatives": others} for first, *others in possible]
 
-    @texts.post("/azure/breaksentence", response_model_exclude_none=True)
-    async def break_sentence(request: AzureTexts, http: Request) -> list[AzureSentences]:
+    @texts.post("/azure/breaksentence")
+    async def break_sentence(request: AzureTexts, http: Request) -> list[Answer]:
         """Return the lengths of the sentences of each text."""
         given, context = [one.text for one in request.texts], http.state.context
         language = http.query_params.get("language")
         if language:
             native_source(language, models.catalog.directions(None))
-        detected = [
-            AzureDetected(language=ranked[0].language, score=ranked[0].confidence)
-            if ranked
-            else AzureDetected(language=NOTHING, score=0)
-            for ranked in await detect_texts(models, CODES, given, context)
-        ]
+        detected = [ranked[0] if ranked else None for ranked in await detect_texts(models, CODES, given, context)]
 
-        def cut(i: int) -> AzureSentences:
-            spans = sentence_spans(given[i], subtag(language or detected[i].language))
-            return AzureSentences(
-                detected_language=None if language else detected[i],
-                sent_len=lengths(units_of(given[i]), [span.start for span in spans]),
-            )
+        def cut(i: int) -> Answer:
+            found = _detected(detected[i])
+            spans = sentence_spans(given[i], subtag(language or found["language"]))
+            sentences = {"sentLen": lengths(units_of(given[i]), [span.start for span in spans])}
+            return sentences if language else sentences | {"detectedLanguage": found}
 
         return await run_on_each(range(len(given)), cut, sum(map(len, given)), backend.settings.default_timeout_s)
 
-    @free.get("/azure/languages", response_model_exclude_none=True)
-    async def languages(http: Request) -> AzureLanguages:
+    @free.get("/azure/languages")
+    async def languages(http: Request) -> Answer:
         """List the languages, with their names in the language of Accept-Language."""
         is_old = version_of(http) == OLD
         scopes = [*filter(None, http.query_params.get("scope", "").split(","))] or SCOPES
         if not {*scopes} <= {*SCOPES}:
             raise InvalidFields([(("scope",), f"must be some of {', '.join(SCOPES)}")])
         reader = http.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
+        of_newest: Answer = {} if is_old else {"models": []}
         listed = {
-            code: AzureLanguage(
-                name=name_in(reader, code),
-                native_name=name_in(code, code),
-                dir="rtl" if is_right_to_left(code) else "ltr",
-                models=None if is_old else [],
-            )
+            code: {"name": name_in(reader, code), "nativeName": name_in(code, code)}
+            | {"dir": "rtl" if is_right_to_left(code) else "ltr"}
+            | of_newest
             for code in CODES.listed(models.catalog.directions(None))
         }
-        return AzureLanguages(
-            translation=listed if "translation" in scopes else None,
-            transliteration={} if "transliteration" in scopes else None,
-            dictionary={} if "dictionary" in scopes and is_old else None,
-            models=None if is_old else [],
-        )
+        answer: Answer = {scope: listed if scope == "translation" else {} for scope in SCOPES if scope in scopes}
+        if not is_old:
+            answer.pop("dictionary", None)
+        return answer | of_newest
 
     return [inputs, texts, free]
+
+
+def _detected(language: DetectedLanguage | None) -> Answer:
+    if language is None:
+        return {"language": NOTHING, "score": 0}
+    return {"language": language.language, "score": language.confidence}
 
 
 AZURE = Dialect(

@@ -5,11 +5,9 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
 
 from service.base.errors import InvalidFields, LanguageNotDetected, LimitExceeded, TooManyTexts
 from service.dialects.azure.requests import OLD, AzureInput, AzureInputs, AzureTarget, version_of
-from service.dialects.shared.fields import CamelAnswer
 from service.dialects.shared.languages import LanguageCodes
 from service.dialects.shared.texts import Translated, translate_texts
 from service.front.models import Models, gather
@@ -34,36 +32,8 @@ NOTHING = "en"
 """The detected language of a text without words."""
 
 
-class AzureDetected(BaseModel):
-    language: str
-    score: float
-
-
-class AzureAlignment(BaseModel):
-    proj: str = Field(description="Places of UTF-16 units, first and last, of source and target.", examples=["0:2-0:1"])
-
-
-class AzureLengths(CamelAnswer):
-    src_sent_len: list[int] = Field(description="UTF-16 units, with the white space behind.")
-    trans_sent_len: list[int]
-
-
-class AzureTranslation(CamelAnswer):
-    to: str | None = Field(default=None, description="Of API 3.0.")
-    language: str | None = Field(default=None, description="Of newer ones.")
-    text: str
-    source_characters: int | None = None
-    alignment: AzureAlignment | None = None
-    sent_len: AzureLengths | None = None
-
-
-class AzureTranslatedText(CamelAnswer):
-    detected_language: AzureDetected | None = Field(default=None, description="If the request names no source.")
-    translations: list[AzureTranslation] = Field(description="One for each target, in order.")
-
-
-class AzureTranslatedTexts(BaseModel):
-    value: list[AzureTranslatedText]
+Answer = dict[str, Any]
+"""As Azure's reference describes it."""
 
 
 class Group(NamedTuple):
@@ -79,8 +49,8 @@ def add_translate(router: APIRouter, backend: Backend) -> None:
     """Add the route."""
     models = backend.models
 
-    @router.post("/azure/translate", response_model_exclude_none=True)
-    async def translate(request: AzureInputs, http: Request) -> list[AzureTranslatedText] | AzureTranslatedTexts:
+    @router.post("/azure/translate")
+    async def translate(request: AzureInputs, http: Request) -> list[Answer] | dict[str, list[Answer]]:
         """Translate each text into each of its targets. The shape is that of `api-version`."""
         n_texts = sum(len(one.targets) for one in request.inputs)
         if n_texts > backend.settings.max_texts:
@@ -101,16 +71,15 @@ def add_translate(router: APIRouter, backend: Backend) -> None:
             for group, answer in zip(places, answers, strict=True)
             for place, one in zip(places[group], answer, strict=True)
         }
-        value = []
+        value: list[Answer] = []
         for i, one in enumerate(request.inputs):
             first = found[i, 0]
-            detected = AzureDetected(language=first.source or NOTHING, score=first.confidence)
+            detected = {"language": first.source or NOTHING, "score": first.confidence}
             translations = [
                 _answer(one.text, found[i, j], target.language, is_old, wants) for j, target in enumerate(one.targets)
             ]
-            detected_language = None if one.language else detected
-            value.append(AzureTranslatedText(detected_language=detected_language, translations=translations))
-        return value if is_old else AzureTranslatedTexts(value=value)
+            value.append({"translations": translations} | ({} if one.language else {"detectedLanguage": detected}))
+        return value if is_old else {"value": value}
 
 
 def _group(text: AzureInput, target: AzureTarget, models: Models) -> Group:
@@ -150,24 +119,23 @@ async def _translate(
         return await ask(suggested, False)
 
 
-def _answer(text: str, found: Translated, target: str, is_old: bool, wants: dict[str, bool]) -> AzureTranslation:
+def _answer(text: str, found: Translated, target: str, is_old: bool, wants: dict[str, bool]) -> Answer:
     if not is_old:
-        return AzureTranslation(language=target, text=found.text, source_characters=len(text))
-    answer = AzureTranslation(to=target, text=found.text)
+        return {"language": target, "text": found.text, "sourceCharacters": len(text)}
+    answer: Answer = {"to": target, "text": found.text}
     source_units, target_units = units_of(text), units_of(found.text)
     if wants["includeAlignment"] and found.native is not None and found.native.alignment is not None:
-        answer.alignment = AzureAlignment(
-            proj=" ".join(
-                f"{source_units[s[0]]}:{source_units[s[1]] - 1}-{target_units[t[0]]}:{target_units[t[1]] - 1}"
-                for s, t in found.native.alignment.words.spans
-            )
+        pairs = (
+            f"{source_units[s[0]]}:{source_units[s[1]] - 1}-{target_units[t[0]]}:{target_units[t[1]] - 1}"
+            for s, t in found.native.alignment.words.spans
         )
+        answer["alignment"] = {"proj": " ".join(pairs)}
     if wants["includeSentenceLength"]:
         segments = (found.native and found.native.segments) or []
-        answer.sent_len = AzureLengths(
-            src_sent_len=lengths(source_units, [one.source[0] for one in segments]),
-            trans_sent_len=lengths(target_units, [one.target[0] for one in segments]),
-        )
+        answer["sentLen"] = {
+            "srcSentLen": lengths(source_units, [one.source[0] for one in segments]),
+            "transSentLen": lengths(target_units, [one.target[0] for one in segments]),
+        }
     return answer
 
 

@@ -36,10 +36,10 @@ class DeepLTranslations(BaseModel):
     translations: list[DeepLTranslation] = Field(description="One translation for each text, in order.")
 
 
-def add_translate(router: APIRouter, models: Models) -> None:
+def add_translate(router: APIRouter, path: str, models: Models) -> None:
     """Add the route of texts."""
 
-    @router.post("/v2/translate", response_model_exclude_none=True)
+    @router.post(path, response_model_exclude_none=True)
     async def translate(request: DeepLTexts, http: Request) -> DeepLTranslations:
         """Translate texts. Without a source language, that of each text is detected."""
         _refuse_malformed(request)

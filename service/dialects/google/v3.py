@@ -8,8 +8,8 @@ from pydantic import Field
 
 from service.base.errors import InvalidFields
 from service.dialects.google.codes import CODES, UNKNOWN, native_model
-from service.dialects.shared.fields import CamelAnswer, CamelRequest, Refused
-from service.dialects.shared.files import decoded, name_of_type, translate_file
+from service.dialects.shared.fields import CamelRequest, Refused
+from service.dialects.shared.files import decoded, name_of_type, translated_file
 from service.dialects.shared.languages import native_source, native_target
 from service.dialects.shared.texts import detect_texts, translate_texts
 from service.glossaries.store import Glossary
@@ -75,76 +75,8 @@ class GoogleDocument(GoogleOptions):
     document_input_config: DocumentInput
 
 
-class GoogleGlossaryConfig(CamelAnswer):
-    glossary: str
-
-
-class GoogleTranslatedText(CamelAnswer):
-    translated_text: str
-    detected_language_code: str | None = None
-    model: str | None = None
-    glossary_config: GoogleGlossaryConfig | None = None
-
-
-class GoogleTranslatedTexts(CamelAnswer):
-    translations: list[GoogleTranslatedText]
-    glossary_translations: list[GoogleTranslatedText] | None = Field(
-        default=None, description="The same as `translations`, if the request names a glossary."
-    )
-
-
-class GoogleDetectedLanguage(CamelAnswer):
-    language_code: str
-    confidence: float
-
-
-class GoogleDetectedLanguages(CamelAnswer):
-    languages: list[GoogleDetectedLanguage]
-
-
-class GoogleSupportedLanguage(CamelAnswer):
-    language_code: str
-    display_name: str | None = None
-    support_source: bool
-    support_target: bool
-
-
-class GoogleSupportedLanguages(CamelAnswer):
-    languages: list[GoogleSupportedLanguage]
-
-
-class GoogleLanguagePair(CamelAnswer):
-    source_language_code: str
-    target_language_code: str
-
-
-class GoogleLanguageCodes(CamelAnswer):
-    language_codes: list[str]
-
-
-class GoogleGlossary(CamelAnswer):
-    name: str
-    display_name: str
-    language_pair: GoogleLanguagePair | None = None
-    language_codes_set: GoogleLanguageCodes | None = Field(default=None, description="If it has several pairs.")
-    entry_count: int
-    submit_time: str
-    end_time: str
-
-
-class GoogleGlossaries(CamelAnswer):
-    glossaries: list[GoogleGlossary]
-
-
-class GoogleDocumentTranslation(CamelAnswer):
-    byte_stream_outputs: list[str] = Field(description="The translated file in base64.")
-    mime_type: str
-    detected_language_code: str | None = None
-
-
-class GoogleTranslatedDocument(CamelAnswer):
-    document_translation: GoogleDocumentTranslation
-    model: str | None = None
+Answer = dict[str, Any]
+"""As Google's reference describes it."""
 
 
 def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
@@ -155,8 +87,8 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
     """
     models, glossaries = backend.models, backend.stores.glossaries
 
-    @router.post(f"{path}:translateText", response_model_exclude_none=True)
-    async def translate_text(request: GoogleContents, http: Request, parent: str) -> GoogleTranslatedTexts:  # noqa: ARG001
+    @router.post(f"{path}:translateText")
+    async def translate_text(request: GoogleContents, http: Request, parent: str) -> Answer:  # noqa: ARG001
         """Translate texts, as HTML unless `mimeType` is text/plain."""
         found = await translate_texts(
             models,
@@ -169,34 +101,30 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
             model=native_model(request.model),
             glossary_id=request.glossary_id,
         )
-        is_detected = not request.source_language_code
+        named = {"model": request.model} if request.model else {}
         translations = [
-            GoogleTranslatedText(
-                translated_text=one.text,
-                detected_language_code=one.source or UNKNOWN if is_detected else None,
-                model=request.model,
-            )
+            {"translatedText": one.text}
+            | ({} if request.source_language_code else {"detectedLanguageCode": one.source or UNKNOWN})
+            | named
             for one in found
         ]
         if request.glossary_config is None:
-            return GoogleTranslatedTexts(translations=translations)
-        config = GoogleGlossaryConfig(glossary=request.glossary_config.glossary)
-        by_glossary = [one.model_copy(update={"glossary_config": config}) for one in translations]
-        return GoogleTranslatedTexts(translations=translations, glossary_translations=by_glossary)
+            return {"translations": translations}
+        config = {"glossaryConfig": {"glossary": request.glossary_config.glossary}}
+        return {"translations": translations, "glossaryTranslations": [one | config for one in translations]}
 
     @router.post(f"{path}:detectLanguage")
-    async def detect_language(request: GoogleContent, http: Request, parent: str) -> GoogleDetectedLanguages:  # noqa: ARG001
+    async def detect_language(request: GoogleContent, http: Request, parent: str) -> Answer:  # noqa: ARG001
         """Detect the language of a text."""
         text_format = FORMATS.get(request.mime_type, "html")
         [ranked] = await detect_texts(models, CODES, [request.content], http.state.context, format=text_format)
         code, confidence = (ranked[0].language, ranked[0].confidence) if ranked else (UNKNOWN, 0)
-        return GoogleDetectedLanguages(languages=[GoogleDetectedLanguage(language_code=code, confidence=confidence)])
+        return {"languages": [{"languageCode": code, "confidence": confidence}]}
 
-    @router.post(f"{path}:translateDocument", response_model_exclude_none=True)
-    async def translate_document(request: GoogleDocument, http: Request, parent: str) -> GoogleTranslatedDocument:  # noqa: ARG001
+    @router.post(f"{path}:translateDocument")
+    async def translate_document(request: GoogleDocument, http: Request, parent: str) -> Answer:  # noqa: ARG001
         """Translate a file."""
         file = request.document_input_config
-        is_detected = not request.source_language_code
         native = validate(
             TranslateRequest,
             {
@@ -208,61 +136,48 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
             },
         )
         data = decoded(file.content, "documentInputConfig.content")
-        job, _, translated = await translate_file(
+        job, _, translated = await translated_file(
             backend, name_of_type(file.mime_type), data, native, http.state.context
         )
-        return GoogleTranslatedDocument(
-            document_translation=GoogleDocumentTranslation(
-                byte_stream_outputs=[b64encode(translated).decode()],
-                mime_type=file.mime_type,
-                detected_language_code=CODES.name(job.source) if is_detected else None,
-            ),
-            model=request.model,
-        )
+        translation = {"byteStreamOutputs": [b64encode(translated).decode()], "mimeType": file.mime_type}
+        if not request.source_language_code:
+            translation["detectedLanguageCode"] = CODES.name(job.source)
+        return {"documentTranslation": translation}
 
-    @router.get(f"{path}/supportedLanguages", response_model_exclude_none=True)
-    async def supported_languages(http: Request, parent: str) -> GoogleSupportedLanguages:  # noqa: ARG001
+    @router.get(f"{path}/supportedLanguages")
+    async def supported_languages(http: Request, parent: str) -> Answer:  # noqa: ARG001
         """List the languages; with `displayLanguageCode`, their names in that language."""
-        reader = (await fields_of(http)).get("displayLanguageCode")
+        reader = str((await fields_of(http)).get("displayLanguageCode") or "")
         listed = [
-            GoogleSupportedLanguage(
-                language_code=code,
-                display_name=name_in(reader, code) if isinstance(reader, str) else None,
-                support_source=use.is_source,
-                support_target=use.is_target,
-            )
+            {"languageCode": code, "supportSource": use.is_source, "supportTarget": use.is_target}
+            | ({"displayName": name_in(reader, code)} if reader else {})
             for code, use in CODES.listed(models.catalog.directions(None)).items()
         ]
-        return GoogleSupportedLanguages(languages=listed)
+        return {"languages": listed}
 
-    @router.get(f"{path}/glossaries", response_model_exclude_none=True)
-    async def list_glossaries(_: Request, parent: str) -> GoogleGlossaries:
+    @router.get(f"{path}/glossaries")
+    async def list_glossaries(_: Request, parent: str) -> Answer:
         """List the stored glossaries."""
         found = await in_thread(glossaries.all)
-        return GoogleGlossaries(glossaries=[_described(one, parent) for one in found])
+        return {"glossaries": [_described(one, parent) for one in found]}
 
-    @router.get(f"{path}/glossaries/{{glossary_id}}", response_model_exclude_none=True)
-    async def get_glossary(_: Request, parent: str, glossary_id: str) -> GoogleGlossary:
+    @router.get(f"{path}/glossaries/{{glossary_id}}")
+    async def get_glossary(_: Request, parent: str, glossary_id: str) -> Answer:
         """Describe a stored glossary."""
         return _described(await in_thread(glossaries.get, glossary_id), parent)
 
 
-def _described(glossary: Glossary, parent: str) -> GoogleGlossary:
+def _described(glossary: Glossary, parent: str) -> Answer:
     made_at = f"{glossary.created_at:%Y-%m-%dT%H:%M:%SZ}"
     pairs = [(CODES.name(one.source), CODES.name(one.target)) for one in glossary.dictionaries]
-    languages: dict[str, Any] = {}
+    languages: Answer = {"languageCodesSet": {"languageCodes": sorted({code for pair in pairs for code in pair})}}
     if len(pairs) == 1:
         [(source, target)] = pairs
-        languages["language_pair"] = GoogleLanguagePair(source_language_code=source, target_language_code=target)
-    elif pairs:
-        languages["language_codes_set"] = GoogleLanguageCodes(
-            language_codes=sorted({c for pair in pairs for c in pair})
-        )
-    return GoogleGlossary(
-        name=f"projects/{parent}/glossaries/{glossary.id}",
-        display_name=glossary.name,
-        entry_count=sum(one.n_entries for one in glossary.dictionaries),
-        submit_time=made_at,
-        end_time=made_at,
-        **languages,
-    )
+        languages = {"languagePair": {"sourceLanguageCode": source, "targetLanguageCode": target}}
+    return languages | {
+        "name": f"projects/{parent}/glossaries/{glossary.id}",
+        "displayName": glossary.name,
+        "entryCount": sum(one.n_entries for one in glossary.dictionaries),
+        "submitTime": made_at,
+        "endTime": made_at,
+    }

@@ -8,6 +8,7 @@ from starlette.datastructures import UploadFile
 
 from service.base.errors import BadRequest, UnprocessableRequest, UnsupportedFileType
 from service.dialects.libretranslate.translate import native_source, refuse_languages
+from service.dialects.shared.files import translated_file
 from service.documents.kinds import LISTED_KINDS
 from service.http.bodies import fields_of
 from service.http.dialect import Backend
@@ -38,7 +39,7 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
             await http.close()
         native = validate(TranslateRequest, {"text": "-", "source": source, "target": target})
         try:
-            job, key, _ = await translate_file(
+            job, key, _ = await translated_file(
                 backend, name_of(file.filename), data, native, http.state.context, keep=True
             )
         except UnsupportedFileType:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from manifest.stops_early import StopsEarly
@@ -25,16 +25,8 @@ Texts = Annotated[
 ]
 """A text or a list of texts."""
 
-_CAMEL = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
-
 
 class CamelRequest(StopsEarly):
     """Base of requests whose fields are named `likeThis`."""
 
-    model_config = _CAMEL
-
-
-class CamelAnswer(BaseModel):
-    """Base of answers whose fields are named `likeThis`."""
-
-    model_config = _CAMEL
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)

@@ -11,7 +11,7 @@ from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 
 
-async def translate_file(
+async def translated_file(
     backend: Backend, name: str, data: bytes, native: TranslateRequest, context: Context, keep: bool = False
 ) -> tuple[Job, str, bytes]:
     """Translate a file. Return its job, the key of the job and the translated file.

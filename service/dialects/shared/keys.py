@@ -49,3 +49,12 @@ def _authorized(authorization: bytes, schemes: Sequence[str]) -> bytes:
     except ValueError:
         return b""
     return name or password
+
+
+TOKEN = credentials(
+    "Authorization: Bearer <key>, X-API-Token: <key> or ?token=<key>",
+    headers=("X-API-Token",),
+    query=("token", "api_token"),
+    schemes=("bearer", "deepl-auth-key", ""),
+)
+"""Where add-ons of browsers and small apps have their keys."""

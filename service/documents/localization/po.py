@@ -89,8 +89,8 @@ def _strings(entry: Entry, translations: Sequence[str], forms: PluralForms) -> d
 
 def _have_same_placeholders(message: str, plural: str) -> bool:
     """Return whether a message has what its plural has, unlike "One file" and "%d files"."""
-    kept, kept_of_plural = (sorted(one.span.of(text) for one in kept_spans(text)) for text in (message, plural))
-    return kept == kept_of_plural
+    in_message, in_plural = (sorted(kept.span.of(text) for kept in kept_spans(text)) for text in (message, plural))
+    return in_message == in_plural
 
 
 def _edited(text: str, edits: Iterable[Replacement], header: Entry | None, fields: dict[str, str]) -> str:

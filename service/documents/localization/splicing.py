@@ -114,21 +114,21 @@ def spliced_plural(
     wanted = plural_texts(by_form, options.source, options.target, is_ordinal)
     if wanted.keys() == by_category.keys():
         wanted = {category: wanted[category] for category in by_category}
-    gaps = [text[one.span.end : after.span.start] for one, after in pairwise(forms)]
+    gaps = [text[before.span.end : after.span.start] for before, after in pairwise(forms)]
     further = separator + line_break_before(text, forms[0].span.start)
 
     def write(translations: Sequence[str]) -> str:
         remaining = iter(translations)
         written = []
-        for category, one in wanted.items():
-            form = by_category[one.category]
-            translation = one.translated([*islice(remaining, len(one.texts))])
+        for category, plural in wanted.items():
+            form = by_category[plural.category]
+            translation = plural.translated([*islice(remaining, len(plural.texts))])
             new = ((form.name, category), (form.value.span, form.value.written(text, translation)))
             moved = [(span.moved(-form.span.start), replacement) for span, replacement in new]
             written.append(replace_spans(form.span.of(text), moved)[0])
-        return written[0] + "".join(gap + one for gap, one in zip(chain(gaps, repeat(further)), written[1:]))  # noqa: B905
+        return written[0] + "".join(gap + new for gap, new in zip(chain(gaps, repeat(further)), written[1:]))  # noqa: B905
 
-    texts = [text for one in wanted.values() for text in one.texts]
+    texts = [text for plural in wanted.values() for text in plural.texts]
     return [Splice(Span(forms[0].span.start, forms[-1].span.end), texts, write)]
 
 

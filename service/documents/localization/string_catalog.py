@@ -40,7 +40,6 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
 
 
 def _splices(text: str, member: Member, entry: dict[str, Any], language: str, options: ReadOptions) -> Iterator[Splice]:
-    """Yield what changes in an entry, which is `member` in the file."""
     localizations = entry.get("localizations", {})
     target = options.target or ""
     target = next((name for name in localizations if canonical(name) == canonical(target) is not None), target)

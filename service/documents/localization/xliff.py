@@ -58,7 +58,6 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
 
 
 def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]:
-    """Yield the units that are translated."""
     codes: dict[XmlElement | None, dict[str, str]] = {}
     for holder in root.all():
         source, target = holder.child("source"), holder.child("target")
@@ -67,12 +66,12 @@ def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]
         if _stays(text, holder, target, options):
             continue
         segmented = holder.child("seg-source") or source
-        segments = [one for one in segmented.all() if one.attributes.get("mtype") == "seg"] or [segmented]
+        segments = [element for element in segmented.all() if element.attributes.get("mtype") == "seg"] or [segmented]
         if holder.parent not in codes:
             codes[holder.parent] = _original_codes(text, holder.parent)
         keeps_space = source.inherited("xml:space") == "preserve"
         read = [
-            (one.content, XliffContent(one.content.of(text), keeps_space, codes[holder.parent])) for one in segments
+            (part.content, XliffContent(part.content.of(text), keeps_space, codes[holder.parent])) for part in segments
         ]
         contents = [(span, content) for span, content in read if content.has_words]
         if contents or (target is None and source.content.of(text).strip()):  # codes alone are copied
@@ -80,7 +79,6 @@ def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]
 
 
 def _stays(text: str, holder: XmlElement, target: XmlElement | None, options: ReadOptions) -> bool:
-    """Return whether a unit keeps its target."""
     language = next(filter(None, map(holder.inherited, TARGET_LANGUAGE)), None)
     if target is None or (language and options.target and not are_same(language, options.target)):
         return False
@@ -93,7 +91,7 @@ def _stays(text: str, holder: XmlElement, target: XmlElement | None, options: Re
 def _original_codes(text: str, unit: XmlElement | None) -> dict[str, str]:
     """Return what the codes of a unit of version 2 stand for, by their id."""
     data = unit.child("originalData") if unit is not None else None
-    return {one.attributes.get("id", ""): unescape(one.content.of(text)) for one in data.children} if data else {}
+    return {code.attributes.get("id", ""): unescape(code.content.of(text)) for code in data.children} if data else {}
 
 
 def _unit_splices(text: str, unit: _Unit, language: str) -> Iterator[Splice]:

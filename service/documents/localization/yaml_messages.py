@@ -103,7 +103,8 @@ def _plain(text: str, is_flow: bool) -> str:
     except yaml.YAMLError:
         return _single_quoted(text)
     scalars = [event for event in events if isinstance(event, yaml.ScalarEvent)]
-    is_same = [one.value for one in scalars] == ["k", text] and _tag(scalars[1]) == _STRING and not scalars[1].style
+    values = [scalar.value for scalar in scalars]
+    is_same = values == ["k", text] and _tag(scalars[1]) == _STRING and not scalars[1].style
     return text if is_same and not scalars[1].anchor else _single_quoted(text)
 
 

@@ -78,6 +78,6 @@ def _texts_of(element: Element, options: ReadOptions) -> Iterator[OfficeText]:
     elif name in DESCRIBED:
         yield from (PlainText(element, key) for key in element.attrib if etree.QName(key).localname in DESCRIBED[name])
     elif len(element) == 0:
-        around = {local_name(one) for one in islice(element.iterancestors(), MAX_LEVELS)}
+        around = {local_name(ancestor) for ancestor in islice(element.iterancestors(), MAX_LEVELS)}
         if around & AROUND_STRINGS:
             yield PlainText(element)

@@ -23,25 +23,33 @@ PARAGRAPH = -1
 
 
 class InlineXml(Protocol):
-    """How a kind of document writes text and its styles in XML. A run is what gives a text its style."""
+    """How a kind of document writes text and its styles in XML. A run is what gives a text its style.
+
+    The methods with a body are for text without styles and groups.
+    """
 
     def nodes(self, paragraph: Element) -> Sequence[Node]:
         """Return the nodes of a paragraph."""
 
-    def style(self, run: Any) -> bytes:
+    def style(self, run: Any) -> bytes:  # noqa: ARG002
         """Return what a reader sees of a run's style. Equal styles have equal bytes."""
+        return b""
 
-    def exact_style(self, run: Any) -> bytes:
+    def exact_style(self, run: Any) -> bytes:  # noqa: ARG002
         """Return all properties of a run, also those that say nothing to a reader."""
+        return b""
 
-    def raised(self, run: Any) -> str:
+    def raised(self, run: Any) -> str:  # noqa: ARG002
         """Return the element of HTML for raised or lowered text: sup, sub, or ""."""
+        return ""
 
-    def is_line_break(self, element: Element) -> bool:
+    def is_line_break(self, element: Element) -> bool:  # noqa: ARG002
         """Return whether a break is of a line, and not of a column or a page, or a tab."""
+        return False
 
     def content_of(self, group: Element) -> Element:
         """Return the element that contains the runs of a group."""
+        return group
 
     def empty(self, element: Element) -> None:
         """Remove the text and the runs of a paragraph or a group."""
@@ -52,8 +60,9 @@ class InlineXml(Protocol):
     def put_text(self, text: str, run: Any, into: Element) -> None:
         """Append text in a run like another one; None: without a style."""
 
-    def close(self, paragraph: Element) -> None:
+    def close(self, paragraph: Element) -> None:  # noqa: ARG002
         """Put what stands behind the text of a paragraph there."""
+        return
 
 
 class InlineParagraph:

@@ -89,7 +89,6 @@ def office_part(name: str, root: Element, texts: Sequence[PartText], options: Re
 
 
 def _core_properties(package: Package, options: ReadOptions) -> Iterator[Part]:
-    """Yield the part with the title and the subject of an Office file."""
     for link in package.relationships(ROOT):
         if link.kind == "core-properties" and link.target in package.files:
             root = parse_xml(package.files[link.target], link.target)

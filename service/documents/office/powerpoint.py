@@ -48,7 +48,7 @@ def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
     for name, kind in package.reached(FOLLOWED).items():
         root = parse_xml(package.files[name], name)
         shown = root.iterfind(SHAPES) if kind in BEHIND else [root]
-        texts = [text for one in shown if not _is_placeholder(one) for text in office_texts(one, options)]
+        texts = [text for shape in shown if not _is_placeholder(shape) for text in office_texts(shape, options)]
         comments = [text for text in map(PlainText, root.iter(*COMMENTS)) if text.has_words]
         yield office_part(name, root, [*texts, *comments], options)
 

@@ -29,7 +29,7 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
         sizes[round(2 * line.size) / 2] += len(line.text)
     if not sizes:
         raise InvalidDocument("The PDF has no text, only pictures: recognize its text first (OCR)")
-    size = max(sizes, key=lambda one: sizes[one])
+    size = max(sizes, key=sizes.__getitem__)
     layout = with_rows(line for page in without_margins(pages, size) for line in page)
     return html.rewrite(_html(blocks_of(layout, size), options.target).encode(), options)
 

@@ -50,7 +50,6 @@ def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
 
 
 def _lines(text: str, overrides: Overrides, cue: int, speaker: str) -> Iterator[str | Line]:
-    """Yield the lines of an event, each with the line break before it."""
     if any(map(DRAWING.search, BLOCK.findall(text))):
         yield text
         return

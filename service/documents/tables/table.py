@@ -62,7 +62,6 @@ rewrite_tsv = partial(_rewrite, separator="\t")
 
 
 def _within(columns: Sequence[Column], row: Sequence[Cell]) -> Iterator[Column]:
-    """Yield the columns that a row has."""
     return takewhile(lambda column: column.source < len(row), columns)
 
 

@@ -69,7 +69,7 @@ def _refuse_encrypted(files: Mapping[str, bytes]) -> None:
 
 def _packages(files: Mapping[str, bytes]) -> list[str]:
     """Return the names of the package documents. A book with several has one for each rendition."""
-    names = [one.get("full-path", "") for one in parse_xml(files[CONTAINER], CONTAINER).iter("{*}rootfile")]
+    names = [rootfile.get("full-path", "") for rootfile in parse_xml(files[CONTAINER], CONTAINER).iter("{*}rootfile")]
     names = [*dict.fromkeys(name if name in files else unquote(name) for name in names)]
     if not files.keys() & {*names}:
         raise InvalidDocument(f"The file is a damaged book: {CONTAINER} names no file in it")
@@ -79,7 +79,7 @@ def _packages(files: Mapping[str, bytes]) -> list[str]:
 def _parts_of_package(package: etree._Element, folder: str) -> Iterator[tuple[str, ReadPart]]:
     """Yield the names of the parts with texts: pages in the order of the book, other pages, the table of contents."""
     items = {item.get("id"): item for item in package.iter("{*}item")}
-    spine = [items[one.get("idref")] for one in package.iter("{*}itemref") if one.get("idref") in items]
+    spine = [items[idref] for link in package.iter("{*}itemref") if (idref := link.get("idref")) in items]
     in_order = sorted([*spine, *items.values()], key=lambda item: item.get("media-type") == NCX)
     for item in in_order:
         kind, path = item.get("media-type", ""), unquote(item.get("href", "").partition("#")[0])

@@ -43,7 +43,7 @@ def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | Text]:
         if isinstance(part, Passage):
             yield Text(fill(_render_source(part), {anchor: _render_source(one) for anchor, one in values.items()}))
         else:
-            yield from (_value(values[one]) if one in values else one for one in split_at_anchors(part, values))
+            yield from (_value(values[piece]) if piece in values else piece for piece in split_at_anchors(part, values))
         values = {}
 
 

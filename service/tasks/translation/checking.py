@@ -62,7 +62,6 @@ def _lost_placeholders(passage: PreparedPassage, sentence: Sentence) -> Iterator
 
 
 def _repeats(token_ids: SequenceOf[int]) -> bool:
-    """Return whether some tokens come again and again, one after the other."""
     for period in range(1, MAX_PERIOD + 1):
         n = 0
         for token, before in zip(token_ids[period:], token_ids, strict=False):

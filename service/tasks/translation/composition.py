@@ -260,7 +260,6 @@ def worst_reason(reasons: SequenceOf[FinishReason]) -> FinishReason:
 def _aligned_sentences(
     passage: PreparedPassage, targets: list[Span], tokenizer: Tokenizer, prefix: SequenceOf[int]
 ) -> list[AlignedSentence]:
-    """Return the tokens and places of the sentences that have an attention pass."""
     sentences = []
     for sentence, target_span in zip(passage.sentences, targets, strict=True):
         if sentence.attention_pass is None:

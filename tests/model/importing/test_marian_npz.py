@@ -362,6 +362,7 @@ def test_a_language_that_a_model_does_not_write_is_refused(tmp_path: Path) -> No
         import_directory(tmp_path / "m", Options(targets=("deu",)))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", KINDS)
 @torch.inference_mode()
 def test_scores_are_marians(tmp_path: Path, kind: str) -> None:

@@ -159,6 +159,7 @@ def test_the_folder_has_an_option_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ == {"ATTEND_ARTIFACTS": "models"}
 
 
+@pytest.mark.process
 def test_help_names_every_setting_and_loads_no_server() -> None:
     shown = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "service", "--help"], cwd=ROOT, capture_output=True, text=True

@@ -88,6 +88,7 @@ def test_the_version_is_a_metric() -> None:
     assert Metrics().registry.get_sample_value("attend_build_info", {"version": __version__}) == 1
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="has no several servers")
 def test_what_servers_count_has_its_room_from_the_start(tmp_path: Path) -> None:
     """A process that counts in a hole of a file dies when the disk is full."""
@@ -132,6 +133,7 @@ def beside_others(folder: Path) -> dict[str, str]:
     return os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="has no several servers")
 def test_a_server_goes_on_counting_where_the_one_before_it_was_killed(tmp_path: Path) -> None:
     """Each server that died left files behind, which every scrape read."""

@@ -240,6 +240,7 @@ def test_a_message_of_very_many_lines_is_read_in_time() -> None:
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("msgfmt") is None, reason="msgfmt is not installed")
 @pytest.mark.parametrize("language", ["fr", "ru", "ja", "ar", "pl"])
 def test_gettext_itself_accepts_a_translation(language: str, tmp_path: Path) -> None:

@@ -529,6 +529,7 @@ async def test_documents_are_behind_keys(serve: Serve) -> None:
         problem(await result(client, card), KeyMissing)
 
 
+@pytest.mark.process
 def test_any_server_tells_of_a_document_and_a_restart_loses_none(artifacts: Path, tmp_path: Path) -> None:
     settings = environment(artifacts, data=tmp_path / "data")
     many = b"".join(b"the dog runs %d\n\n" % number for number in range(400))

@@ -48,6 +48,7 @@ async def dies(service: Service) -> None:
         await answered(service.worker.submit(GREEDY, [sequence(FATAL)], soon()))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("dies_of", ["its loop", "an answer that nobody can read", "an answer that cannot be sent"])
 async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, dies_of: DiesOf
@@ -59,6 +60,7 @@ async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     await service.stop()
 
 
+@pytest.mark.process
 async def test_a_model_for_which_two_processes_died_is_disabled_in_every_worker_and_the_others_go_on(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
@@ -76,6 +78,7 @@ async def test_a_model_for_which_two_processes_died_is_disabled_in_every_worker_
     await service.stop()
 
 
+@pytest.mark.process
 async def test_a_worker_that_dies_before_it_has_served_is_replaced_until_its_model_is_disabled(
     translator_artifact: Artifact,
 ) -> None:
@@ -85,6 +88,7 @@ async def test_a_worker_that_dies_before_it_has_served_is_replaced_until_its_mod
     await service.stop()
 
 
+@pytest.mark.process
 async def test_a_process_that_hangs_is_replaced(translator_artifact: Artifact, tiny_translator: TinyTranslator) -> None:
     service = await make_service(translator_artifact, CHECK_INTERVAL_S=0.2, HUNG_S=0.6).start()
     pause(service.process_id())
@@ -94,6 +98,7 @@ async def test_a_process_that_hangs_is_replaced(translator_artifact: Artifact, t
     await service.stop()
 
 
+@pytest.mark.process
 async def test_a_loader_that_dies_is_begun_anew(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +115,7 @@ async def test_a_loader_that_dies_is_begun_anew(
     await service.stop()
 
 
+@pytest.mark.process
 async def test_a_worker_that_hangs_ends_with_its_loader_and_others_take_its_requests(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
@@ -144,6 +150,7 @@ def has_ended(process_id: int) -> bool:
         return True
 
 
+@pytest.mark.process
 async def test_a_loader_that_fails_and_says_so_is_begun_anew(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
@@ -156,6 +163,7 @@ async def test_a_loader_that_fails_and_says_so_is_begun_anew(
     await service.stop()
 
 
+@pytest.mark.process
 async def test_a_worker_is_begun_as_soon_as_the_system_has_room_for_it(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,6 +184,7 @@ async def test_a_worker_is_begun_as_soon_as_the_system_has_room_for_it(
     await service.stop()
 
 
+@pytest.mark.process
 def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact, tmp_path: Path) -> None:
     broken = shutil.copytree(translator_artifact.directory, tmp_path / "broken")
     manifest, encoder = translator_artifact.manifest, "cpu/encoder.onnx"
@@ -187,6 +196,7 @@ def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Ar
         make_service(Artifact(broken, manifest.model_copy(update={"files": files})))
 
 
+@pytest.mark.process
 async def test_a_slow_model_has_a_worker_of_its_own(translator_artifact: Artifact) -> None:
     service = make_service(translator_artifact, models=("tiny", "slow"))
     assert len(service.workers) == 2
@@ -199,6 +209,7 @@ async def test_a_slow_model_has_a_worker_of_its_own(translator_artifact: Artifac
     await service.stop()
 
 
+@pytest.mark.process
 async def test_without_another_model_it_has_the_only_worker(translator_artifact: Artifact, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     service = make_service(translator_artifact, n_workers=2, models=("slow",), journal=journal)
@@ -210,6 +221,7 @@ async def test_without_another_model_it_has_the_only_worker(translator_artifact:
     await service.stop()
 
 
+@pytest.mark.process
 async def test_nobody_else_may_enter_a_folder_of_sockets_and_it_is_gone_in_the_end(
     translator_artifact: Artifact,
 ) -> None:
@@ -220,6 +232,7 @@ async def test_nobody_else_may_enter_a_folder_of_sockets_and_it_is_gone_in_the_e
     assert not folder.exists()
 
 
+@pytest.mark.process
 def test_without_a_folder_for_its_sockets_nothing_starts(tmp_path: Path) -> None:
     with pytest.raises(StartRefused, match=r"gone \(ATTEND_RUN_DIRECTORY\): No such file"):
         RemoteLoader("nobody:loads", (), 1.0, Log("warning"), tmp_path / "gone")
@@ -241,6 +254,7 @@ def test_a_folder_whose_path_is_too_long_for_sockets_is_refused(
         bound.bind("y" * MAX_SOCKET_PATH_BYTES)
 
 
+@pytest.mark.process
 def test_a_loader_whose_server_was_killed_leaves_no_folder(tmp_path: Path) -> None:
     loader = RemoteLoader("nobody:loads", (), 1.0, Log("warning"), tmp_path)
     loader._socket.close()

@@ -33,7 +33,7 @@ from tests.service.worker_services import (
     until,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 GREEDY, BEAM = "tiny/greedy", "tiny/beam"
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.service.fakes import PATIENCE_S
 
+pytestmark = pytest.mark.process
+
 TRANSLATOR = Path(__file__).parents[3] / "artifacts" / "translate-en-fr"
 
 SCRIPT = """

@@ -24,6 +24,8 @@ from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.worker_services import children
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(params=[1, 2])
 def n_servers(request: pytest.FixtureRequest) -> int:

@@ -25,7 +25,7 @@ from tests.service.tiny_artifacts import WORDS
 from tests.service.worker_services import children
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 def environment(artifacts: Path, **settings: object) -> dict[str, str]:

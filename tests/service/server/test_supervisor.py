@@ -116,6 +116,7 @@ async def stopped() -> AsyncIterator[_Server]:
     process.wait()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell what is unread")
 async def test_a_server_that_reads_nothing_is_killed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stopped: _Server
@@ -136,12 +137,14 @@ async def test_a_server_that_reads_nothing_is_killed(
         writer.close()
 
 
+@pytest.mark.process
 async def test_a_server_that_takes_no_models_may_still_begin(stopped: _Server) -> None:
     stopped.event("serves", 1).clear()
     stopped.tell("all are ready")
     assert not any(stopped.hangs() for _ in range(int(module.HUNG_S / module.BEAT_S) + 1))
 
 
+@pytest.mark.process
 async def test_a_server_that_does_not_end_is_killed(stopped: _Server) -> None:
     stopped.process.terminate()
     stopped.end(time.monotonic())

@@ -69,6 +69,7 @@ def test_a_file_that_others_make_at_the_same_time_is_waited_for() -> None:
         database_engines._write_ahead(connection)
 
 
+@pytest.mark.process
 def test_those_who_write_alone_wait_for_each_other_and_others_do_not(postgresql: PostgreSQL) -> None:
     first, second = Database(address := postgresql.address()), Database(address)
     second.open()
@@ -156,6 +157,7 @@ def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         check_database(Settings(database=NOWHERE))
 
 
+@pytest.mark.process
 def test_a_database_that_cannot_be_reached_is_told_in_the_log_and_tried_again(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -209,6 +211,7 @@ def test_a_damaged_file_is_told_in_the_log_and_in_answers(tmp_path: Path, caplog
     damaged.close()
 
 
+@pytest.mark.process
 def test_a_user_who_may_make_no_tables_is_told_in_the_log(
     postgresql: PostgreSQL, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -222,6 +225,7 @@ def test_a_user_who_may_make_no_tables_is_told_in_the_log(
     assert "no schema has been selected to create in" in caplog.text
 
 
+@pytest.mark.process
 def test_tables_that_are_deleted_meanwhile_are_made_anew(postgresql: PostgreSQL) -> None:
     database = Database(postgresql.address())
     glossaries = Glossaries(database)
@@ -233,6 +237,7 @@ def test_tables_that_are_deleted_meanwhile_are_made_anew(postgresql: PostgreSQL)
     database.close()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 @pytest.mark.parametrize("password", ["secret", "p@:/%w#?", "p%40%3A%2F%25w%23%3F"])
 def test_any_password_of_an_address_is_understood(postgresql: PostgreSQL, scheme: str, password: str) -> None:
@@ -245,6 +250,7 @@ def test_any_password_of_an_address_is_understood(postgresql: PostgreSQL, scheme
     database.close()
 
 
+@pytest.mark.process
 def test_a_socket_and_several_hosts_are_read_as_libpq_reads_them(postgresql: PostgreSQL) -> None:
     folder = str(postgresql.directory).replace("/", "%2F")
     for hosts in (folder, f"%2Fnowhere,{folder}"):
@@ -254,6 +260,7 @@ def test_a_socket_and_several_hosts_are_read_as_libpq_reads_them(postgresql: Pos
         database.close()
 
 
+@pytest.mark.process
 def test_nobody_waits_long_for_a_lock_that_another_holds(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +305,7 @@ def test_a_database_is_closed_although_it_hangs_while_it_is_opened(tmp_path: Pat
     holder.close()
 
 
+@pytest.mark.process
 def test_connections_that_the_database_has_ended_are_made_anew(postgresql: PostgreSQL) -> None:
     ended, other = Database(postgresql.address()), Database(postgresql.address())
     ended.open()
@@ -312,6 +320,7 @@ def test_connections_that_the_database_has_ended_are_made_anew(postgresql: Postg
     other.close()
 
 
+@pytest.mark.process
 def test_the_clock_is_that_of_postgresql_whatever_the_time_here(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,6 +334,7 @@ def test_the_clock_is_that_of_postgresql_whatever_the_time_here(
     database.close()
 
 
+@pytest.mark.process
 def test_a_process_ends_while_the_database_hangs() -> None:
     code = """
 import asyncio, threading
@@ -359,6 +369,7 @@ async def test_requests_are_refused_at_once_while_every_thread_hangs(monkeypatch
     document.assert_not_called()
 
 
+@pytest.mark.process
 def test_a_service_that_stores_nothing_does_not_import_sqlalchemy() -> None:
     """The import takes a tenth of the time in which the service starts."""
     code = "import sys, service.server.app; sys.exit('sqlalchemy' in sys.modules)"

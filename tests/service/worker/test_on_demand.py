@@ -23,7 +23,7 @@ from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
 from tests.service.worker_services import Service, answered, make_service, sequence, soon, until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 TEN = [f"tiny-{number}" for number in range(10)]
 THREE = 3.5 * MEMORY_FACTOR
