@@ -23,6 +23,8 @@ KEY = credentials(
     query=("Subscription-Key",),
     described=APIKeyHeader(name=HEADER, auto_error=False),
 )
+NOBODY: list[DetectedLanguage | None] = [None]
+"""The possible languages of a text without words."""
 SCOPES = ("translation", "transliteration", "dictionary")
 OF_FIELDS = {
     "to": 400036,
@@ -86,7 +88,7 @@ def routers(backend: Backend) -> list[APIRouter]:
         """Detect the language of each text."""
         found = await detect_texts(models, CODES, [one.text for one in request.texts], http.state.context)
         supported = {"isTranslationSupported": True, "isTransliterationSupported": False}
-        possible = [[_detected(one) | supported for one in ranked or [None]] for ranked in found]
+        possible = [[_detected(one) | supported for one in [*ranked, *NOBODY[len(ranked) :]]] for ranked in found]
         return [first | {"alternatives": others} for first, *others in possible]
 
     @texts.post("/azure/breaksentence")

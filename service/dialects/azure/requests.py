@@ -10,8 +10,7 @@ from manifest.stops_early import StopsEarly
 from service.base.errors import InvalidFields
 from service.dialects.deepl.fields import lower
 from service.dialects.shared.fields import CamelRequest, Refused
-from service.http.bodies import check_encoding
-from service.http.json_route import Body, parse_json, validate
+from service.http.json_route import Body, check_encoding, parse_json, validate
 
 OLD = "3.0"
 VERSIONS = (OLD, "2025-10-01-preview", "2026-06-06")
@@ -27,8 +26,10 @@ CLIENT_FIELDS = {"source": ("inputs", "language"), "target": ("targets", "langua
 """Of the newest API."""
 
 
-def _only(*values: str) -> Any:
-    return Annotated[Literal[values], BeforeValidator(lower, json_schema_input_type=str)]  # type: ignore[valid-type]
+_ANY_CASE = BeforeValidator(lower, json_schema_input_type=str)
+NoAction = Annotated[Literal["noaction"], _ANY_CASE]
+Neutral = Annotated[Literal["neutral"], _ANY_CASE]
+TextType = Annotated[Literal["plain", "html"], _ANY_CASE]
 
 
 class AzureText(StopsEarly):
@@ -44,10 +45,10 @@ class AzureTarget(CamelRequest):
     script: str | None = None
     deployment_name: str | None = Field(default=None, description="general or a name from /models.")
     allow_fallback: bool | None = None
-    profanity_action: _only("noaction") | None = None
+    profanity_action: NoAction | None = None
     profanity_marker: Any = Field(default=None, description="Has no effect.")
-    tone: _only("neutral") | None = None
-    gender: _only("neutral") | None = None
+    tone: Neutral | None = None
+    gender: Neutral | None = None
     adaptive_dataset_id: Refused = Field(default=None, description="Refused.")
     reference_text_pairs: Refused = Field(default=None, description="Refused.")
 
@@ -56,7 +57,7 @@ class AzureInput(CamelRequest):
     text: str = Field(validation_alias=AliasChoices("text", "Text"), examples=["A dog runs."])
     language: str | None = Field(default=None, description="Detected by default.")
     script: str | None = None
-    text_type: _only("plain", "html") = "plain"
+    text_type: TextType = "plain"
     targets: list[AzureTarget] = Field(min_length=1)
 
 

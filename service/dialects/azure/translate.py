@@ -85,12 +85,12 @@ def add_translate(router: APIRouter, backend: Backend) -> None:
 def _group(text: AzureInput, target: AzureTarget, models: Models) -> Group:
     """Raises InvalidFields: scripts are not those of the languages, or the model or the text is not supported."""
     scripts = ("fromScript", text.language, text.script), ("toScript", target.language, target.script)
-    for name, code, given in scripts:
+    for parameter, code, given in scripts:
         if code and given and given.title() != script(code):
-            raise InvalidFields([((name,), f"must be the script of {code}, {script(code)}")])
+            raise InvalidFields([((parameter,), f"must be the script of {code}, {script(code)}")])
     if DICTIONARY in text.text:
         raise InvalidFields([((DICTIONARY[1:],), "is not supported; `glossary` of POST /translate is")])
-    name = target.deployment_name
+    name: str | None = target.deployment_name
     if name not in {one.manifest.name for one in models.catalog.translators}:
         if name not in GENERAL and target.allow_fallback is False:
             raise InvalidFields([(("category",), f"must be general or the name of a model, not {name}")])

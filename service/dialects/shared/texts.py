@@ -1,6 +1,6 @@
 """Translate and detect texts for a dialect: languages have its codes, and texts may be empty."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,8 @@ async def translate_texts(
     """
     directions = models.catalog.directions(options.get("model"))
     languages = {"source": native_source(source, directions), "target": native_target(target, directions)}
-    given, found = [text for text in texts if text], iter(())
+    given = [text for text in texts if text]
+    found: Iterator[Translation] = iter(())
     if given:
         native = validate(TranslateRequest, {"text": given, **languages, **options})
         found = iter((await models.translate(native, context)).translations)

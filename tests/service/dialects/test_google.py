@@ -36,7 +36,7 @@ def address(listen: Listen) -> str:
 
 @pytest.fixture(scope="module")
 def with_keys(listen: Listen) -> str:
-    return listen(api_keys=KEY, rate_limit="30/minute")
+    return listen(api_keys=KEY, rate_limit="30/hour")
 
 
 def native(address: str, texts: Any = TEXTS, **options: Any) -> list[dict[str, Any]]:
