@@ -26,7 +26,8 @@ _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = f"(?<![{_LATIN}])", f"(?![{_LATIN}])"
 _TOKEN = re.compile(
     rf"""
     (?P<name>{_NO_LETTER_BEFORE}[A-Za-z]*[a-z][A-Z](?!nnen\b)[A-Za-z0-9]*{_NO_LETTER_BEHIND})
-    | (?P<code>{_NO_LETTER_BEFORE}(?<!-)[A-Z]{{1,4}}[-{DASHES}]?\d+{_NO_LETTER_BEHIND})
+    | (?P<code>{_NO_LETTER_BEFORE}(?<!-)[A-Z]{{1,4}}[-{DASHES}]?\d+{_NO_LETTER_BEHIND}
+        | (?<![\d.,/-])\d{{1,3}}[ ]\d/\d{{1,2}}(?![\d/]))
     | (?P<time>(?<![\d:])\d{{1,2}}(?::\d\d){{1,2}}(?![\d:]) | (?<!\d)\d{{1,2}}[ ]?h[ ]?\d\d\b
         | (?<!\d)\d{{1,2}}時(?!間)(?:\d{{1,2}}分)?(?:\d{{1,2}}秒)?)
     | (?P<date>(?<!\d)(?:\d{{2,4}}年)?\d{{1,2}}月(?:\d{{1,2}}日)?

@@ -26,7 +26,7 @@ from service.tasks.context import Context
 from service.tasks.reading import MAX_INLINE, Manuscript, NewSearch, Reader, Sentence, read_document
 from service.tasks.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation import Translator
-from service.tasks.verification import Verification, may_lose_numbers
+from service.tasks.verification import Verification, may_lose_something
 from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import NOTHING_BEFORE
@@ -190,9 +190,9 @@ class Leg:
             await self._rewind(lacking)
 
     async def _verify(self, manuscripts: list[Manuscript]) -> None:
-        """Translate paragraphs again that lost a number or a name, and choose the better translation, as long as that
-        mends something."""
-        paragraphs = [one for manuscript in manuscripts for one in manuscript.paragraphs if may_lose_numbers(one)]
+        """Translate paragraphs again that lost a number, a name or all words, and choose the better translation, as long
+        as there is another way to read them."""
+        paragraphs = [one for manuscript in manuscripts for one in manuscript.paragraphs if may_lose_something(one)]
         if not paragraphs or not self._direction.is_translation:
             return
         every = paragraphs
@@ -208,10 +208,8 @@ class Leg:
                 break
             new = [sentence for one in rereadings for sentence in one.again.sentences if not sentence.is_translated]
             await self._translate(new)
-            are_better = await self._beside_each(rereadings, verification.choose)
-            paragraphs = [one.paragraph for one, is_better in zip(rereadings, are_better, strict=True) if is_better]
-            if not paragraphs:
-                break
+            await self._beside_each(rereadings, verification.choose)
+            paragraphs = [one.paragraph for one in rereadings]
         if self._request.alternatives:
             await self._beside_each(every, verification.drop_wrong_alternatives)
 

@@ -102,6 +102,8 @@ class Paragraph:
     """Spans of the passage that the request or the format keeps."""
     carried: SequenceOf[KeptSpan] = ()
     """Spans of the passage that are kept because an earlier translation lost some of them."""
+    tried: SequenceOf[KeptSpan] = ()
+    """The carried spans of the last reading, whether or not its translation was chosen."""
     checks: list[Check] = field(default_factory=list)
     """What earlier translations lost or invented."""
 

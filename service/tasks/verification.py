@@ -14,14 +14,21 @@ from service.schemas.answers import Check, CheckKind
 from service.segments.carried_spans import carried_spans
 from service.segments.comparison import NOTHING, Comparison, compare
 from service.segments.kept_spans import KeptSpan
+from service.segments.number_words import is_wordless
 from service.segments.placeholders import Placeholder
-from service.segments.restoration import end_of_digits
+from service.segments.restoration import end_of_digits, end_of_ending
 from service.segments.verified_spans import HINT, VerifiedSpan
 from service.tasks.alignment import after_prefix
 from service.tasks.attention import AttentionPass
 from service.tasks.reading import Paragraph, Reader, Sentence
-from service.text.scripts import without_hidden
-from service.text.spans import Edits, Span, replace_spans
+from service.text.scripts import is_unspaced, without_hidden
+from service.text.sentences import UNSPACED
+from service.text.spans import Edits, Span, overlapping, replace_spans
+
+MAX_TOKENS = 8
+"""A translation with more tokens beside its slots has words."""
+MAX_WORDS = 3
+"""Maximum number of words that are translated without the spans before and after them."""
 
 
 @dataclass
@@ -31,16 +38,18 @@ class Checked:
     Attributes:
         attention_pass: tells whether the translation has words for the small numbers that it lacks.
         dropped: those for which it has none.
+        is_wordless: whether the translation lacks every word of the source.
     """
 
     sentence: Sentence
     compared: Comparison
+    is_wordless: bool = False
     attention_pass: Sequence[AttentionPass] | None = None
     dropped: list[VerifiedSpan] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        return self.compared.is_right and not self.dropped
+        return self.compared.is_right and not self.dropped and not self.is_wordless
 
 
 @dataclass
@@ -52,9 +61,10 @@ class Rereading:
     again: Paragraph
 
 
-def may_lose_numbers(paragraph: Paragraph) -> bool:
-    """Return whether a paragraph has a number or a name that its translation must have."""
-    return HINT.search(paragraph.protected.original) is not None
+def may_lose_something(paragraph: Paragraph) -> bool:
+    """Return whether a paragraph has a number or a name that its translation must have, or a span beside which models
+    lose words."""
+    return bool(paragraph.protected.placeholders) or HINT.search(paragraph.protected.original) is not None
 
 
 class Verification:
@@ -74,15 +84,18 @@ class Verification:
 
     def check(self, paragraph: Paragraph) -> None:
         """Compare a finished translation with its source."""
-        compared = ((sentence, self._compare(paragraph, sentence)) for sentence in paragraph.sentences)
-        checked = [Checked(*one) for one in compared if not one[1].is_right or one[1].as_words]
+        found = (
+            Checked(sentence, self._compare(paragraph, sentence), is_wordless=self._is_wordless(paragraph, sentence))
+            for sentence in paragraph.sentences
+        )
+        checked = [one for one in found if not one.is_right or one.compared.as_words]
         if checked:
             self.doubtful.append((paragraph, checked))
 
     def attention_passes(self) -> list[Sequence[AttentionPass]]:
         """Return the passes that tell whether small numbers are words; none if the model has no alignment."""
         manifest, passes = self._manifest, []
-        for one in (one for _, checked in self.doubtful for one in checked if one.compared.is_right):
+        for one in (one for _, checked in self.doubtful for one in checked if one.is_right):
             if manifest.alignment is not None:
                 target_ids = one.sentence.hypothesis().token_ids
                 wanted = AttentionPass([manifest.special_tokens.bos, *target_ids[:-1]], None, manifest.alignment)
@@ -96,8 +109,7 @@ class Verification:
         for one in checked:
             one.dropped = [number for number in one.compared.as_words if not self._is_word(paragraph, one, number)]
         wrong = [one for one in checked if not one.is_right]
-        known = {kept.span for kept in paragraph.carried}
-        carried = [kept for one in wrong for kept in self._carried(paragraph, one) if kept.span not in known]
+        carried = [kept for one in wrong for kept in self._next_carried(paragraph, one)]
         return Rereading(paragraph, wrong, self._read_again(paragraph, carried)) if carried else None
 
     def choose(self, rereading: Rereading) -> bool:
@@ -107,9 +119,10 @@ class Verification:
             whether it is the second one.
         """
         paragraph, again, wrong = rereading.paragraph, rereading.again, rereading.wrong
-        first, second = self._compared(paragraph), self._compared(again)
-        n_wrong = sum(one.n_wrong for one in first) + sum(len(one.dropped) for one in wrong)
-        is_better = sum(one.n_wrong for one in second) < n_wrong
+        second = [self._compare(again, sentence) for sentence in again.sentences]
+        n_wrong = sum(self._n_wrong(paragraph, one) for one in paragraph.sentences)
+        n_left = sum(self._n_wrong(again, one) for one in again.sentences)
+        is_better = n_left < n_wrong + sum(len(one.dropped) for one in wrong)
         lost = [found for one in wrong for found in self._lost_of(paragraph, one)]
         still_lost = {one.text for compared in second for one in compared.lost}
         is_clean = is_better and not any(one.left for one in second)
@@ -119,23 +132,43 @@ class Verification:
             is_mended = is_clean if span is None else is_better and span.text not in still_lost
             kind: CheckKind = "name" if span is not None and span.kind == "name" else "number"
             checks.append(Check(kind=kind, source=source, mended=is_mended))
+        for one in wrong:
+            if one.is_wordless:
+                source = self._sentence_in_passage(paragraph, one.sentence).of(paragraph.passage.text)
+                is_mended = is_better and not any(kept.span.of(again.passage.text) == source for kept in again.carried)
+                checks = [check for check in checks if (check.kind, check.source) != ("untranslated", source)]
+                checks.append(Check(kind="untranslated", source=source, mended=is_mended))
         if is_better:
             vars(paragraph).update(vars(again))
-        paragraph.checks = checks
+        paragraph.checks, paragraph.tried = checks, again.carried
         return is_better
 
     def drop_wrong_alternatives(self, paragraph: Paragraph) -> None:
         """Drop the hypotheses of each sentence that lost or invented more than the best one."""
         for sentence in paragraph.sentences:
             best, *others = sentence.sequence.output.best()
-            n_wrong = self._compare(paragraph, sentence).n_wrong
-            right = [
-                one for one in others if self._compare(paragraph, replace(sentence, rewound=one)).n_wrong <= n_wrong
-            ]
+            n_wrong = self._n_wrong(paragraph, sentence)
+            right = [one for one in others if self._n_wrong(paragraph, replace(sentence, rewound=one)) <= n_wrong]
             sentence.sequence.output.finished = [best, *right]
 
-    def _compared(self, paragraph: Paragraph) -> list[Comparison]:
-        return [self._compare(paragraph, sentence) for sentence in paragraph.sentences]
+    def _n_wrong(self, paragraph: Paragraph, sentence: Sentence) -> int:
+        return self._compare(paragraph, sentence).n_wrong + self._is_wordless(paragraph, sentence)
+
+    def _is_wordless(self, paragraph: Paragraph, sentence: Sentence) -> bool:
+        """Return whether a translation has nothing but kept spans and numbers beside a source with more letters than one,
+        or no more words than alignment needs as places of kept spans."""
+        token_ids = sentence.hypothesis().token_ids
+        if len(token_ids) > MAX_TOKENS + len(sentence.slots):
+            return False
+        protected = paragraph.protected
+        source, _ = self._source(paragraph, sentence, with_carried=False)
+        if sum(map(str.isalpha, source)) <= 1:
+            return False
+        numbers = protected.numbers_in(sentence.span)
+        n_placed = sum(protected.placeholders[number].has_slot for number in numbers)
+        n_placed -= sum(slot.target_id in token_ids for _, slot in sentence.slots)
+        target = self._target(paragraph, sentence, with_carried=False)
+        return is_wordless(target, self._languages[1]) or len(target.split()) <= n_placed
 
     def _is_word(self, paragraph: Paragraph, one: Checked, number: VerifiedSpan) -> bool:
         """Return whether a word of the translation attends most to a number."""
@@ -158,12 +191,42 @@ class Verification:
         """Read a paragraph with further spans carried. Equal sentences keep their translations."""
         sentences = [paragraph.protected.edits.before(sentence.span) for sentence in paragraph.sentences]
         passage = replace(paragraph.passage, sentences=sentences)
-        again = self._reader.paragraph(passage, [*paragraph.carried, *carried])
+        new = sorted((kept.span for kept in carried), key=lambda span: span.pair)
+        before = [kept for kept in paragraph.carried if len(set(overlapping(new, kept.span))) == 1]
+        again = self._reader.paragraph(passage, [*before, *carried])
         known = {_key(sentence): sentence for sentence in paragraph.sentences}
         for sentence in again.sentences:
             if (former := known.get(_key(sentence))) is not None:
                 sentence.sequence, sentence.rewound = former.sequence, former.rewound
         return replace(again, passage=paragraph.passage)
+
+    def _next_carried(self, paragraph: Paragraph, one: Checked) -> list[KeptSpan]:
+        """Return what the next reading of a wrong sentence carries.
+
+        First its numbers and names. Then its kept spans as marks, if they stand at the ends of a few words: the model
+        reads the words alone. A number 1 is a mark first, since the words beside slots become plural ones. At last the
+        whole sentence, if its translation has no word.
+        """
+        tried = {kept.span: kept.role for kept in paragraph.tried}
+        carried = [kept for kept in self._carried(paragraph, one) if kept.span not in tried]
+        protected = paragraph.protected
+        inside = [protected.placeholders[number] for number in protected.numbers_in(one.sentence.span)]
+        marks = [KeptSpan(kept.span, "mark", kept.written) for kept in inside if kept.has_slot]
+        if [kept.written for kept in carried] == ["1"] and not marks:
+            marks = [replace(kept, role="mark") for kept in carried]
+        elif carried:
+            return carried
+        whole = self._sentence_in_passage(paragraph, one.sentence)
+        if any(tried.get(kept.span) != "mark" for kept in marks) and _are_at_ends(marks, whole, paragraph.passage.text):
+            return [self._set_apart(kept, paragraph.passage.text) for kept in marks]
+        return carried or ([KeptSpan(whole)] if one.is_wordless and whole not in tried else [])
+
+    def _set_apart(self, kept: KeptSpan, text: str) -> KeptSpan:
+        """Put a space between a mark and words that have none between them only in the source."""
+        before, after = text[max(0, kept.span.start - 1) : kept.span.start], text[kept.span.end : kept.span.end + 1]
+        if self._languages[1] in UNSPACED or kept.written is None:
+            return kept
+        return replace(kept, written=f"{' ' * is_unspaced(before)}{kept.written}{' ' * is_unspaced(after)}")
 
     def _carried(self, paragraph: Paragraph, one: Checked) -> Iterator[KeptSpan]:
         """Yield the verified spans of a sentence as kept spans of the passage."""
@@ -179,8 +242,12 @@ class Verification:
         for lost in sorted([*one.compared.lost, *one.dropped], key=lambda lost: lost.span.pair):
             span = self._in_passage(paragraph, one.sentence, lost.whole or lost.span)
             yield lost, span.of(paragraph.passage.text)
-        if not one.compared.lost and not one.dropped:
-            yield None, paragraph.protected.edits.before(one.sentence.span).of(paragraph.passage.text)
+        if one.compared.invented and not one.compared.lost and not one.dropped:
+            yield None, self._sentence_in_passage(paragraph, one.sentence).of(paragraph.passage.text)
+
+    @staticmethod
+    def _sentence_in_passage(paragraph: Paragraph, sentence: Sentence) -> Span:
+        return paragraph.protected.edits.before(sentence.span)
 
     def _in_passage(self, paragraph: Paragraph, sentence: Sentence, span: Span) -> Span:
         """Map a span of the source of a sentence, with its carried spans, to the passage."""
@@ -193,8 +260,11 @@ class Verification:
         source, _ = self._source(paragraph, sentence)
         return compare(source, self._target(paragraph, sentence), *self._languages)
 
-    def _source(self, paragraph: Paragraph, sentence: Sentence) -> tuple[str, Edits]:
+    def _source(self, paragraph: Paragraph, sentence: Sentence, with_carried: bool = True) -> tuple[str, Edits]:
         """Return a sentence with its carried spans and with spaces in place of all other kept spans.
+
+        Args:
+            with_carried: False puts spaces in place of carried spans too.
 
         Returns:
             the sentence, and the edits of the protected text that make it.
@@ -202,15 +272,19 @@ class Verification:
         protected, span = paragraph.protected, sentence.span
         inside = [protected.placeholders[number] for number in protected.numbers_in(span)]
         changes = [
-            (one.place, _shown(paragraph, one, without_hidden(one.span.of(protected.original)))) for one in inside
+            (one.place, _shown(paragraph, one, without_hidden(one.span.of(protected.original)) if with_carried else ""))
+            for one in inside
         ]
         text, edits = replace_spans(protected.text[: span.end], changes)
         return text[span.start :], edits
 
-    def _target(self, paragraph: Paragraph, sentence: Sentence) -> str:
+    def _target(self, paragraph: Paragraph, sentence: Sentence, with_carried: bool = True) -> str:
         """Return a translation with its carried spans, and spaces in place of the slots of all other kept spans.
 
         Carried spans whose slots are missing are put behind it: alignment will place them.
+
+        Args:
+            with_carried: False puts spaces in place of the slots of carried spans too.
         """
         token_ids, tokenizer = sentence.hypothesis().token_ids, self._reader.tokenizer
         (text,) = tokenizer.decode([token_ids])
@@ -221,10 +295,12 @@ class Verification:
         changes, missing = [], ""
         for number in paragraph.protected.numbers_in(sentence.span):
             placeholder = paragraph.protected.placeholders[number]
-            shown = _shown(paragraph, placeholder, placeholder.written)
+            shown, end_of = _shown(paragraph, placeholder, placeholder.written), end_of_digits
+            if not with_carried:
+                shown, end_of = " ", end_of_ending
             if number in places:
                 slot = tokens[places[number]].span
-                changes.append((Span(slot.start, end_of_digits(text, slot.end)), shown))
+                changes.append((Span(slot.start, end_of(text, slot.end)), shown))
             else:
                 missing += f" {shown}"
         return replace_spans(text, sorted(changes, key=lambda change: change[0].pair))[0] + missing
@@ -234,6 +310,14 @@ def _shown(paragraph: Paragraph, placeholder: Placeholder, text: str) -> str:
     """Return a text for a placeholder; if it is not carried, as many spaces as its stand-in has characters."""
     is_carried = any(kept.span == placeholder.span for kept in paragraph.carried)
     return text if is_carried else " " * len(placeholder.stand_in)
+
+
+def _are_at_ends(marks: list[KeptSpan], whole: Span, text: str) -> bool:
+    """Return whether a sentence is a few words with spans before or after them."""
+    edges = [whole.start, *(edge for kept in marks for edge in kept.span.pair), whole.end]
+    pieces = [text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    words = [piece for piece in pieces if piece]
+    return len(words) == 1 and len(words[0].split()) <= MAX_WORDS
 
 
 def _key(sentence: Sentence) -> tuple[SequenceOf[int], SequenceOf[int]]:
