@@ -71,7 +71,7 @@ _WORDS = {
 OTHER = 0
 """The value that stands for words of which numbers may be made."""
 
-_MARKS = ".,;!?…-–—()[]\"'’、。"  # noqa: RUF001
+_MARKS = ".,;!?…-–—()[]\"'’、。"
 _NO_WORDS = re.compile(rf"[\s\d{re.escape(_MARKS)}]*")
 
 

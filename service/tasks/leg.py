@@ -190,8 +190,8 @@ class Leg:
             await self._rewind(lacking)
 
     async def _verify(self, manuscripts: list[Manuscript]) -> None:
-        """Translate paragraphs again that lost a number, a name or all words, and choose the better translation, as long
-        as there is another way to read them."""
+        """Translate paragraphs again that lost a number, a name or all words, and choose the better translation, as
+        long as there is another way to read them."""
         paragraphs = [one for manuscript in manuscripts for one in manuscript.paragraphs if may_lose_something(one)]
         if not paragraphs or not self._direction.is_translation:
             return

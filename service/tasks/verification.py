@@ -130,7 +130,7 @@ class Verification:
         checks = [check for check in paragraph.checks if check.source not in sources]
         for span, source in lost:
             is_mended = is_clean if span is None else is_better and span.text not in still_lost
-            kind: CheckKind = "name" if span is not None and span.kind == "name" else "number"
+            kind: CheckKind = "name" if span is not None and span.kind in ("name", "letter") else "number"
             checks.append(Check(kind=kind, source=source, mended=is_mended))
         for one in wrong:
             if one.is_wordless:
@@ -155,8 +155,8 @@ class Verification:
         return self._compare(paragraph, sentence).n_wrong + self._is_wordless(paragraph, sentence)
 
     def _is_wordless(self, paragraph: Paragraph, sentence: Sentence) -> bool:
-        """Return whether a translation has nothing but kept spans and numbers beside a source with more letters than one,
-        or no more words than alignment needs as places of kept spans."""
+        """Return whether a translation has nothing but kept spans and numbers beside a source with more letters than
+        one, or no more words than alignment needs as places of kept spans."""
         token_ids = sentence.hypothesis().token_ids
         if len(token_ids) > MAX_TOKENS + len(sentence.slots):
             return False
@@ -210,13 +210,15 @@ class Verification:
         tried = {kept.span: kept.role for kept in paragraph.tried}
         carried = [kept for kept in self._carried(paragraph, one) if kept.span not in tried]
         protected = paragraph.protected
+        whole = self._sentence_in_passage(paragraph, one.sentence)
         inside = [protected.placeholders[number] for number in protected.numbers_in(one.sentence.span)]
-        marks = [KeptSpan(kept.span, "mark", kept.written) for kept in inside if kept.has_slot]
+        spans = {kept.span: kept.written for kept in inside if kept.has_slot}
+        spans |= {kept.span: kept.written for kept in paragraph.tried if _is_inside(kept.span, whole)}
+        marks = [KeptSpan(span, "mark", spans[span]) for span in sorted(spans, key=lambda span: span.pair)]
         if [kept.written for kept in carried] == ["1"] and not marks:
             marks = [replace(kept, role="mark") for kept in carried]
         elif carried:
             return carried
-        whole = self._sentence_in_passage(paragraph, one.sentence)
         if any(tried.get(kept.span) != "mark" for kept in marks) and _are_at_ends(marks, whole, paragraph.passage.text):
             return [self._set_apart(kept, paragraph.passage.text) for kept in marks]
         return carried or ([KeptSpan(whole)] if one.is_wordless and whole not in tried else [])
@@ -316,8 +318,12 @@ def _are_at_ends(marks: list[KeptSpan], whole: Span, text: str) -> bool:
     """Return whether a sentence is a few words with spans before or after them."""
     edges = [whole.start, *(edge for kept in marks for edge in kept.span.pair), whole.end]
     pieces = [text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
-    words = [piece for piece in pieces if piece]
+    words = [piece for piece in pieces if any(map(str.isalnum, piece))]
     return len(words) == 1 and len(words[0].split()) <= MAX_WORDS
+
+
+def _is_inside(span: Span, whole: Span) -> bool:
+    return whole.start <= span.start and span.end <= whole.end and span != whole
 
 
 def _key(sentence: Sentence) -> tuple[SequenceOf[int], SequenceOf[int]]:

@@ -74,7 +74,7 @@ def identify(text: str, served: Collection[str]) -> list[IdentifiedLanguage]:
     if not shares:
         return [IdentifiedLanguage(UNKNOWN, 0.0, False)]
     first, of_others, of_served = _most_probable(shares)
-    is_other = n_bytes >= MIN_OTHER_BYTES and of_others >= MIN_OTHER and of_served < MAX_SERVED
+    is_other = MIN_OTHER_BYTES <= n_bytes < MIN_LETTER_BYTES and of_others >= MIN_OTHER and of_served < MAX_SERVED
     shares = {language: share if language[1] else UNSERVED * share for language, share in shares.items()}
     total = sum(shares.values())
     found = [IdentifiedLanguage(language, share / total, is_served) for (language, is_served), share in shares.items()]
@@ -92,7 +92,7 @@ def _most_probable(shares: dict[tuple[str, bool], float]) -> tuple[str, float, f
     """Return the most probable language, and the probabilities of the most probable languages that are not served and
     that are, if all languages are equally probable a priori."""
     total = sum(shares.values())
-    best = {is_served: 0.0 for is_served in (False, True)}
+    best = {False: 0.0, True: 0.0}
     for (_, is_served), share in shares.items():
         best[is_served] = max(best[is_served], share / total)
     return max(shares, key=shares.__getitem__)[0], best[False], best[True]

@@ -112,7 +112,11 @@ def test_small_numbers_that_may_be_words_are_named_where_words_are_not_known() -
         ("1 item", "ひとつの品物", "en ja"),
         ("3 times a day", "1日3回", "en ja"),
         ("Three dogs, 5 cats", "3 Hunde, 5 Katzen", "en de"),
-        ("half past 3", "15:30 Uhr", "en de"),
+        ("World War II ended.", "Вторая мировая война закончилась.", "en ru"),
+        ("Read volumes I and III.", "Lies Band I und III.", "en de"),
+        ("See page xii.", "Voir la page 12.", "en fr"),
+        ("form A and form B", "formulaire A et formulaire B", "en fr"),
+        ("I saw a dog and John F. Kennedy.", "J'ai vu un chien.", "en fr"),
     ],
 )
 def test_a_small_number_may_be_its_own_word(source: str, target: str, languages: str) -> None:
@@ -131,6 +135,11 @@ def test_a_small_number_may_be_its_own_word(source: str, target: str, languages:
         ("1 hour", "1 heure 10", "en fr"),
         ("2個のメッセージ", "second message", "ja en"),
         ("Add 1 1/2 cups.", "Ajoute 1/2 tasses.", "en fr"),
+        ("World War II ended.", "La première Guerre Mondiale s'est terminée.", "en fr"),
+        ("Read volumes I and III.", "II et II", "en fr"),
+        ("room D", "chambre", "en fr"),
+        ("form A and form B", "formulaire et formulaire B", "en fr"),
+        ("Please go to room 4C.", "Va dans la chambre 4.", "en fr"),
     ],
 )
 def test_a_number_that_is_in_no_form_the_sources_is_made_up(source: str, target: str, languages: str) -> None:
