@@ -28,10 +28,10 @@ NOUNS = {
         élève professeur téléphone ordinateur bouteille verre tasse fleur poisson jeu chanson mot ligne question réponse
         chambre lit clé""",
     "de": """Hund/e Stunde/n Benutzer/ Woche/n Apfel/Äpfel Artikel/ Brief/e Haus/Häuser Katze/n Tisch/e Tag/e Seite/n
-        Datei/en Buch/Bücher Kind/er Auto/s Freund/e Karte/n Foto/s Nachricht/en Minute/n Jahr/e Tür/en Fenster/
-        Baum/Bäume Vogel/Vögel Pferd/e Stuhl/Stühle Straße/n Stadt/Städte Zug/Züge Spieler/ Schüler/ Lehrer/ Telefon/e Computer/
-        Flasche/n Glas/Gläser Tasse/n Blume/n Fisch/e Spiel/e Lied/er Wort/Wörter Zeile/n Frage/n Antwort/en Zimmer/
-        Bett/en Schlüssel/""",
+        Datei/en Buch/Bücher Kind/er Auto/s Freund/e Karte/n Foto/s Nachricht/en Minute/n Jahr/e Tür/en
+        Fenster/ Baum/Bäume Vogel/Vögel Pferd/e Stuhl/Stühle Straße/n Stadt/Städte Zug/Züge Spieler/
+        Schüler/ Lehrer/ Telefon/e Computer/ Flasche/n Glas/Gläser Tasse/n Blume/n Fisch/e Spiel/e Lied/er
+        Wort/Wörter Zeile/n Frage/n Antwort/en Zimmer/ Bett/en Schlüssel/""",
     "ru": """собака/собаки/собак час/часа/часов пользователь/пользователя/пользователей неделя/недели/недель
         яблоко/яблока/яблок товар/товара/товаров письмо/письма/писем дом/дома/домов кошка/кошки/кошек стол/стола/столов
         день/дня/дней страница/страницы/страниц файл/файла/файлов книга/книги/книг ребёнок/ребёнка/детей

@@ -17,12 +17,16 @@ from service.text.spans import Span
 
 Kind = Literal["name", "letter", "roman", "code", "time", "date", "numeral", "number"]
 
-_LETTER_ALONE = r"(?<=[^\W\d_][ ])(?:[B-HJ-Z]|(?<=[a-zß-öø-ÿ][ ])A(?![ ][A-Z]))(?![\w'’&-]|\.\w|\.?[ ][A-Z](?![\w'’]))"
+DASHES = "\u2010\u2011\u2012\u2013"
+
+_LETTER_ALONE = (
+    r"(?<=[^\W\d_][ ])(?:[B-HJ-Z]|(?<=[a-zß-öø-ÿ][ ])A(?![ ][A-Z]))"
+    rf"(?![\w'’&{DASHES}-]|\.\w|\.[ ][A-Z]|[ ][A-Z](?![\w'’]))"
+)
 """A capital alone behind a word, as in "room D", but neither an article nor "I", nor an initial."""
 _ROMAN = r"(?<![\w'’.-])(?:(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx]{2})x{0,3}(?:ix|iv|v?i{0,3}))(?![\w'’-])"
 HINT = re.compile(rf"\d|[a-z][A-Z]|{_LETTER_ALONE}|{_ROMAN}")
 """Every text with a verified span has this."""
-DASHES = "\u2010\u2011\u2012\u2013"
 
 _LATIN = r"A-Za-zÀ-ɏ0-9_"
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = f"(?<![{_LATIN}])", f"(?![{_LATIN}])"
@@ -31,7 +35,7 @@ _TOKEN = re.compile(
     (?P<name>{_NO_LETTER_BEFORE}[A-Za-z]*[a-z][A-Z](?!nnen\b)[A-Za-z0-9]*{_NO_LETTER_BEHIND})
     | (?P<roman>{_ROMAN}) | (?P<letter>{_LETTER_ALONE})
     | (?P<code>{_NO_LETTER_BEFORE}(?<!-)[A-Z]{{1,4}}[-{DASHES}]?\d+{_NO_LETTER_BEHIND}
-        | {_NO_LETTER_BEFORE}(?:\d{{1,2}}[A-Zabdf]|[abdf]\d{{1,2}}){_NO_LETTER_BEHIND}
+        | {_NO_LETTER_BEFORE}(?:\d{{1,2}}[AC-FHIJLN-SU-Zabdf]|[abdf]\d{{1,2}}){_NO_LETTER_BEHIND}
         | (?<![\d.,/-])\d{{1,3}}[ ]\d/\d{{1,2}}(?![\d/]))
     | (?P<time>(?<![\d:])\d{{1,2}}(?::\d\d){{1,2}}(?![\d:]) | (?<!\d)\d{{1,2}}[ ]?h[ ]?\d\d\b
         | (?<!\d)\d{{1,2}}時(?!間)(?:\d{{1,2}}分)?(?:\d{{1,2}}秒)?)
@@ -44,10 +48,10 @@ _TOKEN = re.compile(
 )
 _FULL_WIDTH = {0xFF01 + i: 0x21 + i for i in range(94)} | {0xFFE1: "£", 0xFFE5: "¥"}
 _WORD_BEHIND = re.compile(rf"[{SPACES}-]?([^\W\d_]+)")
-_UNIT_BEHIND = re.compile(rf"[{SPACES}]?((?:[^\W\d_]+/)?[^\W\d_]+[²³]?|[%°′″])")  # noqa: RUF001
+_UNIT_BEHIND = re.compile(rf"[{SPACES}]?((?:[^\W\d_]+/)?[^\W\d_]+[²³]?|[%°′″])")
 _SIGN_BEFORE, _SIGN_BEHIND = re.compile(rf"([{SIGNS}])[{SPACES}]?$"), re.compile(rf"\.?[{SPACES}]?([{SIGNS}])")
 _YEAR = re.compile(r"\d{4}")
-_MINUS = re.compile(rf"(?<![{_LATIN}а-яё.,)%°/:-])[-−–](?=[{SIGNS}]?\d)")  # noqa: RUF001
+_MINUS = re.compile(rf"(?<![{_LATIN}а-яё.,)%°/:-])[-−–](?=[{SIGNS}]?\d)")
 _JOINED, _JOINS = re.compile(rf"\d[:/{DASHES}-]$"), re.compile(rf"[:/{DASHES}-]\d")
 _AMOUNT = re.compile(
     rf"\W{{0,3}}(?P<before>[A-Z]{{3}})?[{SPACES}{SIGNS}+-]{{0,4}}\d[\d.,{APOSTROPHES}{SPACES}]{{0,30}}"
