@@ -212,7 +212,7 @@ class Verification:
         protected = paragraph.protected
         whole = self._sentence_in_passage(paragraph, one.sentence)
         inside = [protected.placeholders[number] for number in protected.numbers_in(one.sentence.span)]
-        spans = {kept.span: kept.written for kept in inside if kept.has_slot}
+        spans: dict[Span, str | None] = {kept.span: kept.written for kept in inside if kept.has_slot}
         spans |= {kept.span: kept.written for kept in paragraph.tried if _is_inside(kept.span, whole)}
         marks = [KeptSpan(span, "mark", spans[span]) for span in sorted(spans, key=lambda span: span.pair)]
         if [kept.written for kept in carried] == ["1"] and not marks:
