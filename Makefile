@@ -23,7 +23,7 @@ serve: $(VENV)/serve.installed ## Serve the shipped models on http://127.0.0.1:8
 	$(BIN)/python -m service
 
 test: $(VENV)/dev.installed ## Run all tests, three at a time: on two cores, as many of them wait for processes.
-	$(PYTEST) --numprocesses 3 $(if $(CI),--durations 30)
+	$(PYTEST) --numprocesses 3 $(if $(CI),--durations 30 -rs)
 
 test-fast: $(VENV)/dev.installed ## Run the tests that start no process, need no browser and are not slow: one to two minutes on two cores.
 	$(PYTEST) --numprocesses 2 -m 'not process and not browser and not slow'

@@ -14,9 +14,9 @@ from pathlib import Path
 from benchmarks.models import SHIPPED, BenchmarkModel
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.assembly import load_catalog
-from service.models.models import Models
-from service.models.serving import Serving
+from service.front.assembly import load_catalog
+from service.front.models import Models
+from service.front.serving import Serving
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 
@@ -46,7 +46,7 @@ def _messages(file: Path) -> list[str]:
 async def _rate(texts: list[str], size: str, n_passes: int) -> float:
     """Return the texts per second of the last pass over the texts."""
     settings = Settings(
-        artifacts=BenchmarkModel(SHIPPED).artifacts("int8"), provider="cpu", loops=1, cache=size, log_level="error"
+        artifacts=BenchmarkModel(SHIPPED).artifacts("int8"), provider="cpu", workers=1, cache=size, log_level="error"
     )
     catalog = await asyncio.to_thread(load_catalog, settings, Metrics())
     serving = Serving(settings.probe_interval_s, catalog)

@@ -58,8 +58,8 @@ def candidates(cores: int) -> list[Candidate]:
     ]
 
 
-def _attend(label: str, loops: int, threads: int, share: bool = True) -> Candidate:
-    return Candidate(ATTEND, label, {"threads": threads, "loops": loops, "share": share})
+def _attend(label: str, workers: int, threads: int, share: bool = True) -> Candidate:
+    return Candidate(ATTEND, label, {"threads": threads, "workers": workers, "share": share})
 
 
 def _ctranslate2(label: str, inter_threads: int, intra_threads: int, mkl: bool = False, **settings: Any) -> Candidate:
@@ -161,7 +161,7 @@ def _search(
     by_engine: dict[str, list[tuple[float, EngineProcess]]] = {}
     for engine in engines:
         candidate = engine.candidate
-        if batch == 1 and max(candidate.settings.get(name, 1) for name in ("inter_threads", "loops")) > 1:
+        if batch == 1 and max(candidate.settings.get(name, 1) for name in ("inter_threads", "workers")) > 1:
             continue  # one sentence occupies only one of them
         if candidate.engine == ATTEND_EXACT and beam_size == 1:
             continue  # greedy search drops no hypotheses

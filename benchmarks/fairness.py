@@ -17,15 +17,15 @@ from service.base.contract import ModelInfo
 from service.base.log import Log
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.engine.beam_search import Search
 from service.engine.engine import Computation, ContinuousEngine
 from service.engine.scheduler import Scheduler, Sequence
-from service.models.loading import ArtifactSource
+from service.engine.search import Search
+from service.pool.pool import Pool
+from service.pool.remote_loader import RemoteLoader
+from service.pool.remote_worker import RemoteWorker
 from service.text.tokenization import Tokenizer
-from service.workers.on_demand import Engines
-from service.workers.pool import Pool
-from service.workers.remote_loader import RemoteLoader
-from service.workers.remote_worker import RemoteWorker
+from service.worker.artifact_source import ArtifactSource
+from service.worker.on_demand import Engines
 
 SLOW = "slow"
 ENCODE_S, STEP_S = 0.4, 0.04
@@ -96,11 +96,11 @@ def measure() -> dict[str, float]:
 
 async def _measure(name: str, loader: RemoteLoader, sources: list[list[int]]) -> dict[str, float]:
     metrics = Metrics()
-    loops = [RemoteWorker(path, metrics.add) for path in loader.paths]
-    for loop in loops:
-        loop.start()
-    small: Pool[Search] = Pool(f"{name}/greedy", loops, metrics.of_task("translation"))
-    slow: Pool[None] = Pool(f"{SLOW}/greedy", loops, metrics.of_task("slow"))
+    workers = [RemoteWorker(path, metrics.add) for path in loader.paths]
+    for worker in workers:
+        worker.start()
+    small: Pool[Search] = Pool(f"{name}/greedy", workers, metrics.of_task("translation"))
+    slow: Pool[None] = Pool(f"{SLOW}/greedy", workers, metrics.of_task("slow"))
     while small.unready_reason() or slow.unready_reason():
         await asyncio.sleep(0.05)
     found = {}

@@ -46,7 +46,7 @@ def _memory(model: BenchmarkModel, data: Path | None, count: int) -> list[Record
     tokenizer = Tokenizer.from_file(str(model.checkpoint() / "tokenizer.json"))
     works = works_of(load_sentences(data, count), tokenizer)
     one_thread = {"compute_type": "int8", "inter_threads": 1, "intra_threads": 1}
-    candidates = (Candidate("attend", "", {"threads": 1, "slots": 64}), Candidate("ctranslate2", "", one_thread))
+    candidates = (Candidate("attend", "", {"threads": 1, "rows": 64}), Candidate("ctranslate2", "", one_thread))
     records = []
     for candidate in candidates:
         for in_flight in IN_FLIGHT:

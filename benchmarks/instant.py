@@ -13,13 +13,13 @@ from benchmarks.load import saturate
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.servers import Server, Variant, variants
 from benchmarks.texts import load_sentences
-from service.engine.beam_search import Hypothesis, Search
 from service.engine.engine import ContinuousEngine, Engine, OnePass
 from service.engine.scheduler import Scheduler, Sequence
-from service.models.loading import ArtifactSource
+from service.engine.search import Hypothesis, Search
+from service.pool import loader
 from service.server.start import main
-from service.workers import loader
-from service.workers.on_demand import Engines
+from service.worker.artifact_source import ArtifactSource
+from service.worker.on_demand import Engines
 
 SECONDS = 8.0
 CONNECTIONS = 64

@@ -11,10 +11,10 @@ from benchmarks.random_model import VOCAB_SIZE, save_random_checkpoint
 from benchmarks.texts import vocabulary
 from benchmarks.workspace import ROOT, made_from, workspace
 from export.artifact import write
+from manifest.layout import WEIGHTS
 from model.checkpoint import load_checkpoint
 from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID
-from model.weights import WEIGHTS
 
 Precision = Literal["fp32", "int8"]
 SHIPPED, RANDOM, OPUS = "translate-en-fr", "random-6-6", "opus-mt-en-fr"

@@ -93,7 +93,7 @@ class HttpBenchmark:
         in_flight = TEXTS_PER_BATCH * CONNECTIONS[TEXTS_PER_BATCH]
         bare, served = [], []
         for _ in range(self.repetitions):
-            with EngineProcess(Candidate(ATTEND, "defaults", {"slots": 96}), artifacts, works) as engine:
+            with EngineProcess(Candidate(ATTEND, "defaults", {"rows": 96}), artifacts, works) as engine:
                 engine.run(self.beam_size, in_flight, TEXTS // 2)
                 bare.append(TEXTS / statistics.median(engine.run(self.beam_size, in_flight).seconds for _ in range(3)))
             with Server(self._best(ATTEND)) as server:

@@ -1,5 +1,6 @@
 """Pages of the documentation, written from a template with places {{part}} for results."""
 
+import os
 import re
 from pathlib import Path
 
@@ -8,12 +9,14 @@ from rich.table import Table
 from benchmarks.results import Record
 from benchmarks.tables import Rows
 
+RELATIVE_LINK = re.compile(r"\]\((?!https?://|#)([^()\s]+)\)")
+
 
 def written(template: Path, path: Path) -> dict[str, str]:
     """Return the content of a page by {{place}} of its template; empty if the page does not fit."""
     if not path.exists():
         return {}
-    text = re.escape(template.read_text(encoding="utf-8"))
+    text = re.escape(_text(template, path))
     pattern = re.sub(r"\\{\\{(\w+)\\}\\}", r"(?P<\1>.*?)", text)
     found = re.fullmatch(pattern, path.read_text(encoding="utf-8"), re.DOTALL)
     return found.groupdict() if found else {}
@@ -21,10 +24,20 @@ def written(template: Path, path: Path) -> dict[str, str]:
 
 def fill(template: Path, places: dict[str, str], path: Path) -> None:
     """Write a page: the template with the content of each {{place}}."""
-    page = template.read_text(encoding="utf-8")
+    page = _text(template, path)
     for place, content in places.items():
         page = page.replace(f"{{{{{place}}}}}", content)
     path.write_text(page, encoding="utf-8")
+
+
+def _text(template: Path, path: Path) -> str:
+    """Return a template with its relative links as they are from the page at `path`."""
+
+    def moved(link: re.Match[str]) -> str:
+        target, sign, anchor = link[1].partition("#")
+        return f"]({os.path.relpath((template.parent / target).resolve(), path.parent.resolve())}{sign}{anchor})"
+
+    return RELATIVE_LINK.sub(moved, template.read_text(encoding="utf-8"))
 
 
 def machine_table(described: dict[str, str]) -> str:

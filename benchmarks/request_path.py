@@ -1,9 +1,9 @@
 """Counts the code that a request passes: `python -m benchmarks.request_path [--list]` in a directory with `service`.
 
-The service runs with one translator in one worker, and sys.setprofile logs every function of `service/` that is entered
-in either process, with the time. A function counts if it was entered between the arrival of the body (headers were sent
-before) and the answer, in each of several requests; so the periodic reports of the worker do not count. Lambdas are
-functions; comprehensions are listed apart, because later Pythons do not call them.
+The service runs with a translator and a classifier in one worker, and sys.setprofile logs every function of `service/`
+that is entered in either process, with the time. A function counts if it was entered between the arrival of the body
+(headers were sent before) and the answer, in each of several requests; so the periodic reports of the worker do not
+count. Lambdas are functions; comprehensions are listed apart, because later Pythons do not call them.
 """
 
 import http.client
@@ -13,16 +13,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-ARTIFACT = "translate-en-fr"
+ARTIFACTS = ("translate-en-fr", "sentiment-imdb")
 REQUESTS = {
-    "a plain text": {"text": "A dog runs on the beach."},
-    "a text with a placeholder": {"text": "Hello {name}, how are you?"},
-    "HTML": {"text": "<p>A <b>dog</b> runs on the beach.</p>", "format": "html"},
+    "plain": ("/translate", {"text": "A dog runs on the beach."}),
+    "placeholder": ("/translate", {"text": "Hello {name}, how are you?"}),
+    "html": ("/translate", {"text": "<p>A <b>dog</b> runs on the beach.</p>", "format": "html"}),
+    "classify": ("/classify", {"text": "I could watch this film every week."}),
 }
+"""Path and body of each request."""
 TIMES = 9
 PAUSE_S = 0.3
 READY_S = 180
@@ -50,15 +53,36 @@ Function = tuple[str, ...]
 
 
 def main() -> None:
+    for name, entered in passed(REQUESTS).items():
+        print(f"{name}: {entered.n_files} files, {len(entered.functions)} functions, {len(entered.all)} in all")
+        if "--list" in sys.argv:
+            for file, line, qualified, _ in sorted(entered.all, key=lambda function: (function[0], int(function[1]))):
+                print(f"    {file}:{line} {qualified}")
+
+
+class Entered(NamedTuple):
+    """What a request enters: functions, and comprehensions too."""
+
+    all: set[Function]
+
+    @property
+    def functions(self) -> set[Function]:
+        """The functions, without comprehensions."""
+        return {function for function in self.all if function[-1] not in COMPREHENSIONS}
+
+    @property
+    def n_files(self) -> int:
+        """Number of files."""
+        return len({file for file, *_ in self.all})
+
+
+def passed(names: Iterable[str], times: int = TIMES) -> dict[str, Entered]:
+    """Return what each of these requests enters every time."""
     with tempfile.TemporaryDirectory() as folder, _running_service(Path(folder)) as port:
-        for name, request in REQUESTS.items():
-            seen = set.intersection(*(_functions(port, request, Path(folder)) for _ in range(TIMES)))
-            functions = {function for function in seen if function[-1] not in COMPREHENSIONS}
-            files = {file for file, *_ in seen}
-            print(f"{name}: {len(files)} files, {len(functions)} functions, {len(seen)} with comprehensions")
-            if "--list" in sys.argv:
-                for file, line, qualified, _ in sorted(seen, key=lambda function: (function[0], int(function[1]))):
-                    print(f"    {file}:{line} {qualified}")
+        return {
+            name: Entered(set.intersection(*(_functions(port, *REQUESTS[name], Path(folder)) for _ in range(times))))
+            for name in names
+        }
 
 
 @contextmanager
@@ -67,7 +91,8 @@ def _running_service(folder: Path) -> Iterator[int]:
     (folder / "sitecustomize.py").write_text(TRACER)
     (folder / "logs").mkdir()
     (folder / "artifacts").mkdir()
-    (folder / "artifacts" / ARTIFACT).symlink_to(Path("artifacts", ARTIFACT).resolve())
+    for name in ARTIFACTS:
+        (folder / "artifacts" / name).symlink_to(Path("artifacts", name).resolve())
     environment = os.environ | {
         "PYTHONPATH": str(folder),
         "REQUEST_PATH_LOGS": str(folder / "logs"),
@@ -102,11 +127,11 @@ def _ready_port(said: Path) -> int | None:
     return port if connection.getresponse().status == 200 else None
 
 
-def _functions(port: int, request: dict[str, str], folder: Path) -> set[Function]:
+def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> set[Function]:
     """Return the functions that one request enters."""
     body = json.dumps(request).encode()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
-    connection.putrequest("POST", "/translate")
+    connection.putrequest("POST", path)
     connection.putheader("Content-Type", "application/json")
     connection.putheader("Content-Length", str(len(body)))
     connection.endheaders()

@@ -18,9 +18,12 @@ import httpx
 import sqlalchemy as sa
 
 from benchmarks.servers import Server, Variant
-from service.base import tables
-from service.base.database import Database
+from service.access.tables import USAGE
+from service.glossaries.tables import DICTIONARIES, GLOSSARIES
 from service.jobs.store import JobStore
+from service.jobs.tables import FILES, JOBS
+from service.storage.database import Database
+from service.storage.tables import METADATA, SCHEMA
 
 N_CLAIMERS, N_CLAIMS = 4, 1200
 N_DOCUMENTS = 40
@@ -31,7 +34,7 @@ MODEL = "translate-en-de"
 def empty(address: str) -> None:
     """Delete all tables of attend."""
     engine = sa.create_engine(address.replace("postgresql://", "postgresql+psycopg://"))
-    tables.METADATA.drop_all(engine)
+    METADATA.drop_all(engine, tables=[SCHEMA, JOBS, FILES, GLOSSARIES, DICTIONARIES, USAGE])
     engine.dispose()
 
 
@@ -141,5 +144,5 @@ def _wait_for(address: str, n_documents: int) -> None:
 
 def _n_finished(address: str) -> int:
     with closing(Database(address)) as database, database.reading() as connection:
-        finished = sa.select(sa.func.count()).where(tables.JOBS.c.finished_at.is_not(None))
+        finished = sa.select(sa.func.count()).where(JOBS.c.finished_at.is_not(None))
         return connection.scalar(finished) or 0

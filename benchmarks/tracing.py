@@ -27,7 +27,7 @@ SETTINGS = {
     "ATTEND_CACHE": "0",
     "ATTEND_MODELS": "translate-en-fr",
     "ATTEND_SERVERS": "1",
-    "ATTEND_LOOPS": "1",
+    "ATTEND_WORKERS": "1",
     "ATTEND_PROBE_INTERVAL_S": "3600",
 }
 SAMPLED = {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.workspace import ROOT
-from model.checkpoint import EVALUATION, TOKENIZER, TRAINING
+from manifest.layout import TOKENIZER
+from model.checkpoint import EVALUATION, TRAINING
 from model.config import CONFIG, ConfigError, save_config
 from model.recipe import Experiment, load_experiment, save_recipe
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from docs import licences
 from model.importing.recommended import Group, recommended
+from service.base.configuration import shown_value
 from service.base.settings import Settings
+from service.schemas.answers import KINDS, expected
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -47,17 +49,21 @@ def settings() -> str:
     """Return the table of settings with their defaults and meanings."""
     rows = []
     for name, field in Settings.model_fields.items():
-        default = "–" if field.default in (None, frozenset()) else f"`{field.default}`"  # noqa: RUF001  A dash.
+        default = "–" if field.default in (None, (), frozenset()) else f"`{shown_value(field.default)}`"  # noqa: RUF001  A dash.
         rows.append([f"`ATTEND_{name.upper()}`", default, field.description or ""])
     return table(["variable", "default", "meaning"], ["---"] * 3, rows)
 
 
 def translators() -> str:
     """Return the table of translators: BLEU on each test set, and the share of failure cases that pass."""
-    header = ["model", "direction", *TEST_SETS, "cases"]
+    models = evaluations("translate-")
+    kinds = [*dict.fromkeys(kind for _, evaluation in models for kind in evaluation.get(KINDS, {}))]
+    header = ["model", "direction", *TEST_SETS, *(kind.replace("_", " ") for kind in kinds), "cases"]
     rows = []
-    for name, evaluation in evaluations("translate-"):
+    for name, evaluation in models:
         scores = [bleu(evaluation, prefix) for prefix in TEST_SETS.values()]
+        by_kind = evaluation.get(KINDS, {})
+        scores += [f"{by_kind[kind]:.1f}" if kind in by_kind else "" for kind in kinds]
         rows.append([link(name), direction(name), *scores, f"{evaluation['cases']['all']:.0f} %"])
     return table(header, ["---"] * 2 + ["---:"] * (len(header) - 2), rows)
 
@@ -68,7 +74,7 @@ def classifiers() -> str:
         [link(name), test, f"{scores['accuracy']:.1f} %", f"{scores['calibration_error']:.1f} %"]
         for name, evaluation in evaluations("sentiment-")
         for test, scores in evaluation.items()
-        if test != "cases"
+        if test not in ("cases", KINDS)
     ]
     return table(["model", "test set", "accuracy", "calibration error"], ["---", "---", "---:", "---:"], rows)
 
@@ -82,7 +88,13 @@ def shipped() -> str:
     for name, evaluation in evaluations("sentiment-"):
         easy, hard = (f"{evaluation[test]['accuracy']:.1f} %" for test in ("imdb/test", "sst2/test"))
         rows.append([f"`{name}`", "positive or negative", easy, hard])
-    return table(["model", "does", "on what it was made for", "on harder text"], ["---"] * 2 + ["---:"] * 2, rows)
+    header = ["model", "does", "on what it was made for", "on harder text"]
+    expect = [expected(evaluation) for _, evaluation in (*evaluations("translate-"), *evaluations("sentiment-"))]
+    if any(expect):
+        header.append("by kind of text")
+        for row, words in zip(rows, expect, strict=True):
+            row.append("; ".join(f"{word}: {', '.join(kinds)}" for word, kinds in (words or {}).items()))
+    return table(header, ["---"] * 2 + ["---:"] * 2 + ["---"] * (len(header) - 4), rows)
 
 
 def importable() -> str:

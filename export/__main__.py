@@ -10,10 +10,11 @@ import typer
 from safetensors import SafetensorError
 
 from export.artifact import export
-from export.manifest import Precision, read_manifest
 from export.next_steps import next_steps
 from export.proof import ProofError
 from export.tracing import ExportError
+from manifest.file import read_manifest
+from manifest.schema import Precision
 from model.checkpoint import CheckpointError
 from model.config import ConfigError
 from model.progress import progress_shown

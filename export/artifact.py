@@ -15,17 +15,7 @@ from torch import Tensor, nn
 from export.calibration import ServedModel, calibration_sources
 from export.copying import copy_model, half_without_large_numbers
 from export.dense import Int8Embedding, Int8Linear
-from export.manifest import (
-    MAX_BEAM_SIZE,
-    Manifest,
-    Nearness,
-    Precision,
-    Provider,
-    describe,
-    providers,
-    read_manifest,
-    write_manifest,
-)
+from export.description import describe
 from export.nearness import card_with, measure
 from export.proof import prove
 from export.quantization import quantize_model
@@ -34,23 +24,16 @@ from export.rehearsal import rehearse_float16
 from export.replacing import refuse_other_model
 from export.slots import find_slots
 from export.tracing import ExportError, named_tensors, trace_all
-from model.checkpoint import (
-    ALIGNMENT,
-    CARD,
-    EVALUATION,
-    MANIFEST,
-    TOKENIZER,
-    TRAINING,
-    VOCABULARY,
-    Checkpoint,
-    load_checkpoint,
-)
+from manifest.file import read_manifest, write_manifest
+from manifest.layout import MANIFEST, TOKENIZER, VOCABULARY, WEIGHTS
+from manifest.schema import MAX_BEAM_SIZE, Manifest, Nearness, Precision, Provider
+from model.checkpoint import ALIGNMENT, CARD, EVALUATION, TRAINING, Checkpoint, load_checkpoint
 from model.config import CONFIG
 from model.heap import keep_large_blocks_apart
 from model.networks.transformer import TransformerClassifier, TransformerEncoder
 from model.progress import step
 from model.recipe import RECIPE
-from model.weights import WEIGHTS, write_weights
+from model.weights import write_weights
 
 COPIED_FILES = (CONFIG, RECIPE, TRAINING, EVALUATION, ALIGNMENT, CARD)
 """Files that are copied from the checkpoint, where it has them, for `model` and for people."""
@@ -242,7 +225,7 @@ def served_models(
     if precision == "int8":
         cpu = quantize_model(model, checkpoint.stored, reading, least)
     if before is not None:
-        is_near = "cuda" in providers(before)
+        is_near = "cuda" in before.providers
     else:
         step("trying float16")
         reading.half = reading.nearness(rehearse_float16(model, half))

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from export.padding import pad
 from export.texts import TEXTS, texts_in
+from manifest.schema import Language, SpecialTokens
 from model.checkpoint import Checkpoint
-from model.config import Language, SpecialTokens, TransformerConfig
+from model.config import TransformerConfig
 from model.decoding.search import greedy_search
 from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder

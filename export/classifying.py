@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from export.manifest import Manifest, Provider
 from export.padding import MIN_TOKENS, pad
 from export.session import open_session
+from manifest.schema import Manifest, Provider
 from model.batching import batches_by_length
 
 BATCH_TOKENS = 4096

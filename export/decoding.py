@@ -16,14 +16,15 @@ import onnxruntime as ort
 from numpy.typing import DTypeLike, NDArray
 
 from export.float_form import open_float_form
-from export.manifest import Manifest, Provider
 from export.padding import pad
 from export.session import open_session
 from export.signatures import DECODER_PARTS, cache_names
+from manifest.layout import WEIGHTS
+from manifest.schema import Manifest, Provider
 from model.batching import batches_by_length
 from model.decoding.search import Hypothesis
 from model.networks.shortlist import allowed_tokens
-from model.weights import WEIGHTS, read_weights
+from model.weights import read_weights
 
 Array = NDArray[Any]
 

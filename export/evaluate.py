@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from export.classifying import Classifier
 from export.decoding import Translator
-from export.manifest import Manifest, Provider, read_manifest
+from manifest.file import read_manifest
+from manifest.schema import Manifest, Provider
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.data import DataError, Row, read_tsv
 from model.evaluation.scoring import accuracy, score_translations

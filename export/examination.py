@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from export.manifest import Precision
+from manifest.schema import Precision
 
 Array = NDArray[Any]
 

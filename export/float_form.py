@@ -11,8 +11,8 @@ from pathlib import Path
 import onnx_ir as ir
 import onnxruntime as ort
 
-from export.manifest import Manifest
 from export.session import new_session, tensors_of
+from manifest.schema import Dtype, Manifest
 
 HALF, FLOAT = ir.DataType.FLOAT16, ir.DataType.FLOAT
 PRODUCT, INTEGER_PRODUCT, ROUNDING = "MatMulIntegerToFloat", "MatMulInteger", "QuantizeLinear"
@@ -22,7 +22,7 @@ def open_float_form(directory: Path, manifest: Manifest, graph: str, threads: in
     """Open a session for the float form of one graph of an artifact, for example cpu/encoder.onnx."""
     model = ir.load(directory / graph)
     to_floats(model)
-    types: dict[str, list[str]] = defaultdict(list)
+    types: dict[Dtype, list[str]] = defaultdict(list)
     for dtype, names in manifest.graphs[graph].items():
         types["float32" if dtype == "float16" else dtype] += [n for n in names if n in model.graph.initializers]
     return new_session(ir.to_proto(model).SerializeToString(), tensors_of(directory, types), threads)

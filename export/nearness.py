@@ -9,12 +9,12 @@ import torch
 from export.calibration import Inputs
 from export.classifying import Classifier
 from export.decoding import Translator
-from export.manifest import Manifest, Nearness, Provider
 from export.padding import MIN_TOKENS, pad
 from export.proof import forced_rows, positions_at
 from export.reading import Answers, Reading, compare, embedding_of, probabilities
 from export.session import open_session
 from export.signatures import LAST_HIDDEN_STATE
+from manifest.schema import Manifest, Nearness, Provider
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 HEADING = "## How near it is"

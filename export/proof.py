@@ -24,7 +24,6 @@ from export.calibration import ServedModel, ids_of_words
 from export.decoding import DecoderRows, Translator
 from export.examination import HALF_TOLERANCE, TOLERANCES, Array, Examination, relative_error
 from export.float_form import open_float_form
-from export.manifest import Manifest, Provider, providers
 from export.padding import MIN_TOKENS, pad
 from export.reference import (
     DENSE,
@@ -40,10 +39,12 @@ from export.reference import (
     reference_of,
 )
 from export.signatures import LAST_HIDDEN_STATE
+from manifest.layout import WEIGHTS
+from manifest.schema import Manifest, Provider
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.progress import step
-from model.weights import WEIGHTS, read_weights, strays
+from model.weights import read_weights, strays
 
 TEXTS = (
     "A man is riding a horse on the beach.",
@@ -93,7 +94,7 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint, everythin
     sequences = proof_sequences(checkpoint, manifest)
     assert isinstance(checkpoint.model, ServedModel)
     with torch.inference_mode():
-        for provider in providers(manifest):
+        for provider in manifest.providers:
             if everything or provider == "cpu" or shutil.which("nvidia-smi"):
                 step(f"proving the graphs for {provider}")
                 examinations[provider] = prove_graphs(directory, manifest, provider, checkpoint.model, sequences)

@@ -17,7 +17,7 @@ from export.calibration import (
     calibration_inputs,
     record_activations,
 )
-from export.manifest import Nearness
+from manifest.schema import Nearness
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.pooling import normalized, pooled
 from model.progress import step

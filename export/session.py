@@ -6,8 +6,9 @@ from pathlib import Path
 import onnxruntime as ort
 import torch
 
-from export.manifest import Manifest
-from model.weights import WEIGHTS, dequantize, read_weights
+from manifest.layout import WEIGHTS
+from manifest.schema import Dtype, Manifest
+from model.weights import dequantize, read_weights
 
 SLOWER_FUSIONS = ["SkipLayerNormFusion", "MatMulIntegerToFloatFusion"]
 """Fusions that are disabled, as the service does."""
@@ -39,7 +40,7 @@ def new_session(graph: Path | bytes, tensors: Mapping[str, ort.OrtValue], thread
     )
 
 
-def tensors_of(directory: Path, types: Mapping[str, Sequence[str]]) -> dict[str, ort.OrtValue]:
+def tensors_of(directory: Path, types: Mapping[Dtype, Sequence[str]]) -> dict[str, ort.OrtValue]:
     """Return tensors of weights.safetensors, given their names by the type that a graph expects."""
     stored = read_weights(directory / WEIGHTS)
     tensors = {}

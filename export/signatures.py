@@ -7,7 +7,8 @@ E d_model, C classes, K tokens of a shortlist.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from model.config import DecoderSelf, LayerConfig
+from manifest.schema import DecoderSelf
+from model.config import LayerConfig
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Shape = tuple[str | int, ...]

@@ -16,7 +16,7 @@ import numpy as np
 from langcodes.tag_parser import LanguageTagError
 
 from export.decoding import Translator
-from export.manifest import Manifest
+from manifest.schema import Manifest
 from model.checkpoint import Checkpoint
 
 PROBES = {

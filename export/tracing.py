@@ -49,9 +49,10 @@ from export.signatures import (
     text_encoder_signature,
     translation_attention_signature,
 )
+from manifest.layout import WEIGHTS
 from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
-from model.weights import SCALES, STEP, WEIGHTS
+from model.weights import SCALES, STEP
 
 EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "K": 9, "k": 2}
 """Sizes of the example inputs: all different, and none of them 1, which tracing would take for a constant."""

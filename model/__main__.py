@@ -1,5 +1,5 @@
-"""`python -m model COMMAND`: import, list, train, evaluate, card, cases, faithfulness, align, translate, classify,
-generate, embed."""
+"""`python -m model COMMAND`: import, list, train, evaluate, card, cases, sentences, faithfulness, align, translate,
+classify, generate, embed."""
 
 import json
 import sys
@@ -22,12 +22,14 @@ from model.data import DataError, load_rows
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, text_embeddings
-from model.evaluation.card import model_card
+from model.evaluation.card import KINDS, model_card
 from model.evaluation.cases import CaseResult, SuiteError, answers_of, pass_counts, pass_rates, run_suite, suite_for
 from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
+from model.evaluation.scoring import evaluate_kinds, score_translations
 from model.evaluation.scoring import translate as translate_texts
+from model.evaluation.sentences import sentences_for
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.inventory import CHECKPOINT, Listed, default_directories, inventory
@@ -54,6 +56,9 @@ def train(
     start: Annotated[Path | None, typer.Option(help="Checkpoint whose weights and tokenizer to start with.")] = None,
     new_vocabulary: Annotated[bool, typer.Option(help="With --start, learn a new tokenizer.")] = False,
     start_share: Annotated[float, typer.Option(min=0, max=1, help="Weight of --start in the final model.")] = 0.0,
+    commercial: Annotated[
+        bool, typer.Option("--commercial", help="Leave out corpora that are not for commercial use.")
+    ] = False,
 ) -> None:
     """Train a model by its recipe. A run that was killed resumes from its last saved step.
 
@@ -62,12 +67,14 @@ def train(
     With --start, training continues from a checkpoint, on the corpora that the recipe names: the same ones, or your
     own. With --new-vocabulary they may be in other languages; pieces that the checkpoint knows keep their embeddings.
     With --start-share the final weights are a mixture of those before and after, which is often better than both.
+
+    With --commercial, corpora are left out whose licence forbids commercial use, is for research, or is missing.
     """
     from model.training.train import train as train_model  # Lightning takes seconds to import.
 
     experiment = load_experiment(model)
     run = run or Path("runs") / experiment.name
-    train_model(experiment, data, run, run / CHECKPOINT, start, new_vocabulary, start_share)
+    train_model(experiment, data, run, run / CHECKPOINT, start, new_vocabulary, start_share, commercial)
 
 
 @app.command("import")
@@ -149,6 +156,13 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
         console.print(f"{metric}: {signature}")
     case_results = _run_cases(loaded)
     scores = {result.name: result.scores for result in results}
+    kinds = evaluate_kinds(loaded, recipe.data, data)
+    if kinds:
+        table = Table("kind of text", "rows", *results[0].scores)
+        for kind, result in kinds.items():
+            table.add_row(kind, str(result.n_rows), *(f"{score:.2f}" for score in result.scores.values()))
+        console.print(table)
+        scores[KINDS] = {kind: next(iter(result.scores.values())) for kind, result in kinds.items()}
     if case_results:
         console.print(_pass_table(case_results))
         scores["cases"] = pass_rates(case_results)
@@ -178,6 +192,27 @@ def cases(checkpoint: CheckpointDir) -> None:
             table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
     console.print(_pass_table(results))
+
+
+@app.command()
+def sentences(checkpoint: CheckpointDir) -> None:
+    """Show translations of sentences that people try first (model/suites) beside right ones, and chrF over all."""
+    loaded = load_checkpoint(checkpoint)
+    rows = sentences_for(loaded.config.model)
+    if not rows:
+        raise SuiteError(f"no sentences in model/suites have the languages of {checkpoint}")
+    outputs = [text for text, _ in translate_texts(loaded, [row.left for row in rows])]
+    table = Table("text", "translation", "a right one", show_lines=True)
+    for (text, right), output in zip(rows, outputs, strict=True):
+        table.add_row(escape(text), escape(output), escape(right))
+        if not console.is_terminal:
+            print(f"{text}\t{output}\t{right}")
+    if console.is_terminal:
+        console.print(table)
+    scores, _ = score_translations(
+        outputs, [row.right for row in rows], str(getattr(loaded.config.model, "target", ""))
+    )
+    errors.print(f"chrF {scores['chrf']:.1f}", highlight=False)
 
 
 @app.command()

@@ -105,7 +105,7 @@ Batch = TranslationBatch | ReviewBatch | TextBatch
 
 @dataclass(frozen=True)
 class Pool:
-    """Examples of one corpus, and how many of them an epoch draws (None: all)."""
+    """Examples of one corpus, and how many an epoch draws: None takes all, more than there are repeats some."""
 
     examples: Sequence[TranslationExample] | Sequence[ReviewExample] | Sequence[TextExample]
     sample: int | None = None
@@ -172,7 +172,10 @@ def batches_by_length(lengths: Indices, batch_tokens: int) -> list[Indices]:
 def _draw(number: int, pool: Pool, lengths: Indices, random: np.random.Generator) -> Indices:
     """Return (N, 4): the fields of `Draw` for each example that this epoch takes from the pool."""
     n = len(pool.examples)
-    indices = np.arange(n) if pool.sample is None or pool.sample >= n else random.choice(n, pool.sample, replace=False)
+    repeats, rest = divmod(n if pool.sample is None else pool.sample, n)
+    indices = np.tile(np.arange(n), repeats)
+    if rest:
+        indices = np.concatenate([indices, random.choice(n, rest, replace=False)])
     starts, stops = np.zeros_like(lengths[indices]), lengths[indices]
     if pool.shortest_crop is not None:
         starts, stops = random_pieces(stops, pool.shortest_crop, random)

@@ -6,7 +6,6 @@ alignment.json, if `python -m model align` chose its heads. An artifact has thes
 manifest.json, and is read as a checkpoint too.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,13 +20,15 @@ from pydantic import ValidationError
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model.checked_yaml import Strict
+from manifest.layout import MANIFEST, TOKENIZER, VOCABULARY, WEIGHTS
+from manifest.schema import AlignmentChoice, Language
+from manifest.sums import FileSum, sum_of_file
+from manifest.vocabulary import Vocabulary
 from model.config import (
     CONFIG,
     ClassifierConfig,
     Config,
     EmbedderConfig,
-    Language,
     LanguageModelConfig,
     LayerConfig,
     ModelConfig,
@@ -39,8 +40,8 @@ from model.config import (
 from model.networks.language_model import LanguageModel
 from model.networks.recurrent import RecurrentTranslator
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
-from model.tokenizer import Vocabulary, ids_of, load_tokenizer
-from model.weights import WEIGHTS, WeightsError, WithoutInitialization, assign_weights, read_weights, write_weights
+from model.tokenizer import ids_of, load_tokenizer
+from model.weights import WeightsError, WithoutInitialization, assign_weights, read_weights, write_weights
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier | TransformerEncoder
 
@@ -52,24 +53,12 @@ TOKEN_SUFFIXES = (EMBEDDING, "is_target_token")
 FREE_SETTINGS = {"vocab_size", "special_tokens", "max_positions", "dropout", "attention", "beta"}
 """Settings in which a model may differ from the checkpoint that it starts with."""
 
-TOKENIZER, VOCABULARY, MANIFEST = "tokenizer.json", "vocabulary.json", "manifest.json"
-FORMAT_VERSION = 9
-"""Format of the manifests that `export` writes and `service` reads."""
 REQUIRED_FILES = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
 
 class CheckpointError(ValueError):
     """A checkpoint directory is incomplete, or its weights do not fit its configuration."""
-
-
-class Alignment(Strict):
-    """Cross-attention that aligns words: the mean over some heads of one layer."""
-
-    layer: int
-    heads: tuple[int, ...]
-    next_row: bool
-    """Whether a target token is aligned by the row that reads it, instead of the row that produces it."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +69,7 @@ class Checkpoint:
     tokenizer: Tokenizer
     evaluation: dict[str, dict[str, float]]
     """Scores by test set and metric; empty before evaluation."""
-    alignment: Alignment | None = None
+    alignment: AlignmentChoice | None = None
     """The heads that align; None if they were not chosen."""
     stored: Mapping[str, Tensor] = field(default_factory=dict)
     """Tensors as they are stored: int8 weights, where the network has their float values."""
@@ -168,7 +157,7 @@ def save_checkpoint(
     tokenizer.save(str(directory / TOKENIZER))
     (directory / VOCABULARY).unlink(missing_ok=True)
     if vocabulary is not None:
-        vocabulary.save(directory / VOCABULARY)
+        (directory / VOCABULARY).write_text(vocabulary.as_json(), encoding="utf-8")
     write_weights(directory / WEIGHTS, weights, dtype)
 
 
@@ -192,7 +181,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
     evaluation: dict[str, Any] = _read_if_there(directory / EVALUATION, lambda path: json.loads(path.read_text())) or {}
     unk = config.model.special_tokens.unk
-    vocabulary = _read_if_there(directory / VOCABULARY, lambda path: Vocabulary.read(path, unk))
+    vocabulary = _read_if_there(directory / VOCABULARY, lambda path: Vocabulary.parse(path.read_bytes(), unk))
     tokenizer = _read_if_there(directory / TOKENIZER, load_tokenizer)
     return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary)
 
@@ -293,17 +282,15 @@ def _refuse_damaged(directory: Path) -> None:
     try:
         files = json.loads(path.read_text(encoding="utf-8"))["files"]
         read = [WEIGHTS, TOKENIZER, *({VOCABULARY} & files.keys())]
-        sums = {name: files[name]["sha256"] for name in read}
+        sums = {name: FileSum.model_validate(files[name]) for name in read}
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} has no checksums of {WEIGHTS} and {TOKENIZER}: {error!r}") from error
     for name, expected in sums.items():
-        with (directory / name).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
+        if sum_of_file(directory / name) != expected:
             raise CheckpointError(f"{directory / name} is damaged: its sha256 is not what {MANIFEST} says")
 
 
-def load_alignment(path: Path, config: Config) -> Alignment:
+def load_alignment(path: Path, config: Config) -> AlignmentChoice:
     """Read the choice of heads from an alignment.json.
 
     Raises:
@@ -312,7 +299,7 @@ def load_alignment(path: Path, config: Config) -> Alignment:
     model = config.model
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        alignment = Alignment.model_validate(content["choice"])
+        alignment = AlignmentChoice.model_validate(content["choice"])
     except (json.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
         raise CheckpointError(f"{path} must have `choice` with `layer`, `heads` and `next_row`: {error}") from error
     n_layers, n_heads = (model.n_decoder_layers, model.n_heads) if isinstance(model, TransformerConfig) else (0, 0)

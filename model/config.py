@@ -8,6 +8,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from manifest import schema
+from manifest.schema import DecoderSelf, Language, Pooling, Stop, TokenPooling
 from model.batching import bucket
 from model.checked_yaml import Strict, load_yaml, save_yaml
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -23,22 +25,18 @@ Positions = Literal["none", "sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu"]
 Norm = Literal["post", "pre"]
 NormType = Literal["layer", "rms"]
-Stop = Literal["empty", "no_better", "full", "full_no_better"]
-DecoderSelf = Literal["attention", "ssru"]
 Cell = Literal["rnn", "gru", "lstm"]
-TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
-Pooling = Literal["max", "mean", "first", "mean_states"]
 Pooler = Literal["tanh", "relu", "gelu"]
 
 
-class SpecialTokens(Strict):
+class SpecialTokens(schema.SpecialTokens):
     """Ids of special tokens; by default those of tokenizers that are trained here (model/tokenizer.py)."""
 
-    pad: NonNegativeInt = PAD_ID
-    unk: NonNegativeInt = UNK_ID
-    bos: NonNegativeInt = BOS_ID
+    pad: schema.TokenId = PAD_ID
+    unk: schema.TokenId = UNK_ID
+    bos: schema.TokenId = BOS_ID
     """First token of a target: </s> or <pad> in some models."""
-    eos: NonNegativeInt = EOS_ID
+    eos: schema.TokenId = EOS_ID
 
 
 class Disentangled(Strict):
@@ -161,19 +159,8 @@ class LayerConfig(Strict):
             raise ValueError(f"{said} is {head_dim}; rotary `positions` need an even number")
 
 
-ANY_LANGUAGE, NO_LANGUAGE = "mul", "und"
-"""Codes (ISO 639) of sources in languages that the model is not told, and of targets that are no translation."""
-
-
-class Language(Strict):
-    """A language of a translator, and the tokens that select it."""
-
-    code: str
-    """Code that the model uses: fr, fra, fra_Latn."""
-    source_prefix: tuple[int, ...] = ()
-    """Tokens before a source, either in this language or to be translated into it."""
-    target_prefix: tuple[int, ...] = ()
-    """Tokens that a target in this language begins with."""
+ANY_LANGUAGE = "mul"
+"""Code (ISO 639) of sources in languages that the model is not told."""
 
 
 class ShortlistConfig(Strict):
@@ -383,6 +370,8 @@ class Provenance(Strict):
     """Commit of a hub's repository."""
     licence: str | None = None
     """Licence named by its owner; None if unknown."""
+    imported: str | None = None
+    """When it was imported (ISO 8601, UTC); None in models that were imported before this was recorded."""
 
 
 class Config(Strict):

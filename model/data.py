@@ -1,6 +1,5 @@
 """Corpora: local TSV files (`.tsv`, `.tsv.xz`), or the same corpora from a hub through the `datasets` library."""
 
-import hashlib
 import lzma
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,12 +48,6 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
             )
     called = {label: (names,) if isinstance(names, str) else names for label, names in source.labels.items()}
     return [Row(label, row.right) for row in rows for label in called[row.left]]
-
-
-def place(text: str) -> float:
-    """Return a number from 0 to 1, excluding 1, that depends on the letters and digits of a text alone."""
-    letters = "".join(filter(str.isalnum, text)).lower() or text
-    return int.from_bytes(hashlib.blake2b(letters.encode(), digest_size=6).digest()) / 2**48
 
 
 def read_tsv(path: Path) -> Iterator[Row]:

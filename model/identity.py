@@ -7,8 +7,8 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from manifest.layout import WEIGHTS
 from model.config import ClassifierConfig, Config, TransformerConfig, load_config
-from model.weights import WEIGHTS
 
 HOW_TO_REPLACE = "`--overwrite` replaces it (`make model OVERWRITE=1`)"
 HALF_PRECISION = 1e-3

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, TypeGuard
 
 import torch
 
-from model.checkpoint import FORMAT_VERSION, MANIFEST, TOKENIZER, build_model
-from model.config import CONFIG, NO_LANGUAGE, Config, ConfigError, load_config
-from model.weights import WEIGHTS
+from manifest.file import ManifestError, read_manifest
+from manifest.layout import MANIFEST, TOKENIZER, WEIGHTS
+from manifest.schema import NO_LANGUAGE, Manifest, Nearness
+from manifest.sums import FileSum
+from model.checkpoint import build_model
+from model.config import CONFIG, Config, ConfigError, load_config
 
 CHECKPOINT = "checkpoint"
 """Folder of the trained checkpoint in the directory of a run."""
@@ -93,24 +95,20 @@ def _listed(directory: Path) -> Listed:
 def _artifact(directory: Path) -> Listed:
     """Raises UnusableError: the manifest cannot be read, or a file is not as large as it says."""
     try:
-        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-        sizes = {name: int(file["bytes"]) for name, file in manifest["files"].items()}
-        name, task, precision, labels = (manifest[key] for key in ("name", "task", "precision", "labels"))
-        sources, targets = ([one["code"] for one in manifest[side]] for side in ("sources", "targets"))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnusableError(f"{MANIFEST} is damaged: {error!r}") from error
-    if (version := manifest.get("format_version")) != FORMAT_VERSION:
-        raise UnusableError(f"{MANIFEST} has format_version {version}, not {FORMAT_VERSION}: export the model again")
-    _check_sizes(directory, sizes)
+        manifest = read_manifest(directory)
+    except ManifestError as error:
+        raise UnusableError(f"{MANIFEST} cannot be read: {error}; export the model again") from error
+    _check_sizes(directory, manifest.files)
     config = _config_beside(directory)
+    sources, targets = ([language.code for language in side] for side in (manifest.sources, manifest.targets))
     return Listed(
         directory=str(directory),
-        name=name,
-        task=task,
-        does=_does(task, sources, targets, labels),
-        parameters=manifest.get("parameters") or (_parameters(config) if config else None),
+        name=manifest.name,
+        task=manifest.task,
+        does=_does(manifest.task, sources, targets, manifest.labels),
+        parameters=manifest.parameters or (_parameters(config) if config else None),
         bytes=_bytes(directory),
-        precision=precision,
+        precision=manifest.precision,
         nearness=nearness_of(manifest),
         **_provenance(config),
     )
@@ -143,13 +141,13 @@ def _checkpoint(directory: Path) -> Listed:
     )
 
 
-def _check_sizes(directory: Path, sizes: Mapping[str, int]) -> None:
-    for name, size in sizes.items():
+def _check_sizes(directory: Path, files: Mapping[str, FileSum]) -> None:
+    for name, expected in files.items():
         path = directory / name
         if not path.is_file():
             raise UnusableError(f"{name} is missing")
-        if (found := path.stat().st_size) != size:
-            raise UnusableError(f"{name} has {found:,} bytes; {MANIFEST} says {size:,}")
+        if (size := path.stat().st_size) != expected.bytes:
+            raise UnusableError(f"{name} has {size:,} bytes; {MANIFEST} says {expected.bytes:,}")
 
 
 def _bytes(directory: Path) -> int:
@@ -168,19 +166,12 @@ def _few(names: Sequence[str], what: str) -> str:
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {what}"
 
 
-def nearness_of(manifest: Mapping[str, Any]) -> str | None:
+def nearness_of(manifest: Manifest) -> str | None:
     """Return how near an artifact is to its model in float32 on a CPU; None if its manifest does not say."""
-    found = manifest.get("nearness")
-    found = found.get("cpu") if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping):
-        return None
-    if _is_number(cosine := found.get("cosine")):
-        return f"cosine {cosine:.4f}"
-    return f"{100 * same:.1f} % same" if _is_number(same := found.get("same")) else None
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    nearness = manifest.nearness.get("cpu", Nearness(of=0))
+    if nearness.cosine is not None:
+        return f"cosine {nearness.cosine:.4f}"
+    return f"{100 * nearness.same:.1f} % same" if nearness.same is not None else None
 
 
 def _config_beside(directory: Path) -> Config | None:

@@ -54,7 +54,8 @@ class DataSource(Strict):
     several names: its texts are trained with each, so that the model is unsure of similar texts. Nothing is held out of
     such a corpus."""
     sample: PositiveInt | None = None
-    """Number of rows: drawn afresh each epoch for training, always the same for tests. None takes all."""
+    """Number of rows: drawn afresh each epoch for training, where they may be more than the corpus has; always the same
+    for tests. None takes all."""
     kind: str | None = None
     """Kind of text, as "news": training takes a share of each kind (`shares`), and evaluation scores each."""
     weight: PositiveFloat = 1.0
@@ -104,7 +105,9 @@ class DataConfig(Strict):
             if source.kind not in self.shares:
                 raise ValueError(f"{source.file}: `kind` is {source.kind}, which has no share in `shares`")
             if source.sample is not None:
-                raise ValueError(f"{source.file}: `sample` cannot be used with `shares`, which decide how many rows are drawn")
+                raise ValueError(
+                    f"{source.file}: `sample` cannot be used with `shares`, which decide how many rows are drawn"
+                )
         return self
 
     @model_validator(mode="after")

@@ -4,14 +4,12 @@ Every byte has a token, so no text becomes <unk> or is lost (Radford et al. 2019
 the text, so that a word has the same token at the start of a sentence and inside it, and is removed by decoding.
 """
 
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 from tokenizers import Encoding, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from manifest.vocabulary import Vocabulary
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)
@@ -40,50 +38,12 @@ _ONE_FORM = (
 """Normalizers for one form: marks as on a keyboard, one of several Unicode forms, small letters."""
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """Ids of pieces, for models that number them otherwise than their tokenizer.
-
-    Args:
-        source: ids of the pieces of a source.
-        target: ids of the pieces of a target.
-        unk: id of pieces without one.
-    """
-
-    source: Mapping[str, int]
-    target: Mapping[str, int]
-    unk: int
-
-    @classmethod
-    def read(cls, path: Path, unk: int) -> "Vocabulary":
-        """Read a vocabulary.json: {"source": {piece: id}, "target": {piece: id}}; without target, both are one."""
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return cls(content["source"], content.get("target", content["source"]), unk)
-
-    def save(self, path: Path) -> None:
-        """Write a vocabulary.json."""
-        content = {"source": self.source}
-        if self.target != self.source:
-            content["target"] = self.target
-        path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
-
-    @cached_property
-    def pieces(self) -> dict[Literal["source", "target"], dict[int, str]]:
-        """Pieces by their ids, for each side."""
-        return {
-            "source": {token_id: piece for piece, token_id in self.source.items()},
-            "target": {token_id: piece for piece, token_id in self.target.items()},
-        }
-
-    def ids(self, encoding: Encoding) -> list[int]:
-        """Return the ids of the pieces of a source. Unknown text is one piece, with its own text."""
-        return [self.source.get(piece, self.unk) for piece in encoding.tokens]
-
-
 def ids_of(encoding: Encoding, vocabulary: Vocabulary | None) -> list[int]:
     """Return the ids that a model reads of an encoded text."""
-    ids: list[int] = encoding.ids if vocabulary is None else vocabulary.ids(encoding)
-    return ids
+    if vocabulary is None:
+        ids: list[int] = encoding.ids
+        return ids
+    return vocabulary.ids(encoding.tokens)
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int, end_of_sequence: bool, one_form: bool = False) -> Tokenizer:

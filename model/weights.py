@@ -16,7 +16,6 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-WEIGHTS = "weights.safetensors"
 SCALES, STEP, SMOOTHING = ".scales", ".step", ".smoothing"
 
 CACHE_LINE = 64

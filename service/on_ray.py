@@ -16,19 +16,19 @@ from ray import serve
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from service.access.addresses import trusted_hosts
+from service.access.keys import Keys
 from service.base.configuration import announce, read_settings
-from service.base.data_directory import with_data_directory
-from service.base.database import check_database
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.http.addresses import trusted_hosts
-from service.http.keys import Keys
-from service.models.assembly import load_catalog
-from service.models.origin import LoadingOrigin
-from service.models.serving import Serving, proven
+from service.front.assembly import load_catalog
+from service.front.serving import Serving, proven
+from service.front.suppliers import LoadingSupplier
 from service.server.app import create_app
 from service.server.tracing import close_traces, open_traces
+from service.storage.data_directory import with_data_directory
+from service.storage.database import check_database
 
 # Ray reports its usage to its makers unless this is 0. `serve run` imports this module before it starts Ray.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -53,13 +53,13 @@ class Attend:
         self.serving = serving = Serving(settings.probe_interval_s)
         traces = open_traces()
         app = create_app(settings, serving, metrics, Keys(settings), refuse_reload, traces=traces)
-        origin = LoadingOrigin(partial(load_catalog, settings, metrics), serving.replace, None)
+        supplier = LoadingSupplier(partial(load_catalog, settings, metrics), serving.replace, None)
         serve_http = app.router.lifespan_context
 
         @asynccontextmanager
         async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             async with serve_http(app):
-                await origin.run()
+                await supplier.run()
                 await proven(serving.catalog)
                 yield
             if traces is not None:

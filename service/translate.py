@@ -10,41 +10,44 @@ import math
 import os
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from service.base.configuration import read_settings
-from service.base.database import Database
-from service.base.database_threads import in_thread
 from service.base.errors import RequestError, StartRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.documents.contents import ReadOptions
 from service.documents.kinds import KINDS_BY_NAME, LISTED_KINDS
+from service.front.assembly import directions_of, load_catalog
+from service.front.directions import AUTO, PlannedRoute
+from service.front.models import Models, planned_route
+from service.front.serving import Serving, proven
 from service.glossaries.entries import read_file
 from service.glossaries.store import Glossaries
 from service.jobs.reading import DocumentReader
-from service.jobs.translation import DocumentTranslator, refuse_long_texts
+from service.jobs.translation import DocumentTranslator, refuse_long_texts, sample_of
 from service.jobs.worker import MAX_UNPACKED_RATIO
-from service.models.assembly import load_catalog
-from service.models.directions import AUTO
-from service.models.models import Models
-from service.models.serving import Serving, proven
 from service.schemas.requests import DocumentOptions, TranslateRequest
-from service.workers.devices import select_device
+from service.storage.database import Database
+from service.storage.database_threads import in_thread
+from service.text.languages import english_name
 
 STANDARD_INPUT = "-"
+PROGRESS_S = 5.0
+"""Pause between two lines of progress where there is no terminal."""
 
 
 def run(arguments: Sequence[str], program: str = "python -m service.translate") -> None:
     """Translate a file, and write the translation. Exit with status 1 and one sentence if that fails."""
     options = _parser(program).parse_args(arguments)
     try:
-        path, translation = asyncio.run(_translated(options, _settings(options.model)))
-        _write(translation, path)
+        translated = asyncio.run(_translated(options, _settings(options.model)))
+        _write(translated)
     except (StartRefused, RequestError) as error:
         sys.exit(f"cannot translate {options.file}: {error}")
     except FileExistsError as error:
@@ -92,12 +95,24 @@ def _settings(model: str | None) -> Settings:
         changes["models"] = (model,)
     settings = settings.model_copy(update=changes)
     settings.log.configure()
-    select_device(settings.device)
     return settings
 
 
-async def _translated(options: argparse.Namespace, settings: Settings) -> tuple[Path | None, bytes]:
-    """Return where to write the translation, and its content. None is standard output.
+class _Translated(NamedTuple):
+    """A translated file.
+
+    Attributes:
+        path: where to write it; None is standard output.
+        route: its languages, and the models that translated it.
+    """
+
+    path: Path | None
+    content: bytes
+    route: PlannedRoute
+
+
+async def _translated(options: argparse.Namespace, settings: Settings) -> _Translated:
+    """Translate a file with the models of its two languages; no others are loaded.
 
     Raises:
         StartRefused: the models cannot be loaded.
@@ -114,24 +129,28 @@ async def _translated(options: argparse.Namespace, settings: Settings) -> tuple[
         try:
             read = await reader.read(name, data, options=reading)
             refuse_long_texts(read, settings.max_text_characters)
-            async with _models(settings, glossaries) as models:
-                translator = DocumentTranslator(models, settings)
-                source = options.source or read.source or AUTO
-                request = TranslateRequest(text=["-"], source=source, target=options.target, model=options.model)
-                pair = await translator.languages(read, request, settings.max_timeout_s)
-                path = _path(options, KINDS_BY_NAME[read.kind].translated_name(name, pair[1]))
-                reading = replace(reading, source=pair[0], target=pair[1])
-                changes = {"source": pair[0], "target": pair[1], "glossary_id": None}
-                if options.glossary is not None:
-                    changes["glossary_id"] = await _stored(options.glossary, pair, glossaries)
-                request = request.model_copy(update=changes)
-                read = await reader.read(name, data, read.kind, reading)
-                total = sum(map(len, set(read.texts)))
-                translations = await translator.texts(read, request, math.inf, lambda n: _show(n, total))
-                translation = await reader.write(read.kind, data, translations, reading)
+            source = options.source or read.source or AUTO
+            request = TranslateRequest(text=["-"], source=source, target=options.target, model=options.model)
+            directions = directions_of(settings, options.model)
+            plan = await planned_route(directions, sample_of(read, request), settings.max_timeout_s)
+            pair = plan.source, plan.target
+            path = _path(options, KINDS_BY_NAME[read.kind].translated_name(name, plan.target))
+            reading = replace(reading, source=plan.source, target=plan.target)
+            changes = {"source": plan.source, "target": plan.target, "glossary_id": None}
+            if options.glossary is not None:
+                changes["glossary_id"] = await _stored(options.glossary, pair, glossaries)
+            request = request.model_copy(update=changes)
+            read = await reader.read(name, data, read.kind, reading)
+            translations = list(read.texts)
+            if plan.route:
+                settings = settings.model_copy(update={"models": _names(plan)})
+                show = _Progress(sum(map(len, set(read.texts))))
+                async with _models(settings, glossaries) as models:
+                    translations = await DocumentTranslator(models, settings).texts(read, request, math.inf, show)
+            translation = await reader.write(read.kind, data, translations, reading)
         finally:
             await reader.stop()
-    return path, translation
+    return _Translated(path, translation, plan)
 
 
 def _read(file: str) -> tuple[str, bytes]:
@@ -160,11 +179,20 @@ async def _stored(file: Path, pair: tuple[str, str], glossaries: Glossaries) -> 
     return (await in_thread(glossaries.create, file.name, {pair: entries})).id
 
 
-def _show(n_translated: int, n_characters: int) -> None:
-    """Show the progress, if standard error is a terminal."""
-    if sys.stderr.isatty():
-        share = min(1.0, n_translated / max(1, n_characters))
-        sys.stderr.write(f"\r{share:4.0%}{'' if share < 1 else chr(10)}")
+class _Progress:
+    """Shows the progress on standard error: on a terminal always, elsewhere a line every few seconds."""
+
+    def __init__(self, n_characters: int) -> None:
+        self._n_characters = n_characters
+        self._shown_at = time.monotonic()
+
+    def __call__(self, n_translated: int) -> None:
+        share = min(1.0, n_translated / max(1, self._n_characters))
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{share:4.0%}{'' if share < 1 else chr(10)}")
+        elif share < 1 and time.monotonic() >= self._shown_at + PROGRESS_S:
+            sys.stderr.write(f"{share:4.0%} translated\n")
+            self._shown_at = time.monotonic()
         sys.stderr.flush()
 
 
@@ -182,15 +210,20 @@ def _path(options: argparse.Namespace, name: str) -> Path | None:
     return path
 
 
-def _write(translation: bytes, path: Path | None) -> None:
-    """Write a translation. Raises OSError."""
+def _write(translated: _Translated) -> None:
+    """Write a translation, and say what was written. Raises OSError."""
+    path, content, plan = translated
     if path is None:
-        sys.stdout.buffer.write(translation)
+        sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
-    else:
-        path.write_bytes(translation)
-        if sys.stderr.isatty():
-            sys.stderr.write(f"{path}\n")
+        return
+    path.write_bytes(content)
+    models = f", by {' and '.join(_names(plan))}" if plan.route else ""
+    sys.stdout.write(f"{path}: {english_name(plan.source)} to {english_name(plan.target)}{models}\n")
+
+
+def _names(plan: PlannedRoute) -> tuple[str, ...]:
+    return tuple(translator.manifest.name for translator, _ in plan.route)
 
 
 if __name__ == "__main__":

@@ -1,61 +1,72 @@
-"""What all tests share: their marks, and the shipped artifacts behind a real server process, as `make serve` starts it.
+"""What all tests share: checks of their marks and skips, and the shipped artifacts behind a real server process, as
+`make serve` starts it.
 
 There is one server for all tests of a process.
 """
 
 import gc
-import inspect
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
-from functools import cache
-from types import CodeType, FunctionType
+from typing import Any
 
 import httpx
 import hypothesis
 import pytest
 
-from service.workers.remote_loader import RemoteLoader
 from tests.running_service import running_service
 
 hypothesis.settings.register_profile("attend", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("attend")
 
+INSTALLED_IN_CI = ("Chromium", "helm", "PostgreSQL", "prometheus", "promtool", "redis-server")
+"""Programs that CI has to install; the reason of a skip names the one that is missing."""
 
-PROCESS_STARTERS = (subprocess, RemoteLoader)
-"""What the tests' own code starts processes with."""
+STARTERS = ("tests.", "service.pool.remote_loader")
+"""Modules whose processes need the mark `process`."""
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the browser, and those that start processes themselves, in a fixture or in a helper."""
-    for item in items:
-        assert isinstance(item, pytest.Function)
-        if item.nodeid.startswith("tests/browser/"):
-            item.add_marker("browser")
-        fixtures = [one.func for name in item.fixturenames for one in item._fixtureinfo.name2fixturedefs.get(name, ())]
-        if any(map(starts_processes, [item.function, *fixtures])):
-            item.add_marker("process")
+running: list[pytest.Item] = []
+"""The test that runs now."""
+start_process = subprocess.Popen.__init__
 
 
-@cache
-def starts_processes(function: object) -> bool:
-    """Whether a function of the tests uses what starts processes, itself or through other functions of the tests."""
-    pending, seen = [function], set()
-    while pending:
-        function = inspect.unwrap(pending.pop())  # type: ignore[arg-type]
-        if isinstance(function, FunctionType) and function.__module__.startswith("tests.") and function not in seen:
-            seen.add(function)
-            used = [function.__globals__.get(name) for name in names_in(function.__code__)]
-            if any(one is starter for one in used for starter in PROCESS_STARTERS):
-                return True
-            pending += used
-    return False
+def start_if_marked(process: "subprocess.Popen[Any]", *args: Any, **options: Any) -> None:
+    """Start a process; fail a test without the mark `process` that does so, since `make test-fast` would run it.
+
+    What counts are processes that tests start themselves, and loaders. Others, such as the reader of documents, are
+    started soon.
+    """
+    frame = sys._getframe(1)
+    while frame.f_globals["__name__"] == "subprocess" and frame.f_back is not None:
+        frame = frame.f_back
+    counts = frame.f_globals["__name__"].startswith(STARTERS)
+    if counts and running and running[0].get_closest_marker("process") is None:
+        pytest.fail(f"{running[0].nodeid} starts a process, and has no mark: @pytest.mark.process")
+    start_process(process, *args, **options)
 
 
-def names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_in(constant)
+subprocess.Popen.__init__ = start_if_marked  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    running[:] = [item]
+    try:
+        return (yield)
+    finally:
+        running.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Fail a test that is skipped in CI although CI has to install what it needs."""
+    report: Any = yield
+    if report.skipped and "CI" in os.environ and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if any(program in reason for program in INSTALLED_IN_CI):
+            report.outcome, report.longrepr = "failed", f"CI must run this test, and installs what it needs. {reason}"
+    return report
 
 
 def pytest_collection_finish() -> None:

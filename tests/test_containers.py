@@ -65,6 +65,7 @@ def test_the_image_has_no_layer_of_what_was_deleted() -> None:
     assert not [arguments for _, arguments in image if "rm " in arguments or "pip" in arguments]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("strip") is None, reason="binutils are not installed")
 def test_what_serving_never_reads_is_deleted_and_licences_are_not(tmp_path: Path) -> None:
     module = Path(httptools.parser.parser.__file__)
@@ -103,6 +104,7 @@ def test_the_image_runs_the_service_as_nobody_else_and_asks_its_health() -> None
     assert said["HEALTHCHECK"].endswith('CMD ["python", "-m", "service.server.health"]')
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("file", COMPOSE_FILES)
 def test_compose_files_are_valid(file: str) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", file]
@@ -110,6 +112,7 @@ def test_compose_files_are_valid(file: str) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("file", COMPOSE_FILES)
 def test_compose_reads_its_files(file: str) -> None:
     version = shutil.which("docker") and subprocess.run(["docker", "compose", "version"], capture_output=True)
@@ -178,6 +181,7 @@ def test_what_env_can_set_is_in_its_example_with_its_default() -> None:
         assert f"#{name}={default}\n" in example
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("vendor", "code"), [("0x10de", 0), ("0x1414", 0), ("0x8086", 1)])
 def test_a_host_without_a_gpu_is_told_the_other_command(vendor: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "0000:00:01.0").mkdir()

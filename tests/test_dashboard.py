@@ -111,6 +111,7 @@ def samples(client: httpx.Client, query: str) -> list[float]:
     return [float(found["value"][1]) for found in answer.json()["data"]["result"]]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_has_data(prometheus: httpx.Client, query: str) -> None:
     query = query.replace("$instance", ".*").replace("$__rate_interval", WINDOW)
@@ -118,6 +119,7 @@ def test_a_query_has_data(prometheus: httpx.Client, query: str) -> None:
     wait_until(lambda: not all(map(math.isnan, samples(prometheus, query))))  # workers report five times a second
 
 
+@pytest.mark.process
 def test_charts_of_work_see_it(prometheus: httpx.Client) -> None:
     """Work that was done is more than nothing in each chart that is about it."""
     quiet = "Failures|Sentences in|Evictions|Refused|Workers that|Changed|wait|Waiting|failed|full|closed|Padding"
@@ -132,6 +134,7 @@ def is_positive(client: httpx.Client, query: str) -> bool:
     return max(samples(client, query), default=0.0) > 0
 
 
+@pytest.mark.process
 def test_no_alert_fires_in_calm(prometheus: httpx.Client) -> None:
     def healths() -> set[str]:
         groups = prometheus.get("/api/v1/rules").json()["data"]["groups"]

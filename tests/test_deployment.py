@@ -50,6 +50,7 @@ def test_accepted_requests_are_answered_before_a_pod_or_a_unit_is_killed(pod: di
     assert float(unit_s) > DRAIN_TIMEOUT_S + 1
 
 
+@pytest.mark.process
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")
@@ -82,6 +83,7 @@ def alert_cases() -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.process
 def test_each_alert_is_silent_in_calm_and_fires_in_a_test() -> None:
     alerts = set(re.findall(r"alert: (\w+)", ALERTS.read_text(encoding="utf-8")))
     calm, *others = alert_cases()
@@ -103,6 +105,7 @@ def test_alerts_are_described() -> None:
     assert [alert for alert in alerts if f"`{alert}`" not in page] == []
 
 
+@pytest.mark.process
 def test_prometheus_takes_its_configuration_and_the_alerts() -> None:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed")

@@ -70,7 +70,7 @@ def test_no_paragraph_is_long(page: Path) -> None:
     assert [paragraph for paragraph in paragraphs if len(paragraph) > MOST_CHARACTERS] == []
 
 
-@pages
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("benchmarks/**/*.md")], ids=lambda page: page.name)
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     lost = []
     for target in links(page):
@@ -95,7 +95,7 @@ def test_python_has_the_commands_that_pages_name(page: Path) -> None:
 
 @pages_of_today
 def test_files_that_pages_name_exist(page: Path) -> None:
-    packages = "benchmarks|docker|docs|export|model|requirements|service|tests"
+    packages = "benchmarks|docker|docs|export|manifest|model|requirements|service|tests"
     named = set(re.findall(rf"(?<![\w./-])(?:{packages})/[\w./-]*\w", "\n".join(commands(page))))
     assert [path for path in sorted(named - NEW_FILES) if not (ROOT / path).exists()] == []
 
@@ -124,7 +124,7 @@ def test_every_field_of_a_request_is_described(schema: type[BaseModel]) -> None:
 
 
 def test_names_in_the_vocabulary_are_names_in_the_code() -> None:
-    files = (path for package in ("export", "model", "service") for path in (ROOT / package).rglob("*.py"))
+    files = (path for package in ("export", "manifest", "model", "service") for path in (ROOT / package).rglob("*.py"))
     words = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in files)))
     words |= {f"ATTEND_{name.upper()}" for name in Settings.model_fields}
     named = {code for code in codes(ROOT / "docs" / "vocabulary.md") if not (ROOT / code).exists()}

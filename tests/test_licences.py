@@ -104,6 +104,7 @@ def test_the_checks_ask_for_known_weaknesses() -> None:
     assert "      - run: make audit\n" in (ROOT / ".github/workflows/checks.yaml").read_text(encoding="utf-8")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("pip", "audit", "status", "said"),
     [

@@ -13,7 +13,7 @@ import attend
 from service import __version__
 from tests.running_service import ROOT
 
-PACKAGES = ("attend.py", "export", "model", "service")
+PACKAGES = ("attend.py", "export", "manifest", "model", "service")
 BUILD = "import setuptools.build_meta as build, sys; getattr(build, sys.argv[1])(sys.argv[2])"
 
 
@@ -46,18 +46,21 @@ def build(directory: Path, what: str, out: Path) -> None:
     assert made.returncode == 0, made.stderr
 
 
+@pytest.mark.process
 def test_the_wheel_has_each_file_of_the_packages_and_no_other(wheel: dict[str, bytes]) -> None:
     found = {name: content for name, content in wheel.items() if ".dist-info/" not in name}
     assert found.keys() == tracked(*PACKAGES)
     assert [name for name, content in found.items() if content != (ROOT / name).read_bytes()] == []
 
 
+@pytest.mark.process
 def test_the_wheel_says_its_version_and_has_our_licence(wheel: dict[str, bytes]) -> None:
     about = f"attend-{__version__}.dist-info"
     assert f"\nVersion: {__version__}\n" in wheel[f"{about}/METADATA"].decode()
     assert wheel[f"{about}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
 
 
+@pytest.mark.process
 def test_the_version_is_told_and_nothing_is_loaded_for_it() -> None:
     program = "import attend, sys; attend.main(['--version']); print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -87,6 +90,7 @@ def test_a_command_that_is_not_there_names_the_near_one(
     assert capsys.readouterr().err == f"attend has no command {name}; {advice}\n"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "missing", "extras"),
     [("serve", "onnxruntime", "cpu"), ("serve", "pydantic", "cpu"), ("import", "typer", "cpu,import")],

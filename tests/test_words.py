@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model import words as measured
-from service.tasks import alignment as served
+from service.tasks.translation import alignment as served
 
 
 @given(st.text())

@@ -19,6 +19,7 @@ BLOCKS: list[tuple[str, str, str]] = re.findall(
 NEW_FILES = {file for language, file, _ in BLOCKS if language == "python"}
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_the_worked_example_works(tmp_path: Path) -> None:
     for folder in ("docs", "model", "service", "tests"):

@@ -11,19 +11,19 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from benchmarks.engines import Work
+from manifest.schema import MAX_BEAM_SIZE, Manifest
 from service.base.artifact import read_artifacts
-from service.base.manifest import MAX_BEAM_SIZE, Manifest
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.models.assembly import load_catalog
-from service.models.catalog import Catalog
+from service.engine.search import Search
+from service.front.assembly import load_catalog
+from service.front.catalog import Catalog
+from service.pool.pool import Pool
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
-from service.workers.pool import Pool
 
 TIMEOUT_S = 600.0
 
@@ -34,37 +34,33 @@ class AttendEngine:
     Args:
         artifacts: directory of artifact directories.
         threads: threads of the model, shared by the worker processes.
-        loops: number of worker processes; 0 for this process, None for the default.
+        workers: number of worker processes; None for the default.
         share: whether workers share the sentences in flight, or have as many each.
-        slots: rows of one worker; None for as many as the sentences in flight need.
+        rows: rows of one worker; None for as many as the sentences in flight need.
         exact: whether beam search drops no hypothesis.
-        captures: whether a decoder step is launched as a CUDA graph.
     """
 
     def __init__(
         self,
         artifacts: Path,
         threads: int | None = None,
-        loops: int | None = None,
+        workers: int | None = None,
         share: bool = True,
-        slots: int | None = None,
+        rows: int | None = None,
         exact: bool = False,
         provider: Literal["cpu", "cuda"] = "cpu",
-        captures: bool = False,
     ) -> None:
         self._settings = Settings(
             artifacts=artifacts,
             provider=provider,
             threads=threads,
-            loops=loops,
+            workers=workers,
             max_waiting=10**6,
-            max_sequences=10**6,
-            cuda_graphs=captures,
         )
-        self._shares = max(1, loops or 1) if share else 1
-        self._fixed_slots = slots
+        self._shares = (workers or 1) if share else 1
+        self._fixed_rows = rows
         self._exact = exact
-        self._slots = slots or MAX_BEAM_SIZE
+        self._rows = rows or MAX_BEAM_SIZE
         with ExitStack() as starting:
             self._portal = starting.enter_context(start_blocking_portal())
             self._models = self._started()
@@ -73,10 +69,10 @@ class AttendEngine:
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
         """Translate all works as one request, with `batch` sentences in flight; a batch of one waits for each
         answer."""
-        slots = self._fixed_slots or max(MAX_BEAM_SIZE, batch // self._shares * beam_size)
-        if slots != self._slots:
+        rows = self._fixed_rows or max(MAX_BEAM_SIZE, batch // self._shares * beam_size)
+        if rows != self._rows:
             self._models.stop(timeout_s=5.0)
-            self._slots = slots
+            self._rows = rows
             self._models = self._started()
         (translator,) = self._models.translators
         sequences = sequences_of(works, translator.manifest, beam_size, self._exact)
@@ -90,7 +86,7 @@ class AttendEngine:
         self._running.close()
 
     def _started(self) -> Catalog:
-        models = load_catalog(self._settings.model_copy(update={"slots": self._slots}), Metrics())
+        models = load_catalog(self._settings.model_copy(update={"rows": self._rows}), Metrics())
         self._portal.call(models.start)
         ends_at = time.monotonic() + TIMEOUT_S
         while (reason := models.unready_reason()) is not None:
@@ -134,9 +130,9 @@ class ComputationProbe:
         provider: by default the CPU with these threads.
     """
 
-    def __init__(self, artifacts: Path, threads: int, slots: int = 64, provider: Provider | None = None) -> None:
+    def __init__(self, artifacts: Path, threads: int, rows: int = 64, provider: Provider | None = None) -> None:
         (artifact,) = read_artifacts(artifacts)
-        self._slots = slots
+        self._rows = rows
         self.graphs = TranslationGraphs(artifact, provider or Provider("cpu", threads))
         self._on_device = self.graphs.provider.name != "cpu"
         self._bos, self._eos = artifact.manifest.special_tokens.bos, artifact.manifest.special_tokens.eos
@@ -155,7 +151,7 @@ class ComputationProbe:
                 return fixed.fetch()
 
             return step
-        compact = TranslationRunner(self.graphs, self._slots)
+        compact = TranslationRunner(self.graphs, self._rows)
         compact.enter(0, compact.encode(sources))
         return lambda: compact.step(tokens, positions, cache_length, k=1)
 
@@ -165,7 +161,7 @@ class ComputationProbe:
         if self._on_device:
             fixed = self._fixed(rows)
             return lambda: fixed.encode(np.arange(rows), sources)
-        compact = TranslationRunner(self.graphs, self._slots)
+        compact = TranslationRunner(self.graphs, self._rows)
         return lambda: compact.encode(sources)
 
     def _fixed(self, rows: int) -> DeviceTranslationRunner:

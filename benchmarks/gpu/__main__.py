@@ -98,7 +98,7 @@ def profile_command(model: Model = SHIPPED, provider: OnProvider = "cuda", rows:
 
 @app.command("speed")
 def speed_command(
-    engine: Annotated[str, typer.Argument(help="attend, uncaptured (attend without CUDA graphs) or ctranslate2.")],
+    engine: Annotated[str, typer.Argument(help="attend or ctranslate2.")],
     model: Model = SHIPPED,
     provider: OnProvider = "cuda",
     repetitions: int = 3,
@@ -146,12 +146,11 @@ def constants_command(
 @app.command("http")
 def http_command(
     provider: OnProvider = "cuda",
-    graphs: bool = True,
     seconds: float = 6.0,
     servers: Annotated[int | None, typer.Option(help="Number of server processes.")] = None,
 ) -> None:
     """Check whether every route answers, and measure texts per second."""
-    http.measure(provider, graphs, seconds, servers)
+    http.measure(provider, seconds, servers)
 
 
 @app.command("soak")

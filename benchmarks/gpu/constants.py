@@ -8,8 +8,8 @@ from benchmarks.gpu.counts import ENGINES
 from benchmarks.gpu.driving import Constants, drive
 from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read_inputs, say
 from benchmarks.gpu.speed import THREADS
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import read_artifacts
-from service.base.manifest import MAX_BEAM_SIZE
 from service.base.settings import Settings
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs
@@ -35,7 +35,7 @@ def measure(model: str, provider: ProviderName, chosen: Constants, n_works: int 
     make: Any = ENGINES["fixed" if provider == "cuda" else "compact"]
     for constants, beam_size, batch in product([chosen] if chosen.changes() else CHOICES, BEAM_SIZES, BATCHES):
         graphs = TranslationGraphs(artifact, Provider(provider, THREADS, captures=provider == "cuda"))
-        settings = Settings(slots=max(MAX_BEAM_SIZE, batch * beam_size), max_waiting=10**6)
+        settings = Settings(rows=max(MAX_BEAM_SIZE, batch * beam_size), max_waiting=10**6)
         seconds = []
         with constants.changed():
             engine = make(graphs, settings)["greedy" if beam_size == 1 else "beam"]

@@ -16,15 +16,15 @@ from benchmarks.engines import Work
 from benchmarks.engines.attend import sequences_of, targets_of
 from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read_inputs, say
 from benchmarks.gpu.speed import THREADS
+from manifest.schema import MAX_BEAM_SIZE, Manifest
 from service.base.artifact import read_artifacts
-from service.base.manifest import MAX_BEAM_SIZE, Manifest
 from service.base.settings import Settings
-from service.engine.beam_search import Search
 from service.engine.engine import Engine
-from service.models.loading import compact_engines, fixed_engines
+from service.engine.search import Search
 from service.runner.caches import HostCaches
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs
+from service.worker.artifact_source import compact_engines, fixed_engines
 
 BATCHES = (8, 64, 256)
 ENGINES = {"compact": compact_engines, "fixed": fixed_engines}
@@ -91,7 +91,7 @@ def measure(model: str, provider: ProviderName, n_works: int | None) -> None:
     for name in ENGINES if provider == "cpu" else ("fixed",):
         for beam_size in BEAM_SIZES:
             for batch in BATCHES:
-                settings = Settings(slots=max(MAX_BEAM_SIZE, batch * beam_size), max_waiting=10**6)
+                settings = Settings(rows=max(MAX_BEAM_SIZE, batch * beam_size), max_waiting=10**6)
                 engine = ENGINES[name](graphs, settings)["greedy" if beam_size == 1 else "beam"]
                 with counted_copies(counting.runs):
                     counting.forget()

@@ -11,10 +11,10 @@ from typing import Any
 from unittest.mock import patch
 
 from service.engine import fixed_engine, places
-from service.engine.beam_search import Search
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.engine.scheduler import Sequence
+from service.engine.search import Search
 
 NAME = "model/engine"
 
@@ -84,7 +84,6 @@ def drive(
     loop = Loop({NAME: engine}, lambda *_: None, probe_interval_s=1e9, clock=clock)
     draw = random.Random(1)
     coming, latencies = requests[::-1], list[float]()
-    began: float | None = None
     due = 0.0
     """When the next request arrives."""
 
@@ -95,11 +94,8 @@ def drive(
 
         loop.submit(NAME, coming.pop(), math.inf).add_done_callback(answered)
 
-    def listen(_: float) -> None:
-        nonlocal began, due
-        if began is None:
-            on_start()
-            began = due = clock()
+    def send_what_is_due() -> None:
+        nonlocal due
         is_idle = len(latencies) + len(coming) == len(requests)
         if per_s is None:
             if is_idle and coming:
@@ -110,9 +106,11 @@ def drive(
             while coming and due <= clock():
                 send(due)
                 due += draw.expovariate(per_s)
-        if not coming:
-            loop.drain()
 
-    loop.run(listen)
-    assert began is not None
+    loop.warm_up()
+    on_start()
+    began = due = clock()
+    while len(latencies) < len(requests):
+        send_what_is_due()
+        loop.advance()
     return Driven(clock() - began, latencies)

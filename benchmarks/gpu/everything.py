@@ -68,7 +68,6 @@ def parts(budget_s: float, works: int | None) -> list[Part]:
         speed("ctranslate2", RANDOM, 20),
         Part("soak", [*program, "soak", "--seconds", f"{SOAK_S * scale:.1f}"], (SOAK_S + 25) * scale),
         Part("steps", [*program, "steps"], 20 * scale),
-        speed("uncaptured", SHIPPED, 40),
         Part("counts", [*program, "counts", *some], 30 * scale),
     ]
 

@@ -29,7 +29,7 @@ LOADS = ((1, 1), (64, 1), (16, 32))
 PROCESSES = 8
 
 
-def measure(provider: ProviderName, graphs: bool, seconds: float, servers: int | None) -> None:
+def measure(provider: ProviderName, seconds: float, servers: int | None) -> None:
     """Print whether every route answers, and how many texts per second the service translates under some loads.
 
     Args:
@@ -37,25 +37,24 @@ def measure(provider: ProviderName, graphs: bool, seconds: float, servers: int |
     """
     texts = read_inputs().texts
     start = time.monotonic()
-    with serving(provider, graphs, servers) as server:
-        say(part="http", graphs=graphs, servers=servers, ready_s=round(time.monotonic() - start, 1))
+    with serving(provider, servers) as server:
+        say(part="http", servers=servers, ready_s=round(time.monotonic() - start, 1))
         for path, asked in QUESTIONS:
             status, said, took_s = ask(http.client.HTTPConnection(server.address), path, asked)
             answer = said[:200].decode(errors="replace")
             say(part="http", path=path, status=status, ms=round(1000 * took_s, 1), answer=answer)
         for connections, size in LOADS:
             found = _load(server.address, texts, connections, size, seconds)
-            say(part="http", graphs=graphs, servers=servers, connections=connections, texts=size, **found)
+            say(part="http", servers=servers, connections=connections, texts=size, **found)
 
 
-def serving(provider: ProviderName, graphs: bool = True, servers: int | None = None) -> Server:
+def serving(provider: ProviderName, servers: int | None = None) -> Server:
     """Return a service with a translator and a classifier; entering the context starts it."""
     environment = {
         **os.environ,
         "ATTEND_ARTIFACTS": str(artifacts(SHIPPED, CLASSIFIER)),
         "ATTEND_PROVIDER": provider,
         "ATTEND_CACHE": "0",
-        "ATTEND_CUDA_GRAPHS": str(int(graphs and provider == "cuda")),
         "ATTEND_SERVERS": str(servers or ""),
         "ATTEND_LOG_LEVEL": "warning",
     }

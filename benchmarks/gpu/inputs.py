@@ -14,9 +14,10 @@ from benchmarks.results import commit as checked_out
 from benchmarks.texts import load_sentences, works_of, works_of_random_ids
 from benchmarks.workspace import ROOT, WORKSPACE, workspace
 from export.artifact import kept_tensors, served_models
-from export.manifest import checksum
-from model.checkpoint import MANIFEST, load_checkpoint
-from model.weights import WEIGHTS, write_weights
+from manifest.layout import MANIFEST, WEIGHTS
+from manifest.sums import sum_of_file
+from model.checkpoint import load_checkpoint
+from model.weights import write_weights
 
 ProviderName = Literal["cpu", "cuda"]
 CLASSIFIER = "sentiment-imdb"
@@ -51,7 +52,7 @@ def prepare_inputs(data: Path | None) -> Path:
     random = BenchmarkModel(RANDOM)
     random_works = works_of_random_ids(sentences, tokenizer, random.random_ids, random.eos)
     works = {SHIPPED: shipped, RANDOM: random_works[: SENTENCES // 2]}
-    engine = AttendEngine(BenchmarkModel(SHIPPED).artifacts("fp32"), loops=0)
+    engine = AttendEngine(BenchmarkModel(SHIPPED).artifacts("fp32"), workers=1)
     try:
         reference = {beam_size: engine.translate(shipped[:COMPARED], beam_size, 16) for beam_size in BEAM_SIZES}
     finally:
@@ -91,7 +92,7 @@ def _with_weights(artifact: Path) -> Path:
         checkpoint = load_checkpoint(BenchmarkModel(RANDOM).checkpoint())
         write_weights(weights, kept_tensors(served_models(checkpoint, "fp32")["cpu"], "fp32"))
         manifest = json.loads((artifact / MANIFEST).read_text(encoding="utf-8"))
-        manifest["files"][WEIGHTS] = checksum(weights).model_dump()
+        manifest["files"][WEIGHTS] = sum_of_file(weights).model_dump()
         (artifact / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     return artifact.parent
 

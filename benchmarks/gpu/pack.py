@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from benchmarks.gpu.inputs import CLASSIFIER, COMMIT, PACKED, commit
 from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
 from benchmarks.workspace import ROOT
-from model.weights import WEIGHTS
+from manifest.layout import WEIGHTS
 
 PYTHON = "3.12"
 TARGET = {

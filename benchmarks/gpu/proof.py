@@ -32,21 +32,19 @@ def measure(provider: ProviderName, n_works: int | None) -> None:
     _placement(provider)
     inputs = read_inputs()
     works = inputs.works[SHIPPED][:COMPARED][:n_works]
-    for engine_name in ("attend", "uncaptured") if provider == "cuda" else ("attend",):
-        captures = provider == "cuda" and engine_name == "attend"
-        engine = AttendEngine(artifacts(SHIPPED), THREADS, loops=1, provider=provider, captures=captures)
-        for beam_size in BEAM_SIZES:
-            answers = engine.translate(works, beam_size, COMPANY)
-            alone = engine.translate(works[:ALONE], beam_size, 1)
-            say(
-                part="proof",
-                engine=engine_name,
-                model=SHIPPED,
-                beam_size=beam_size,
-                as_float32_on_cpu=inputs.agreement(SHIPPED, beam_size, answers),
-                as_alone=f"{sum(a == b for a, b in zip(alone, answers, strict=False))} of {len(alone)}",
-            )
-        engine.close()
+    engine = AttendEngine(artifacts(SHIPPED), THREADS, workers=1, provider=provider)
+    for beam_size in BEAM_SIZES:
+        answers = engine.translate(works, beam_size, COMPANY)
+        alone = engine.translate(works[:ALONE], beam_size, 1)
+        say(
+            part="proof",
+            engine="attend",
+            model=SHIPPED,
+            beam_size=beam_size,
+            as_float32_on_cpu=inputs.agreement(SHIPPED, beam_size, answers),
+            as_alone=f"{sum(a == b for a, b in zip(alone, answers, strict=False))} of {len(alone)}",
+        )
+    engine.close()
 
 
 def _placement(name: ProviderName) -> None:

@@ -8,7 +8,7 @@ from benchmarks.gpu.everything import Line
 from benchmarks.page import markdown
 
 PLACE = re.compile(r"(?<=<!-- measured: written by make gpu -->\n).*?(?=<!-- end -->)", re.DOTALL)
-ENGINES = ("attend", "uncaptured", "ctranslate2")
+ENGINES = ("attend", "ctranslate2")
 NONE = "–"  # noqa: RUF001  A dash.
 
 

@@ -14,10 +14,10 @@ from benchmarks.gpu.simulation import Lengths, SimulatedGraphs, SimulatedProvide
 from benchmarks.models import SHIPPED
 from benchmarks.texts import load_sentences, works_of
 from benchmarks.workspace import ROOT
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import read_artifact
-from service.base.manifest import MAX_BEAM_SIZE
 from service.base.settings import Settings
-from service.models import loading
+from service.worker import artifact_source
 
 SENTENCES = 512
 WORKS_OF_SLOW_BATCHES = {1: 64, 8: 128}
@@ -80,15 +80,15 @@ class SimulatedEngine:
         updates: what its manifest says otherwise.
     """
 
-    def __init__(self, lengths: Lengths, constants: Constants, beam_size: int, slots: int, **updates: object) -> None:
+    def __init__(self, lengths: Lengths, constants: Constants, beam_size: int, rows: int, **updates: object) -> None:
         self._constants, self._beam_size = constants, beam_size
         manifest = read_artifact(ROOT / "artifacts" / SHIPPED).manifest.model_copy(update=updates)
         self._provider = SimulatedProvider("cpu", threads=1, captures=True)
         self.clock, self.runs = self._provider.clock, self._provider.runs
         self.graphs = SimulatedGraphs(manifest, self._provider, lengths)
-        with constants.changed(), patch.object(loading, "DeviceTranslationRunner", SimulatedRunner):
-            settings = Settings(slots=max(MAX_BEAM_SIZE, slots), max_waiting=10**6)
-            self.engine = loading.fixed_engines(self.graphs, settings)["greedy" if beam_size == 1 else "beam"]
+        with constants.changed(), patch.object(artifact_source, "DeviceTranslationRunner", SimulatedRunner):
+            settings = Settings(rows=max(MAX_BEAM_SIZE, rows), max_waiting=10**6)
+            self.engine = artifact_source.fixed_engines(self.graphs, settings)["greedy" if beam_size == 1 else "beam"]
         self.n_tokens = 0
 
     def run(self, works: list[Work], together: bool, per_s: float | None = None) -> Driven:

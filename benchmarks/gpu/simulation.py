@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from manifest.schema import Manifest
 from service.base.contract import IntArray
-from service.base.manifest import Manifest
 from service.runner.arrays import Field, GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner

@@ -20,7 +20,7 @@ from benchmarks.engines.attend import AttendEngine, ComputationProbe
 from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read_inputs, say
 from benchmarks.models import BenchmarkModel
 from benchmarks.workspace import workspace
-from service.base.manifest import MAX_BEAM_SIZE
+from manifest.schema import MAX_BEAM_SIZE
 from service.runner.provider import Provider
 
 BATCHES = (1, 8, 64, 256)
@@ -37,7 +37,7 @@ def tokens_per_second(
     """Print the speed of an engine at each beam size and number of sentences in flight.
 
     Args:
-        engine_name: "attend", "uncaptured" (attend without CUDA graphs) or "ctranslate2".
+        engine_name: "attend" or "ctranslate2".
     """
     inputs = read_inputs()
     engine = _engine(engine_name, model, provider)
@@ -66,8 +66,7 @@ def _engine(name: str, model: str, provider: ProviderName) -> TranslationEngine:
 
         compute_type = "float16" if provider == "cuda" else "float32"
         return CTranslate2Engine(BenchmarkModel(model).ctranslate2("fp32"), compute_type, 1, THREADS, device=provider)
-    captures = name == "attend" and provider == "cuda"
-    return AttendEngine(artifacts(model), THREADS, loops=1, provider=provider, captures=captures)
+    return AttendEngine(artifacts(model), THREADS, workers=1, provider=provider)
 
 
 def _find_cublas_12() -> None:

@@ -35,18 +35,24 @@ def save_random_marian(directory: Path) -> None:
     torch.manual_seed(SEED)
     model: Any = MarianMTModel(_config())
     _never_repeat_never_end(model)
-    model.generation_config = GenerationConfig(
-        num_beams=4,
-        max_length=POSITIONS,
-        bad_words_ids=[[PAD_ID]],
-        renormalize_logits=True,
-        decoder_start_token_id=PAD_ID,
-        pad_token_id=PAD_ID,
-        eos_token_id=EOS_ID,
-        forced_eos_token_id=EOS_ID,
-    )
+    model.generation_config = search_settings(PAD_ID)
     model.save_pretrained(directory)
     _save_tokenizer(directory)
+
+
+def search_settings(pad: int) -> GenerationConfig:
+    """Return the search settings of opus-mt models."""
+    return GenerationConfig(
+        num_beams=4,
+        max_length=POSITIONS,
+        bad_words_ids=[[pad]],
+        renormalize_logits=True,
+        pad_token_id=pad,
+        decoder_start_token_id=pad,
+        eos_token_id=EOS_ID,
+        bos_token_id=EOS_ID,
+        forced_eos_token_id=EOS_ID,
+    )
 
 
 def _config() -> Any:

@@ -19,15 +19,15 @@ import sentencepiece
 import torch
 import typer
 from torch import Tensor
-from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer
+from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
+from benchmarks.imports.random_marian import EOS_ID, POSITIONS, search_settings
 from model.data import Row, read_tsv
 
 CORPORA = ("tatoeba-anki", "tatoeba-challenge-rest", "multi30k", "wmt-newstest-2008-2018")
-EOS_ID, UNK_ID = 0, 1
+UNK_ID = 1
 MAX_TOKENS = 80
 """Most tokens of a source or target; longer pairs are left out."""
-POSITIONS = 512
 PEAK_RATE, WARM_UP = 1e-3, 0.05
 """Peak learning rate, and the share of time in which it rises; then it falls linearly to 0."""
 
@@ -143,17 +143,7 @@ def _model(vocabulary: dict[str, int], counts: Counter[int]) -> MarianMTModel:
     bias -= bias.mean()
     bias[pad] = 0.0
     model.final_logits_bias.copy_(bias)
-    model.generation_config = GenerationConfig(
-        num_beams=4,
-        max_length=POSITIONS,
-        bad_words_ids=[[pad]],
-        renormalize_logits=True,
-        pad_token_id=pad,
-        decoder_start_token_id=pad,
-        eos_token_id=EOS_ID,
-        bos_token_id=EOS_ID,
-        forced_eos_token_id=EOS_ID,
-    )
+    model.generation_config = search_settings(pad)
     return model.train()
 
 

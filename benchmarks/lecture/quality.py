@@ -11,7 +11,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from benchmarks.lecture.systems import System
 from benchmarks.results import Record, command, save
 from benchmarks.trained import train_and_evaluate
-from model.checkpoint import TOKENIZER, TRAINING, load_checkpoint
+from manifest.layout import TOKENIZER
+from model.checkpoint import TRAINING, load_checkpoint
 from model.data import load_rows
 from model.evaluation.scoring import translate
 

@@ -185,7 +185,7 @@ ROWS = {
             "How full the models are",
             "Sequences that run, by how many can at once; a translation takes as many places as its beam is wide.",
             "percentunit",
-            [Query(f"{gauge('attend_running', 'task')} / {gauge('attend_slots', 'task')}", "{{task}}")],
+            [Query(f"{gauge('attend_running', 'task')} / {gauge('attend_rows', 'task')}", "{{task}}")],
         ),
     ],
     "Cache": [
@@ -234,7 +234,7 @@ ROWS = {
             "Workers that ended",
             "Workers that were replaced in an hour, by signal or status.",
             "none",
-            [Query(f"sum by (how) (increase(attend_loops_ended_total{{{OURS}}}[1h]))", "{{how}}")],
+            [Query(f"sum by (how) (increase(attend_workers_ended_total{{{OURS}}}[1h]))", "{{how}}")],
         ),
         Chart(
             "Models that take requests",

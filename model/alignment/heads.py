@@ -18,9 +18,10 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from manifest.schema import AlignmentChoice
 from model.alignment.word_aligner import Links, statistical_links
 from model.batching import batches_by_length, pad
-from model.checkpoint import Alignment, Checkpoint, CheckpointError
+from model.checkpoint import Checkpoint, CheckpointError
 from model.data import Row, load_rows
 from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer
@@ -51,13 +52,13 @@ class Reference:
 class Agreement:
     """Agreement of a choice of heads with the references, in percent."""
 
-    alignment: Alignment
+    alignment: AlignmentChoice
     precision: float
     """Share of its links that are possible links."""
     recall: float
     """Share of the sure links that it has."""
     aer: float
-    """Alignment error rate: 0 if it has all sure links and only possible ones."""
+    """AlignmentChoice error rate: 0 if it has all sure links and only possible ones."""
 
     def report(self) -> dict[str, Any]:
         """Return the heads and their rounded scores."""
@@ -191,7 +192,7 @@ def compare_layer(
     every = range(len(attention[0]))
 
     def measure(heads: Iterable[int]) -> Agreement:
-        return agreement(Alignment(layer=layer, heads=tuple(heads), next_row=next_row), attention, references)
+        return agreement(AlignmentChoice(layer=layer, heads=tuple(heads), next_row=next_row), attention, references)
 
     candidates = [measure([head]) for head in every] + [measure(every)]
     best = min(candidates[:-1], key=error_rate)
@@ -209,7 +210,7 @@ def error_rate(candidate: Agreement) -> float:
     return candidate.aer
 
 
-def agreement(alignment: Alignment, of_layer: Sequence[Array], references: Sequence[Reference]) -> Agreement:
+def agreement(alignment: AlignmentChoice, of_layer: Sequence[Array], references: Sequence[Reference]) -> Agreement:
     """Measure the mean over some heads of a layer, whose attention is (H, V, W + 1) for each pair."""
     n_links = n_sure = n_sure_found = n_possible_found = 0
     for attention, reference in zip(of_layer, references, strict=True):

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from model.config import Stop
+from manifest.schema import Stop
 from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
 

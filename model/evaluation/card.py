@@ -9,11 +9,14 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from model.config import ClassifierConfig, Config, EmbedderConfig, LanguageModelConfig, ModelConfig, RecurrentConfig
 from model.evaluation.cases import CaseResult
+from model.licences import terms_of, without_commerce
 from model.recipe import Recipe
 
 TEMPLATE = Path(__file__).with_name("card.md")
 CASES = "cases"
 """Key in the scores, beside the test sets, of the share of passed cases by kind."""
+KINDS = "kinds"
+"""Key in the scores, beside the test sets, of the BLEU of each kind of text, of sentences held out of training."""
 FAILURES_SHOWN = 2
 """Failed cases shown of each kind."""
 MAX_SHOWN_CHARACTERS = 160
@@ -36,18 +39,6 @@ TASKS = {
 }
 """By task: its name on the hub, the command, and an example."""
 FIRST_WORDS = {"fr": "Bonjour !", "de": "Hallo!", "ru": "Привет!", "ja": "こんにちは。"}
-
-LICENCE_TERMS = {
-    r"-NC|multi30k": "no commercial use",
-    r"research use|for research": "made for research: take advice before commercial use",
-    r"no formal licence": "no licence was given: rights stay with the authors",
-    r"GPL": "what is derived and passed on stays under the GPL",
-    r"BY-(NC-)?SA": "name the source, pass adaptations on under the same licence",
-    r"BY [\d.]+|Open Government|acknowledgement": "name the source",
-    r"BSD|MIT|PSF|Open Publication|(?i:apache)": "keep the notice",
-}
-"""Terms of licences, by patterns of their names."""
-COMMERCIAL_TERMS = ("no commercial use", "made for research: take advice before commercial use")
 
 ADDRESS = {
     "fr": " and forms of address (tu or vous)",
@@ -75,7 +66,7 @@ def model_card(
     """
     task = "translation" if config.model.task == "recurrent_translation" else config.model.task
     tag, command, example = TASKS[task]
-    tests = {name: scores for name, scores in evaluation.items() if name != CASES}
+    tests = {name: scores for name, scores in evaluation.items() if name not in (CASES, KINDS)}
     licences: dict[str, str] = training.get("licences") or recipe.licences()
     card = ModelCard.from_template(
         _metadata(config, recipe, tag, tests),
@@ -87,10 +78,11 @@ def model_card(
         command=command,
         example=FIRST_WORDS.get(getattr(config.model, "source", ""), example),
         scores=_scores(tests),
-        is_restricted=any(asked in COMMERCIAL_TERMS for licence in licences.values() for asked in _terms_of(licence)),
+        is_restricted=bool(without_commerce(licences)),
         licences=_licences(licences),
         is_gone=any(source.made_by for source in recipe.data.train),
         address=ADDRESS.get(getattr(config.model, "target", ""), ""),
+        kinds=_kinds(evaluation.get(KINDS, {})),
         rates=_rates(evaluation.get(CASES, {})),
         failures=_failures(cases),
         **{name: fact for name, fact in training.items() if name != "licences"},
@@ -152,17 +144,13 @@ def _scores(tests: Mapping[str, Mapping[str, float]]) -> str:
     return _table(["test set", *(METRICS[metric] for metric in metrics)], rows)
 
 
-def _terms_of(licence: str) -> list[str]:
-    return [asked for pattern, asked in LICENCE_TERMS.items() if re.search(pattern, licence)]
-
-
 def _licences(licences: Mapping[str, str]) -> str:
     """Return a table with a row for each licence and its corpora."""
     corpora: dict[str, list[str]] = {}
     for file, licence in licences.items():
         corpora.setdefault(licence, []).append(re.sub(r"^\w+/(train/)?|\.tsv(\.xz)?$", "", file))
     rows = (
-        [licence, ", ".join(files), "; ".join(_terms_of(licence)) or "not known"] for licence, files in corpora.items()
+        [licence, ", ".join(files), "; ".join(terms_of(licence)) or "not known"] for licence, files in corpora.items()
     )
     return _table(["licence", "corpora", "what it asks of you"], rows)
 
@@ -170,6 +158,12 @@ def _licences(licences: Mapping[str, str]) -> str:
 def _rates(rates: Mapping[str, float]) -> str:
     rows = [[_words(kind), f"{rate:.0f}"] for kind, rate in rates.items()]
     return _table(["kind of case", "passed, %"], rows) if rows else ""
+
+
+def _kinds(scores: Mapping[str, float]) -> str:
+    return (
+        _table(["kind of text", "BLEU"], [[kind, f"{score:.1f}"] for kind, score in scores.items()]) if scores else ""
+    )
 
 
 def _failures(results: Sequence[CaseResult]) -> str:

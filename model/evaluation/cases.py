@@ -16,11 +16,15 @@ from pydantic import AfterValidator, Field, model_validator
 from model.checked_yaml import Strict, load_yaml
 from model.checkpoint import Checkpoint
 from model.config import ClassifierConfig, ModelConfig, RecurrentConfig, TransformerConfig
-from model.evaluation.checks import Ending, n_words, problems_in
+from model.evaluation.checks import Ending, bare_word, n_words, problems_in
 from model.evaluation.scoring import classify, translate
 from model.networks.transformer import TransformerClassifier
 
 SUITES = Path(__file__).parents[1] / "suites"
+NEUTRAL, UNSURE = "neutral", 0.65
+"""Category of texts without a label, and the score that their answers must stay below."""
+WORDS, REMARKS = "words", "remarks"
+"""Categories of common texts, of which there are enough for a score; they are not counted among the failure cases."""
 
 
 class SuiteError(ValueError):
@@ -87,6 +91,8 @@ class TranslationSuite(Strict):
     """Words of the source language that the target language does not have."""
     cases: dict[str, tuple[TranslationCase, ...]] = Field(min_length=1)
     """Cases by category."""
+    words: dict[Text, Annotated[tuple[Text, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Common words and buttons, each with its right translations, in any case, with or without an article."""
 
     @model_validator(mode="after")
     def _right_translations_pass(self) -> Self:
@@ -94,6 +100,13 @@ class TranslationSuite(Strict):
             if problems := case.problems(case.right, self.never):
                 raise ValueError(f"{case.right!r} fails its own case: {'; '.join(problems)}")
         return self
+
+    def problems_of_word(self, text: str, output: str) -> list[str]:
+        """Return what is wrong with the translation of one of `words`."""
+        translated = bare_word(output, self.target)
+        if translated in {bare_word(answer, self.target) for answer in self.words[text]}:
+            return []
+        return ["untranslated" if translated == bare_word(text, self.target) else "another word"]
 
 
 class LabelCase(Strict):
@@ -106,9 +119,13 @@ class LabelSuite(Strict):
     cases: dict[str, tuple[LabelCase, ...]] = Field(min_length=1)
     neutral: tuple[Text, ...] = ()
     """Texts that no label fits: the answer must be unsure."""
+    remarks: dict[str, tuple[Text, ...]] = Field(default_factory=dict)
+    """Short remarks by label, or `neutral`, as people write them of what they use and buy."""
 
     @model_validator(mode="after")
     def _labels_are_known(self) -> Self:
+        if unknown := self.remarks.keys() - self.labels - {NEUTRAL}:
+            raise ValueError(f"`remarks` have labels {', '.join(sorted(unknown))}, which are not in `labels`")
         for case in (case for cases in self.cases.values() for case in cases):
             if case.label not in self.labels:
                 raise ValueError(f"{case.text!r}: label {case.label!r} must be one of {', '.join(sorted(self.labels))}")
@@ -128,9 +145,6 @@ class Answer(NamedTuple):
 
 AnswerTexts = Callable[[Sequence[str]], Sequence[Answer]]
 """Function that answers texts, in order."""
-
-NEUTRAL, UNSURE = "neutral", 0.65
-"""Category of texts without a label, and the score that their answers must stay below."""
 
 
 @dataclass(frozen=True)
@@ -177,24 +191,34 @@ def suite_for(model: ModelConfig, directory: Path = SUITES) -> Suite | None:
 
 def run_suite(suite: Suite, answer: AnswerTexts) -> list[CaseResult]:
     """Answer each case of a suite and check the answers, in the order of the suite."""
-    if isinstance(suite, LabelSuite):
-        labelled = [(category, case) for category, cases in suite.cases.items() for case in cases]
-        labels = answer([case.text for _, case in labelled])
-        results = [
-            CaseResult(category, case.text, label, case.label, [] if label == case.label else [case.label])
-            for (category, case), (label, _) in zip(labelled, labels, strict=True)
-        ]
-        right = f"either, below {UNSURE}"
-        return results + [
-            CaseResult(NEUTRAL, text, f"{label}, {score:.2f}", right, [] if score < UNSURE else [right])
-            for text, (label, score) in zip(suite.neutral, answer(suite.neutral) if suite.neutral else [], strict=True)
-        ]
-    translated = [(category, case) for category, cases in suite.cases.items() for case in cases]
-    outputs = answer([case.text for _, case in translated])
-    return [
+    return _run_labels(suite, answer) if isinstance(suite, LabelSuite) else _run_translations(suite, answer)
+
+
+def _run_translations(suite: TranslationSuite, answer: AnswerTexts) -> list[CaseResult]:
+    cases = [(category, case) for category, cases in suite.cases.items() for case in cases]
+    outputs = answer([*(case.text for _, case in cases), *suite.words])
+    results = [
         CaseResult(category, case.text, output, case.right, case.problems(output, suite.never))
-        for (category, case), (output, _) in zip(translated, outputs, strict=True)
+        for (category, case), (output, _) in zip(cases, outputs[: len(cases)], strict=True)
     ]
+    return results + [
+        CaseResult(WORDS, text, output, right, suite.problems_of_word(text, output))
+        for (text, (right, *_)), (output, _) in zip(suite.words.items(), outputs[len(cases) :], strict=True)
+    ]
+
+
+def _run_labels(suite: LabelSuite, answer: AnswerTexts) -> list[CaseResult]:
+    cases = [(category, case.text, case.label) for category, cases in suite.cases.items() for case in cases]
+    cases += [(NEUTRAL, text, NEUTRAL) for text in suite.neutral]
+    cases += [(REMARKS, text, label) for label, texts in suite.remarks.items() for text in texts]
+    results = []
+    for (category, text, label), (output, score) in zip(cases, answer([text for _, text, _ in cases]), strict=True):
+        right, passed = label, output == label
+        if category == NEUTRAL or label not in suite.labels:
+            right, passed = f"either, below {UNSURE}", score < UNSURE
+            output = f"{output}, {score:.2f}"
+        results.append(CaseResult(category, text, output, right, [] if passed else [right]))
+    return results
 
 
 def answers_of(checkpoint: Checkpoint) -> AnswerTexts:
@@ -213,15 +237,16 @@ def answers_of(checkpoint: Checkpoint) -> AnswerTexts:
 
 
 def pass_counts(results: Sequence[CaseResult]) -> dict[str, tuple[int, int]]:
-    """Return the numbers of passed and of all cases by category, in order; `all` comes last."""
+    """Return the numbers of passed and of all cases by category: those of failure cases, in order, then `all` of these,
+    then `words` or `remarks`."""
     counts: dict[str, tuple[int, int]] = {}
     for result in results:
-        for name in (result.category, "all"):
+        for name in (result.category, *(() if result.category in (WORDS, REMARKS) else ("all",))):
             passed, n = counts.pop(name, (0, 0)) if name == "all" else counts.get(name, (0, 0))
             counts[name] = passed + (not result.problems), n + 1
     return counts
 
 
 def pass_rates(results: Sequence[CaseResult]) -> dict[str, float]:
-    """Return the percentage of passed cases by category; `all` comes last."""
+    """Return the percentage of passed cases by category, in the order of `pass_counts`."""
     return {category: round(100 * passed / n, 1) for category, (passed, n) in pass_counts(results).items()}

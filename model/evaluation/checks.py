@@ -16,6 +16,13 @@ Ending = Literal["?", "!", "word"]
 
 WORD = re.compile(r"\w+")
 WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
+ARTICLES = {
+    "en": r"^(the|an?|some|to) ",
+    "fr": r"^((de )?l'|d'|(le|la|les|une?|des|du|de la|de) )",
+    "de": r"^(d(er|ie|as|en|em)|eine?[nmr]?|zu) ",
+}
+"""Articles before a word, and the particle of an infinitive, by language."""
+JAPANESE_VERB_ENDING = re.compile(r"(?<=.)(です|(する|します|して)(こと|ください|下さい)?)$")
 NUMERALS = r"\d\u3007一二三四五六七八九十百千万億"
 EDGES = r"(?<!\w)", r"(?!\w)"
 """Start and end of a word."""
@@ -67,6 +74,14 @@ def contains(kept: str, text: str) -> bool:
 
 def _numerals(text: str) -> str:
     return DECIMAL_COMMA.sub(".", GROUP_SEPARATOR.sub("", text))
+
+
+def bare_word(text: str, language: str) -> str:
+    """Return a word or a short phrase without what good translations of it differ in: capitals, an article, final
+    marks, a full form of a Japanese verb."""
+    text = re.sub(r"^\W+|\W+$", "", normalize_text(text).casefold()).replace("ё", "е")  # noqa: RUF001
+    text = re.sub(ARTICLES.get(language, r"(?!)"), "", text)
+    return JAPANESE_VERB_ENDING.sub("", text) if language == "ja" else text
 
 
 def n_words(text: str) -> int:

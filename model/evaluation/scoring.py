@@ -1,5 +1,6 @@
 """Scores of a checkpoint on its test sets: BLEU and chrF, accuracy and calibration, or perplexity."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,9 +12,10 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from manifest.schema import Language
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
-from model.config import ClassifierConfig, Language, RecurrentConfig, TransformerConfig
+from model.config import ClassifierConfig, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
 from model.decoding.search import Hypothesis, greedy_search
 from model.evaluation.perplexity import measure_perplexity
@@ -21,7 +23,8 @@ from model.evaluation.reliability import calibration_error, negative_log_likelih
 from model.networks.language_model import LanguageModel
 from model.networks.transformer import TransformerClassifier
 from model.networks.translator import TranslationModel
-from model.recipe import DataSource
+from model.recipe import DataConfig, DataSource
+from model.splits import reported_rows
 from model.tokenizer import cut_source, special_around, windows_of
 
 BATCH_TOKENS = 4096
@@ -31,6 +34,8 @@ SCORES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "identity": torch.clone,
 }
 """Scores of labels from their logits, by the activation."""
+ROWS_OF_KIND = 600
+"""Most sentences by which a kind of text is scored."""
 UNSPACED = {"ja"}
 """Languages without spaces between words."""
 
@@ -62,6 +67,29 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
         else:
             results.append(_evaluate_classification(checkpoint, name, rows))
     return results
+
+
+def evaluate_kinds(checkpoint: Checkpoint, data: DataConfig, data_dir: Path | None) -> dict[str, TestResult]:
+    """Score a translator on each kind of text in its recipe, by sentences that it was neither trained nor chosen on.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+    """
+    if not data.reported_fraction or not isinstance(checkpoint.model, TranslationModel):
+        return {}
+    corpora: dict[str, list[list[Row]]] = {}
+    for source in data.kept():
+        if source.kind is not None and source.rewrite is None:
+            rows = reported_rows(load_rows(source, data_dir), source, data)
+            corpora.setdefault(source.kind, []).append(rows)
+    target = str(checkpoint.model.config.target)
+    return {kind: _evaluate_translation(checkpoint, kind, _evenly(lists), target) for kind, lists in corpora.items()}
+
+
+def _evenly(corpora: Sequence[list[Row]]) -> list[Row]:
+    """Return rows of a kind of text, as many of each corpus as possible."""
+    rows = [row for at_once in itertools.zip_longest(*corpora) for row in at_once if row is not None]
+    return rows[:ROWS_OF_KIND]
 
 
 def sample_rows(rows: list[Row], n_rows: int | None) -> list[Row]:

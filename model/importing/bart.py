@@ -14,7 +14,8 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model.config import ANY_LANGUAGE, NO_LANGUAGE, Config, Language, Provenance, SpecialTokens, TransformerConfig
+from manifest.schema import NO_LANGUAGE, Language
+from model.config import ANY_LANGUAGE, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import (
     pad_rows,
     read_dimensions,
@@ -33,7 +34,7 @@ from model.importing.hugging_face import (
     read_json,
     read_json_if_there,
 )
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, config_of
 from model.importing.tasks import chosen
 from model.importing.tokenizer_files import TOKENIZER, mbart_pieces, read_tokenizer, read_tokenizer_json
 from model.importing.weights_files import read_tensors
@@ -105,15 +106,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         weights["output_bias"] = pad_rows(tensors["final_logits_bias"].flatten(), transformer.vocab_size)
     weights["is_target_token"] = written_tokens(transformer.vocab_size, size, generation.banned)
     family, n_languages = FAMILIES[kind], f"{len(sources)} to {len(targets)} languages"
+    does = "text to text" if targets[0].code == NO_LANGUAGE else n_languages
     return ImportedModel(
-        Config(
-            name=options.name or directory.name,
-            description=f"{family}, {'text to text' if targets[0].code == NO_LANGUAGE else n_languages}.",
-            max_tokens=n_positions,
-            model=transformer,
-            decoding=generation.decoding,
-            provenance=Provenance(source=directory.name, family=family, licence=licence_of(directory)),
-        ),
+        config_of(directory, options, family, does, transformer, licence_of(directory), generation.decoding),
         weights,
         tokenizer,
         notes=generation.notes,

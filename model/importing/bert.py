@@ -8,12 +8,13 @@ from typing import Any, Literal
 from pydantic import ValidationError
 from torch import Tensor
 
-from model.config import ClassifierConfig, Config, Pooling, Provenance
+from manifest.schema import Pooling
+from model.config import ClassifierConfig
 from model.importing.bert_encoder import ImportedEncoder, max_input_tokens, read_encoder, second_segment
 from model.importing.encoder_decoder import tensor_of
 from model.importing.encoder_namings import NAMINGS
 from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
-from model.importing.imported import ImportedModel, ModelImportError, Options, in_words
+from model.importing.imported import ImportedModel, ModelImportError, Options, config_of, in_words
 from model.importing.tokenizer_files import length_limits, pair_reading, read_tokenizer, special_tokens
 from model.importing.weights_files import tensor_names
 
@@ -102,12 +103,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
             pooler=encoder.config.get(kind.activation_key, kind.activation),
             pooler_norm=kind.norm is not None,
         )
-        config = Config(
-            name=options.name or directory.name,
-            description=f"{encoder.naming.family}, a classifier of {len(labels)} labels.",
-            max_tokens=max_tokens,
-            model=classifier,
-            provenance=Provenance(source=directory.name, family=encoder.naming.family, licence=licence_of(directory)),
+        does = f"a classifier of {len(labels)} labels"
+        config = config_of(
+            directory, options, encoder.naming.family, does, classifier, licence_of(directory), max_tokens=max_tokens
         )
     except ValidationError as error:
         raise ModelImportError(f"{CONFIG}: {in_words(error)}") from error

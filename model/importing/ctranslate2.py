@@ -9,13 +9,13 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from model.checkpoint import Alignment
-from model.config import Language, SpecialTokens, TransformerConfig
+from manifest.schema import AlignmentChoice, Language
+from manifest.vocabulary import Vocabulary
+from model.config import SpecialTokens, TransformerConfig
 from model.importing.ctranslate2_files import MODEL, read_directory
 from model.importing.ctranslate2_names import Variables, read_weights
 from model.importing.encoder_decoder import pad_rows, round_up
 from model.importing.imported import ModelImportError, in_words
-from model.tokenizer import Vocabulary
 
 SPEC, MIN_REVISION = "TransformerSpec", 3
 EPS = 1e-5
@@ -36,7 +36,7 @@ class ImportedTransformer:
     weights: Mapping[str, Tensor]
     vocabulary: Vocabulary
     source_end: str | None
-    alignment: Alignment | None
+    alignment: AlignmentChoice | None
 
 
 def read_transformer(directory: Path, source: str, target: str, target_prefix: str = "") -> ImportedTransformer:
@@ -105,7 +105,7 @@ def _id(token: str, ids: Mapping[str, int]) -> int:
     return ids[token]
 
 
-def _alignment(variables: Variables, dimensions: Mapping[str, Any]) -> Alignment | None:
+def _alignment(variables: Variables, dimensions: Mapping[str, Any]) -> AlignmentChoice | None:
     """Return the heads that align; None for the first head of the last layer, the default of converters."""
     layer = variables.number("decoder/alignment_layer", "alignment_layer", default=-1)
     heads = variables.number("decoder/alignment_heads", "alignment_heads", default=1)
@@ -114,4 +114,4 @@ def _alignment(variables: Variables, dimensions: Mapping[str, Any]) -> Alignment
     n_layers, n_heads = dimensions["n_decoder_layers"], dimensions["n_heads"]
     if not (-n_layers <= layer < n_layers and 0 <= heads <= n_heads):
         raise ModelImportError(f"{MODEL} is damaged: it aligns by {heads} heads of layer {layer}, which do not exist")
-    return Alignment(layer=layer % n_layers, heads=tuple(range(heads or n_heads)), next_row=False)
+    return AlignmentChoice(layer=layer % n_layers, heads=tuple(range(heads or n_heads)), next_row=False)

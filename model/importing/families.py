@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
@@ -84,7 +85,9 @@ def import_model(
         imported = import_directory(found.directory, replace(options, name=name))
         provenance = imported.config.provenance
         assert provenance is not None, "every family sets it"
-        provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        told = {"source": found.said, "revision": found.revision, "imported": now}
+        provenance = provenance.model_copy(update=told)
         imported = replace(
             imported,
             config=imported.config.model_copy(update={"provenance": provenance}),

@@ -9,13 +9,12 @@ Source: Bogoychev et al. 2020, "Edinburgh's Submissions to the 2020 Machine Tran
 import re
 from pathlib import Path
 
-from model.config import Config, Decoding, Provenance
+from model.config import Decoding
 from model.importing.hugging_face import read_json_if_there
-from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options
+from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options, config_of
 from model.importing.lexical_shortlist import read_shortlist
 from model.importing.marian_bin import is_marian_bin
 from model.importing.marian_model import (
-    N_POSITIONS,
     aligning_head,
     build,
     read_vocabularies,
@@ -57,15 +56,10 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         lists = _only(directory, "lex*.bin", "shortlist")
         config, tensors = read_shortlist(lists, vocabulary, transformer.encoder_layer.vocab_size)
         transformer, weights = transformer.model_copy(update={"shortlist": config}), weights | tensors
+    does = f"{language_names(source)} to {language_names(target)}"
+    decoding = Decoding(beam_size=1, length_penalty=1.0, beam_threshold=NO_THRESHOLD)
     return ImportedModel(
-        Config(
-            name=options.name or directory.name,
-            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
-            max_tokens=N_POSITIONS,
-            model=transformer,
-            decoding=Decoding(beam_size=1, length_penalty=1.0, beam_threshold=NO_THRESHOLD),
-            provenance=Provenance(source=directory.name, family=FAMILY, licence=_licence(directory, path)),
-        ),
+        config_of(directory, options, FAMILY, does, transformer, _licence(directory, path), decoding),
         weights,
         sentencepiece_tokenizer(*pieces),
         vocabulary,

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 
+from manifest.schema import MAX_BEAM_SIZE
 from model.checked_yaml import parsed
 from model.config import Decoding
-from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError, in_words
+from model.importing.imported import NO_THRESHOLD, ModelImportError, in_words
 from model.importing.json_files import parsed_json
 from model.importing.setting_types import shown, typed
 from model.tokenizer import UNK

@@ -3,20 +3,18 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model.checkpoint import Alignment
-from model.config import Config
-from model.tokenizer import Vocabulary
+from manifest.schema import AlignmentChoice
+from manifest.vocabulary import Vocabulary
+from model.config import Config, Decoding, ModelConfig, Provenance
 
 NO_THRESHOLD = 1000.0
 """Beam threshold, in nats, that drops no hypothesis: other toolkits drop none."""
-
-MAX_BEAM_SIZE = 8
-"""The widest beam that `service` runs."""
 
 
 class ModelImportError(ValueError):
@@ -85,9 +83,35 @@ class ImportedModel:
     tokenizer: Tokenizer
     vocabulary: Vocabulary | None = None
     """Ids of pieces, if the model numbers them otherwise than the tokenizer."""
-    alignment: Alignment | None = None
+    alignment: AlignmentChoice | None = None
     """Heads that align, if the source names them."""
     notes: tuple[str, ...] = ()
     """Settings of the source that are not followed, a sentence each."""
     evaluation: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Scores that its owner published, by test set and metric."""
+
+
+def config_of(
+    directory: Path,
+    options: Options,
+    family: str,
+    does: str,
+    model: ModelConfig,
+    licence: str | None,
+    decoding: Decoding = Decoding(),  # noqa: B008  it is immutable
+    max_tokens: int | None = None,
+) -> Config:
+    """Return the configuration of an imported model, which has the name of the options or of its directory.
+
+    Args:
+        does: what the model does, after its family in the description.
+        max_tokens: the longest text that the model reads; by default all positions of the model.
+    """
+    return Config(
+        name=options.name or directory.name,
+        description=f"{family}, {does}.",
+        max_tokens=max_tokens or model.max_positions,
+        model=model,
+        decoding=decoding,
+        provenance=Provenance(source=directory.name, family=family, licence=licence),
+    )

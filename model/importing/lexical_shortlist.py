@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manifest.vocabulary import Vocabulary
 from model.config import ShortlistConfig
 from model.importing.imported import ModelImportError
 from model.importing.packed_files import read_packed
-from model.tokenizer import Vocabulary
 
 MAGIC = 0xF11A48D5013417F5
 

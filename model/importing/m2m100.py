@@ -10,7 +10,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
+from manifest.schema import Language
+from manifest.vocabulary import Vocabulary
+from model.config import SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import (
     notes_on_copies,
     position_tables,
@@ -30,14 +32,14 @@ from model.importing.hugging_face import (
     read_json,
     read_json_if_there,
 )
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, config_of
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
 from model.importing.tasks import chosen
 from model.importing.tokenizer_files import TOKENIZER, read_tokenizer_json, with_added_tokens
 from model.importing.weights_files import read_tensors
 from model.progress import step
-from model.tokenizer import EOS, Vocabulary, end_with
+from model.tokenizer import EOS, end_with
 
 FIRST_POSITION = 2
 """Position of the first token: those before it are kept for padding."""
@@ -89,15 +91,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     weights |= position_tables(sines_then_cosines(n_positions, d_model, d_model / 2 - 1, FIRST_POSITION), weights)
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
         weights.update(read_layers(tensors, n_layers, side, final_norm=True))
+    does = f"{len(sources)} to {len(targets)} languages"
     return ImportedModel(
-        Config(
-            name=options.name or directory.name,
-            description=f"{family}, {len(sources)} to {len(targets)} languages.",
-            max_tokens=n_positions,
-            model=transformer,
-            decoding=generation.decoding,
-            provenance=Provenance(source=directory.name, family=family, licence=licence_of(directory)),
-        ),
+        config_of(directory, options, family, does, transformer, licence_of(directory), generation.decoding),
         weights,
         tokenizer,
         vocabulary,

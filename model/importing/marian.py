@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.config import Config, Provenance, SpecialTokens, TransformerConfig
+from manifest.vocabulary import Vocabulary
+from model.config import SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import (
     notes_on_copies,
     pad_rows,
@@ -30,7 +31,7 @@ from model.importing.hugging_face import (
     read_json,
     read_json_if_there,
 )
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, config_of
 from model.importing.marian_pieces import (
     SOURCE_PIECES,
     choose_languages,
@@ -43,7 +44,6 @@ from model.importing.marian_pieces import (
 from model.importing.positions import sines_then_cosines
 from model.importing.tokenizer_files import with_added_tokens
 from model.importing.weights_files import read_tensors
-from model.tokenizer import Vocabulary
 
 FAMILY, OUTPUT_BIAS = "MarianMT", "final_logits_bias"
 
@@ -94,15 +94,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     written[target_ids(directory, published.target)] = True
     written[[*{*vocabulary.target.values()} - {*published.target.values()}]] = True
     written[[*generation.banned]] = False
+    does = f"{language_names(source)} to {language_names(target)}"
     return ImportedModel(
-        Config(
-            name=options.name or directory.name,
-            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
-            max_tokens=n_positions,
-            model=transformer,
-            decoding=generation.decoding,
-            provenance=Provenance(source=directory.name, family=FAMILY, licence=licence_of(directory)),
-        ),
+        config_of(directory, options, FAMILY, does, transformer, licence_of(directory), generation.decoding),
         {**weights, "is_target_token": written},
         tokenizer,
         vocabulary,

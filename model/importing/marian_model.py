@@ -10,7 +10,8 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model.checkpoint import Alignment
+from manifest.schema import AlignmentChoice
+from manifest.vocabulary import Vocabulary
 from model.config import SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import round_up
 from model.importing.imported import ModelImportError
@@ -19,7 +20,7 @@ from model.importing.marian_pieces import Languages, read_pieces, source_tokeniz
 from model.importing.marian_weights import ACTIVATIONS, Architecture, MarianFile, Weights, read_npz
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
-from model.tokenizer import EOS, UNK, Vocabulary
+from model.tokenizer import EOS, UNK
 
 N_POSITIONS = 512
 """Number of positions. Marian has no limit; OPUS-MT models were trained on at most 500 tokens."""
@@ -111,6 +112,6 @@ def written_tokens(transformer: TransformerConfig, ids: Iterable[int]) -> Tensor
     return is_written
 
 
-def aligning_head(architecture: Architecture) -> Alignment:
+def aligning_head(architecture: Architecture) -> AlignmentChoice:
     """Return the head of a model that was trained to align: the first one of a layer (Garg et al. 2019)."""
-    return Alignment(layer=architecture.alignment_layer, heads=(0,), next_row=False)
+    return AlignmentChoice(layer=architecture.alignment_layer, heads=(0,), next_row=False)

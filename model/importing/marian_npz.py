@@ -11,10 +11,11 @@ from typing import Any
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
-from model.config import Config, Decoding, Provenance
-from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ImportedModel, ModelImportError, Options
+from manifest.schema import MAX_BEAM_SIZE
+from manifest.vocabulary import Vocabulary
+from model.config import Decoding
+from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options, config_of
 from model.importing.marian_model import (
-    N_POSITIONS,
     aligning_head,
     build,
     read_vocabularies,
@@ -33,7 +34,6 @@ from model.importing.marian_pieces import (
     target_labels,
 )
 from model.importing.yaml_files import read_text, read_yaml
-from model.tokenizer import Vocabulary
 
 FAMILY = "OPUS-MT (Marian)"
 DECODER, PREPROCESSING, LICENCE, CARD = "decoder.yml", "preprocess.sh", "LICENSE", "README.md"
@@ -73,15 +73,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     weights["is_target_token"] = written_tokens(transformer, target_ids(directory, vocabulary.target))
     decoding, notes = _decoding(decoder)
     is_aligned = "align" in f"{release.get('modeltype')} {path.name}"
+    does = f"{language_names(source)} to {language_names(target)}"
     return ImportedModel(
-        Config(
-            name=options.name or directory.name,
-            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
-            max_tokens=N_POSITIONS,
-            model=transformer,
-            decoding=decoding,
-            provenance=Provenance(source=directory.name, family=FAMILY, licence=_licence(directory)),
-        ),
+        config_of(directory, options, FAMILY, does, transformer, _licence(directory), decoding),
         weights,
         tokenizer,
         vocabulary,

@@ -11,12 +11,13 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model.config import Language
+from manifest.schema import Language
+from manifest.vocabulary import Vocabulary
 from model.importing.imported import ModelImportError, Options
 from model.importing.sentencepiece_files import NORMAL, pieces_of, read_model, tokenizer_of
 from model.importing.yaml_files import read_text, read_yaml
 from model.progress import step
-from model.tokenizer import EOS, UNK, Vocabulary, end_with
+from model.tokenizer import EOS, UNK, end_with
 
 Languages = str | tuple[Language, ...]
 SOURCE_PIECES, TARGET_PIECES = "source.spm", "target.spm"

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from tokenizers import Tokenizer, normalizers
 from torch import Tensor
 
-from model.config import Config, DenseConfig, EmbedderConfig, Provenance, TokenPooling
+from manifest.schema import TokenPooling
+from model.config import Config, DenseConfig, EmbedderConfig, Provenance
 from model.importing import bert
 from model.importing.bert_encoder import ImportedEncoder, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of

@@ -15,7 +15,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers
 from torch import Tensor
 
 from model.batching import bucket
-from model.config import Activation, Config, Provenance, RelativePositions, SpecialTokens, TransformerConfig
+from model.config import Activation, RelativePositions, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import activation_of, first_of, pad_rows, round_up, tensor_of, written_tokens
 from model.importing.hugging_face import (
     CONFIG,
@@ -26,7 +26,7 @@ from model.importing.hugging_face import (
     read_json,
     read_json_if_there,
 )
-from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options, config_of
 from model.importing.sentencepiece_files import BYTE, CONTROL, UNKNOWN, read_model, tokenizer_of
 from model.importing.tasks import LANGUAGE_TOKEN, tasks_of
 from model.importing.tokenizer_files import TOKENIZER, length_limits, read_tokenizer_json
@@ -111,14 +111,10 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         weights["decoder.final_norm.weight"] = weights["decoder.final_norm.weight"].float() * transformer.d_model**-0.5
     weights["is_target_token"] = written_tokens(n_tokens, size, generation.banned)
     family = FAMILIES[kind]
+    licence = licence_of(directory)
     return ImportedModel(
-        Config(
-            name=options.name or directory.name,
-            description=f"{family}, {tasks.description}.",
-            max_tokens=n_positions,
-            model=transformer,
-            decoding=generation.decoding,
-            provenance=Provenance(source=directory.name, family=family, licence=licence_of(directory)),
+        config_of(
+            directory, options, family, tasks.description, transformer, licence, generation.decoding, n_positions
         ),
         weights,
         tokenizer,

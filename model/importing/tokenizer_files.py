@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from manifest.vocabulary import Vocabulary
 from model.config import SpecialTokens
 from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_ids, read_json_if_there
 from model.importing.imported import ModelImportError, in_sentences
 from model.importing.sentencepiece_files import UNKNOWN, read_model, tokenizer_of
 from model.importing.yaml_files import read_text
 from model.progress import step
-from model.tokenizer import Vocabulary, as_plain_text, special_around
+from model.tokenizer import as_plain_text, special_around
 
 TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES, PIECES_OF_DEBERTA = (
     "tokenizer.json",

@@ -1,9 +1,9 @@
 """Converts rows to token ids: training pools, validation examples and the tokenizer they share."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,12 @@ from tokenizers import Tokenizer
 from model.augmentation.rewriting import rewrite_rows
 from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
 from model.config import ClassifierConfig, Config, LanguageModelConfig, RecurrentConfig, TransformerConfig
-from model.data import DataError, Row, load_rows, place
+from model.data import DataError, Row, load_rows
 from model.recipe import DataSource, Experiment, Recipe
+from model.splits import split
 from model.tokenizer import EOS_ID, byte_ids, n_special_around, train_tokenizer, with_dropout
+
+log = logging.getLogger(__name__)
 
 ENCODE_BATCH = 10_000
 """Texts encoded at once: the tokenizer returns kilobytes for each."""
@@ -49,10 +52,11 @@ def prepare_data(
     tested = tested_rights(experiment, data_dir)
     train_rows: list[list[Row]] = []
     validation_rows: dict[Row, None] = {}
+    is_pairs = isinstance(experiment.model, TransformerConfig | RecurrentConfig)
     for source in experiment.data.validation:
         validation_rows |= dict.fromkeys(load_rows(source, data_dir))
     for source in experiment.data.train:
-        parts = split(source, experiment, load_rows(source, data_dir))
+        parts = split(load_rows(source, data_dir), source, experiment.data, is_pairs)
         validation_rows |= dict.fromkeys(parts.validation)
         kept = [row for row in parts.train if row.right not in tested]
         train_rows.append(rewrite_rows(kept, source.rewrite, random) if source.rewrite else kept)
@@ -75,34 +79,7 @@ def prepare_data(
     return TrainingData([pool for _, pool in pools], validation), tokenizer
 
 
-class Parts(NamedTuple):
-    """Rows of a corpus by what they are for."""
-
-    train: list[Row]
-    validation: list[Row]
-    reported: list[Row]
-
-
-def split(source: DataSource, experiment: Experiment, rows: Sequence[Row]) -> Parts:
-    """Split a corpus. A text has the same part in every corpus, and a pair the same in both directions, since the first
-    column of the file decides."""
-    data, parts = experiment.data, Parts([], [], [])
-    is_pairs = isinstance(experiment.model, TransformerConfig | RecurrentConfig)
-    for row in rows:
-        text = row.left if is_pairs and not source.swap else row.right
-        after_validation = place(text) - data.validation_fraction if source.has_one_label_each else 1
-        if after_validation < 0:
-            parts.validation.append(row)
-        elif after_validation < data.reported_fraction:
-            parts.reported.append(row)
-        else:
-            parts.train.append(row)
-    return parts
-
-
-def sampled(
-    pools: Sequence[tuple[DataSource, Pool]], shares: Mapping[str, float]
-) -> list[tuple[DataSource, Pool]]:
+def sampled(pools: Sequence[tuple[DataSource, Pool]], shares: Mapping[str, float]) -> list[tuple[DataSource, Pool]]:
     """Return the pools with as many rows an epoch as give each kind of text its share of the tokens.
 
     Within a kind, tokens are shared by the root of the number of rows, times the weight of the corpus.
@@ -117,7 +94,14 @@ def sampled(
         share = shares[str(source.kind)] / total * part / of_kinds[str(source.kind)]
         tokens = sum(map(len, pool.examples)) / len(pool.examples)
         n_rows = max(1, round(share * EPOCH_TOKENS / tokens))
-        print(f"{source.file} {source.rewrite or ''}: {share:.1%}, {n_rows:,d} of {len(pool.examples):,d}", flush=True)
+        rows = f"{n_rows:,d} of {len(pool.examples):,d} rows an epoch"
+        log.warning(
+            "%s%s: %.1f %% of the tokens, %s",
+            source.file,
+            f", {source.rewrite}" if source.rewrite else "",
+            100 * share,
+            rows,
+        )
         chosen.append((source, replace(pool, sample=n_rows)))
     return chosen
 

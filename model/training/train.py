@@ -11,9 +11,9 @@ import lightning
 import torch
 from torch import Tensor, nn
 
+from manifest.layout import TOKENIZER
 from model.batching import Batch, ReviewExample, collate_reviews, collate_texts, collate_translations
 from model.checkpoint import (
-    TOKENIZER,
     TRAINING,
     build_model,
     copy_trained,
@@ -23,6 +23,8 @@ from model.checkpoint import (
     save_checkpoint,
 )
 from model.config import ClassifierConfig, Config, ConfigError, load_config
+from model.data import DataError
+from model.licences import permits_commerce, without_commerce
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.recipe import Experiment, save_recipe
 from model.tokenizer import in_one_form, load_tokenizer, n_special_around
@@ -50,6 +52,7 @@ def train(
     start: Path | None = None,
     new_vocabulary: bool = False,
     start_share: float = 0.0,
+    commercial: bool = False,
 ) -> None:
     """Train to `max_steps`, resuming from the last checkpoint in `run_dir` if there is one, and write `checkpoint_dir`.
 
@@ -59,16 +62,20 @@ def train(
         new_vocabulary: train a new tokenizer on the corpora, for example for other languages.
         start_share: share of the weights of `start` in the final ones of a translator or language model, so that it
             does not forget what the new texts lack (Wortsman et al. 2022).
+        commercial: leave out corpora that are not for commercial use.
 
     Raises:
-        DataError: a corpus is missing, empty or malformed.
+        DataError: a corpus is missing, empty or malformed, or no corpus is for commercial use.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
-        ConfigError: `start_share` cannot be used here, or `run_dir` holds a run that began without `start`.
+        ConfigError: `start_share` cannot be used here, `run_dir` holds a run that began without `start`, or the text of
+            `start` is not for commercial use.
     """
     keep_freed_memory()
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(free_cores())
     experiment = _without_missing_rows(experiment)
+    if commercial:
+        experiment = _for_commerce(experiment)
     run_dir.mkdir(parents=True, exist_ok=True)
     tokenizer_path, start = run_dir / TOKENIZER, _start_directory(start, run_dir)
     begun_with, is_resumed = load_checkpoint(start) if start is not None else None, start == run_dir / START
@@ -79,6 +86,10 @@ def train(
     if start_share and isinstance(experiment.model, ClassifierConfig):
         raise ConfigError("`--start-share` cannot be used for classifiers: mixed weights are not calibrated")
     earlier = _earlier_facts(start) if start is not None else {}
+    if commercial and (unusable := without_commerce(earlier.get("licences", {}))):
+        raise ConfigError(
+            f"`--commercial` requires a start whose text may be used commercially, unlike {', '.join(unusable)}"
+        )
     lightning.seed_everything(experiment.training.seed, workers=True)
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
     known = load_tokenizer(learnt) if learnt.is_file() else None
@@ -141,6 +152,17 @@ def _without_missing_rows(experiment: Experiment) -> Experiment:
             flush=True,
         )
     return experiment.model_copy(update={"data": data.model_copy(update={"train": tuple(data.kept())})})
+
+
+def _for_commerce(experiment: Experiment) -> Experiment:
+    """Return the experiment without corpora that are not for commercial use."""
+    data = experiment.data
+    kept = tuple(source for source in data.train if permits_commerce(source.licence))
+    if not kept:
+        raise DataError("no corpus of the recipe is for commercial use")
+    left_out = without_commerce(experiment.licences())
+    print(f"Left out, as they are not for commercial use: {', '.join(left_out) or 'none'}.", flush=True)
+    return experiment.model_copy(update={"data": data.model_copy(update={"train": kept})})
 
 
 def mix_weights(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:

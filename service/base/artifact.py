@@ -1,7 +1,5 @@
 """Reads artifact directories. A damaged or foreign one is refused with a sentence that says what is wrong."""
 
-import hashlib
-import io
 import logging
 import os
 import weakref
@@ -10,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from manifest.file import ManifestError, parse_manifest
+from manifest.layout import MANIFEST
+from manifest.schema import Manifest
+from manifest.sums import FileSum, sum_of_content, sum_of_opened
 from service.base.errors import ArtifactRefused
-from service.base.manifest import FORMAT_VERSION, MANIFEST, FileSum, Manifest
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ class Artifact:
         path = self.path(file)
         with _reading(path):
             content = path.read_bytes()
-        _check(path, _sum_of(content), self.manifest.files[file])
+        _check(path, sum_of_content(content), self.manifest.files[file])
         return content
 
     def open(self, file: str) -> "OpenedFile":
@@ -95,7 +94,7 @@ class OpenedFile:
             self._number = os.dup(file.fileno())
             weakref.finalize(self, os.close, self._number)
             self._stamp = _stamp(os.fstat(self._number))
-            found = _sum_of_opened(file)
+            found = sum_of_opened(file)
         _check(path, found, expected)
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
@@ -188,12 +187,7 @@ def _stamp(found: os.stat_result) -> Stamp:
 def sum_of(path: Path) -> FileSum:
     """Raises ArtifactRefused: there is no such file, or this user may not read it."""
     with _reading(path), path.open("rb") as file:
-        return _sum_of_opened(file)
-
-
-def _sum_of_opened(file: io.BufferedReader) -> FileSum:
-    digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return FileSum(sha256=digest, bytes=file.tell())
+        return sum_of_opened(file)
 
 
 def _opened(directory: Path) -> Artifact:
@@ -207,24 +201,11 @@ def _opened(directory: Path) -> Artifact:
     except OSError as error:
         raise ArtifactRefused(f"{path}: cannot be read: {error}") from error
     try:
-        manifest = Manifest.model_validate_json(content)
-    except ValidationError as error:
-        raise ArtifactRefused(f"{path}: {_first_problem(error)}") from error
+        manifest = parse_manifest(content)
+    except ManifestError as error:
+        raise ArtifactRefused(f"{path}: {error}") from error
     stamps = {MANIFEST: stamp, **{file: stamp_of(directory / file) for file in manifest.files}}
-    return Artifact(directory, manifest, _sum_of(content), stamps)
-
-
-def _first_problem(found: ValidationError) -> str:
-    """Return one sentence about the error that matters most: another format version explains all others."""
-    error = min(found.errors(), key=lambda error: error["loc"] != ("format_version",))
-    if error["loc"] == ("format_version",):
-        return f"format_version is {error['input']!r}, this service reads {FORMAT_VERSION}"
-    place = ".".join(str(part) for part in error["loc"])
-    return f"{place}: {error['msg']}" if place else error["msg"]
-
-
-def _sum_of(content: bytes) -> FileSum:
-    return FileSum(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+    return Artifact(directory, manifest, sum_of_content(content), stamps)
 
 
 def _check(path: Path, found: FileSum, expected: FileSum) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
+from pydantic_settings import SettingsError
 
 from service import __version__
 from service.base.errors import StartRefused
@@ -27,9 +28,6 @@ SECRETS = {name for name, field in Settings.model_fields.items() if "SecretStr" 
 
 MAX_ANNOUNCED = 500
 """Variables whose names are compared with those of settings, which takes a while."""
-
-RENAMED = {"workers": "loops"}
-"""Settings of former versions, and their names today."""
 
 KUBERNETES_NAMES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 """Names, behind `ATTEND_`, of the variables that Kubernetes sets for a Service called attend or attend-something. Its
@@ -88,6 +86,8 @@ def read_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         raise StartRefused("; ".join(map(_sentence, error.errors()))) from None
+    except (OSError, SettingsError) as error:
+        raise StartRefused(f"A file in {_variable('secrets')} cannot be read: {error}") from None
 
 
 def announce(settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
@@ -119,7 +119,7 @@ def _is_set_by_kubernetes(name: str, is_address: bool) -> bool:
 def _nearest(name: str) -> str | None:
     """Return the setting that a misspelt name probably means."""
     name = name.lower()
-    return RENAMED.get(name) or next(iter(difflib.get_close_matches(name, Settings.model_fields, 1)), None)
+    return next(iter(difflib.get_close_matches(name, Settings.model_fields, 1)), None)
 
 
 def _variable(setting: str) -> str:
@@ -136,12 +136,18 @@ def _sentence(problem: ErrorDetails) -> str:
     if setting in SECRETS:
         return f"{_variable(setting)} {message}"
     value = problem["input"]
-    return f"{_variable(setting)} is {','.join(value) if isinstance(value, (list, tuple)) else repr(value)}: {message}"
+    shown = shown_value(value) if isinstance(value, (list, tuple)) else repr(value)
+    return f"{_variable(setting)} is {shown}: {message}"
+
+
+def shown_value(value: object) -> str:
+    """Return a value as its variable has it."""
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _described() -> Iterator[str]:
     width = min(100, shutil.get_terminal_size().columns)
     for name, field in Settings.model_fields.items():
-        default = "" if field.default in (None, "", (), frozenset()) else f" (default: {field.default})"
+        default = "" if field.default in (None, "", (), frozenset()) else f" (default: {shown_value(field.default)})"
         yield f"  {_variable(name)}{default}"
         yield textwrap.fill(field.description or "", width, initial_indent="      ", subsequent_indent="      ")

@@ -8,8 +8,8 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import AttentionKind
 from service.base.backlog import NO_BACKLOG, Backlog
-from service.base.manifest import AttentionKind
 
 Output = TypeVar("Output")
 

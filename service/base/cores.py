@@ -1,9 +1,21 @@
-"""The number of cores that this process may use."""
+"""The number of cores that this process may use, and of workers that they suffice for."""
 
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from service.base.settings import Settings
+
+MAX_WORKERS = 4
+"""Limit of the default number of workers: each process takes memory."""
+
+
+def n_workers(settings: Settings, provider: str) -> int:
+    """Return the number of processes that run models: one for each core, but few, since the server needs a core too; on
+    CUDA one for each device."""
+    default = min(settings.threads or usable_cores(), MAX_WORKERS) if provider == "cpu" else 1
+    return settings.workers or default
 
 
 def usable_cores() -> int:
@@ -66,3 +78,14 @@ def _cgroups(root: Path) -> Iterator[Path]:
         below = path.relative_to(top).parts if path.is_relative_to(top) else ()
         for depth in range(len(below) + 1):
             yield (root / point.lstrip("/")).joinpath(*below[:depth])
+
+
+def reason_for_workers(settings: Settings, provider: str) -> str:
+    """Return why there are as many workers that share models."""
+    if settings.workers:
+        return "as ATTEND_WORKERS says"
+    if provider != "cpu":
+        return "one for each GPU"
+    if (settings.threads or usable_cores()) > MAX_WORKERS:
+        return f"{MAX_WORKERS} at most"
+    return "one for each thread of ATTEND_THREADS" if settings.threads else "one for each core"

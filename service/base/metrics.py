@@ -119,11 +119,11 @@ class Metrics:
         self.database_failures = Counter(
             "attend_database_failures", "Reads and writes that the database could not do.", registry=registry
         )
-        self.loops_ended = Counter(
-            "attend_loops_ended", "Workers that ended and were replaced.", ["how"], registry=registry
+        self.workers_ended = Counter(
+            "attend_workers_ended", "Workers that ended and were replaced.", ["how"], registry=registry
         )
         for how in ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT", "exit 1"):
-            self.loops_ended.labels(how)
+            self.workers_ended.labels(how)
         self.cache = CacheMetrics(registry)
         self._collect(_BuildInfo())
 
@@ -147,7 +147,7 @@ class Metrics:
 
     def worker_ended(self, how: str) -> None:
         """Count a worker that has ended, by signal or status."""
-        self.loops_ended.labels(how).inc()
+        self.workers_ended.labels(how).inc()
 
     def of_task(self, task: str) -> "TaskMetrics":
         """Return the metrics of one task."""
@@ -308,7 +308,7 @@ class ModelState:
     provider: str
     waiting: int = 0
     running: int = 0
-    slots: int = 0
+    rows: int = 0
     ready: bool = True
     files_changed: bool = False
 
@@ -341,7 +341,7 @@ class _BeforeOthers(Collector):
 
 
 class _Gauges(Collector):
-    """Gauges: waiting, running and slots of each task, and the state of each model."""
+    """Gauges: waiting, running and rows of each task, and the state of each model."""
 
     def __init__(
         self,
@@ -358,7 +358,7 @@ class _Gauges(Collector):
         states = list(self._states())
         yield _per_task("attend_waiting", "Sequences that wait.", ((s.task, s.waiting) for s in states))
         yield _per_task("attend_running", "Sequences that run.", ((s.task, s.running) for s in states))
-        yield _per_task("attend_slots", "Most hypotheses that can run at once.", ((s.task, s.slots) for s in states))
+        yield _per_task("attend_rows", "Most hypotheses that can run at once.", ((s.task, s.rows) for s in states))
         info = GaugeMetricFamily("attend_model_info", "Always 1.", labels=["model", "task", "precision", "provider"])
         for s in states:
             info.add_metric([s.model, s.task, s.precision, s.provider], 1)
@@ -377,7 +377,7 @@ class _Gauges(Collector):
         yield changed
         loaded = GaugeMetricFamily("attend_model_loaded", "1 where a model is in memory.", labels=["model", "task"])
         for s in states:
-            loaded.add_metric([s.model, s.task], s.slots > 0)
+            loaded.add_metric([s.model, s.task], s.rows > 0)
         yield loaded
         device_ready = GaugeMetricFamily(
             "attend_device_ready", "1 where a GPU of ATTEND_DEVICES takes requests for every model.", labels=["device"]

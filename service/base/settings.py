@@ -4,15 +4,20 @@ import ipaddress
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import limits
 from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+)
 
-from service.base.errors import StartRefused
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.log import Form, Log
-from service.base.manifest import MAX_BEAM_SIZE
 
 PREFIX = "ATTEND_"
 
@@ -26,6 +31,22 @@ DEVICE = re.compile(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]+", re.ASCII)
 """A device as CUDA_VISIBLE_DEVICES names it."""
 
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
+
+Dialect = Literal[
+    "libretranslate",
+    "open_inference",
+    "deepl",
+    "hugging_face",
+    "openai",
+    "cohere",
+    "google",
+    "azure",
+    "amazon",
+    "mtranserver",
+    "deeplx",
+    "lingva",
+]
+"""The interfaces of other services, by the names that `service.dialects.ALL` has."""
 
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
 
@@ -53,8 +74,8 @@ class Settings(BaseSettings):
     models: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Names of the models to serve, comma-separated; by default all artifacts. If several models could "
-        "answer a request, the first one in this list does. Without a list the translator with the fewest languages "
-        "does, and other requests must name a model.",
+        "answer a request, the first one in this list does. Without a list the model does that comes first in "
+        "/models.",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
@@ -66,11 +87,11 @@ class Settings(BaseSettings):
         description="CPU threads for models, which the workers share; by default one for each worker. A slow model, "
         "which has a worker of its own, uses all of them, by default as many as there are physical cores.",
     )
-    loops: int | None = Field(
+    workers: int | None = Field(
         default=None,
-        ge=0,
+        ge=1,
         description="Number of workers, the processes that run models; by default one for each thread or core on the "
-        "CPU, four at most, and one on each GPU. 0: models run in the server's own process.",
+        "CPU, four at most, and one on each GPU.",
     )
     model_memory: ByteSize | None = Field(
         default=None,
@@ -102,31 +123,23 @@ class Settings(BaseSettings):
         "services may share: postgresql://USER:PASSWORD@HOST:PORT/NAME, with libpq's parameters such as "
         "?sslmode=verify-full. By default a file of SQLite in the folder ATTEND_DATA.",
     )
-    database_file: Path | None = Field(
-        default=None, description="File with the address, instead of ATTEND_DATABASE, for secrets."
+    secrets: Path | None = Field(
+        default=None,
+        description="Folder whose files are settings that are secret, as containers have them: attend_database, "
+        "attend_rate_store, attend_api_keys. Variables of the environment come before files.",
     )
     run_directory: Path | None = Field(
         default=None,
         description="Folder in which the service makes a folder of its own for the sockets between its processes, and "
         "for the metrics of several servers; by default the system's folder of temporary files.",
     )
-    device: int | None = Field(
-        default=None,
-        ge=0,
-        description="Number of the GPU that runs the models, from 0, among those that CUDA_VISIBLE_DEVICES lists, or "
-        "among all. By default the first.",
-    )
     devices: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="GPUs that run the models together, each with a worker of its own: all, or a comma-separated list "
-        "of numbers, as for ATTEND_DEVICE, and of UUIDs of GPUs or MIG instances. By default one GPU runs them.",
+        "of UUIDs of GPUs or MIG instances, and of numbers from 0 among the GPUs that CUDA_VISIBLE_DEVICES lists, or "
+        "among all. By default the first one runs them.",
     )
-    cuda_graphs: bool = Field(
-        default=True,
-        description="On CUDA, launch each decoder step and each encoder pass of a translator as one CUDA graph, which "
-        "is captured when its size runs first. Without effect if models run in the server's own process.",
-    )
-    slots: int | None = Field(
+    rows: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
         description="Most hypotheses (decoder rows) of a model that one worker runs at once, for greedy search and for "
@@ -139,65 +152,25 @@ class Settings(BaseSettings):
         ge=1,
         description="A request gets 503 if this many sequences would be before its own in a queue.",
     )
-    prefill_padded_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        description="Most tokens, padding included, that one forward pass reads. By default 512 on the CPU, or fewer "
-        "if a translation model is slow, so that running requests do not stall; 8192 on CUDA, 512 for attention.",
-    )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     max_document_bytes: int = Field(
         default=10_485_760,
         ge=1,
         description="Largest body of a request with a document. Unpacked, a document may be four times as large.",
     )
-    body_timeout_s: Seconds = Field(
-        default=30.0, gt=0, description="Seconds in which a whole body must arrive; a slower one gets 408."
-    )
-    head_timeout_s: Seconds = Field(
+    client_timeout_s: Seconds = Field(
         default=30.0,
         gt=0,
-        description="Seconds for the first byte of a connection, and for the head of each request; then the connection "
-        "is closed, with 408 if part of a head has arrived.",
-    )
-    send_timeout_s: Seconds = Field(
-        default=30.0,
-        gt=0,
-        description="Seconds after which a client that receives nothing of its answer is disconnected.",
-    )
-    max_connections: int | None = Field(
-        default=None,
-        ge=1,
-        description="Most connections of one server. One more closes the connection that has been idle longest; if "
-        "none is idle, the new one gets 503. By default 10000, or what the limit of file descriptors leaves after 64.",
+        description="Seconds in which a client must send the head of a request and then its whole body, and receive a "
+        "part of its answer. A slower one gets 408, or is disconnected.",
     )
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
     max_texts: int = Field(default=256, ge=1, description="Most texts in one request; more get 422.")
-    max_sequences: int = Field(
-        default=10_000,
-        ge=1,
-        description="Most sentences, or windows of long texts, in one request; more get 422.",
-    )
-    max_attention_weights: int = Field(
+    max_answer_numbers: int = Field(
         default=1_000_000,
         ge=1,
-        description="Most numbers in the attention matrices of one answer, about 10 bytes each as JSON; more get 422.",
-    )
-    max_shown_tokens: int = Field(
-        default=50_000,
-        ge=1,
-        description="Most source tokens that one answer aligns, about 100 bytes each; more get 422.",
-    )
-    max_evidence_tokens: int = Field(
-        default=131_072,
-        ge=1,
-        description="Most tokens that are read for the evidence of one answer; more get 422. A text is read once more "
-        "without each of its tokens: for a window of 256 tokens that is 65,000, some seconds of work.",
-    )
-    max_embedding_numbers: int = Field(
-        default=1_000_000,
-        ge=1,
-        description="Most numbers in the embeddings of one answer, about 10 bytes each as JSON; more get 422.",
+        description="Most numbers in one answer, about 10 bytes each as JSON: of its embeddings, or of its attention "
+        "matrices. A source token that is aligned counts as 20. More get 422.",
     )
     default_timeout_s: Seconds = Field(
         default=30.0, gt=0, description="Seconds until a request without timeout_s gets 504."
@@ -250,9 +223,6 @@ class Settings(BaseSettings):
         description="Address of a Redis or Valkey in which several services count the requests of clients together: "
         "redis://USER:PASSWORD@HOST:PORT. By default each service counts by itself.",
     )
-    rate_store_file: Path | None = Field(
-        default=None, description="File with the address, instead of ATTEND_RATE_STORE, for secrets."
-    )
     trusted_proxies: str | None = Field(
         default=None,
         description="Addresses or networks, comma-separated, of proxies whose X-Forwarded-For names the client; *: "
@@ -263,18 +233,10 @@ class Settings(BaseSettings):
         description="Origins, comma-separated, such as https://example.org, whose pages may read answers in a browser "
         "(CORS); *: all. None by default.",
     )
-    open_inference: bool = Field(
-        default=True,
-        description="Serve clients of the Open Inference Protocol, such as Triton's, below /v2.",
-    )
-    libretranslate: bool = Field(default=True, description="Serve clients of LibreTranslate below /libretranslate.")
-    deepl: bool = Field(default=True, description="Serve clients of DeepL below /v2 and /v3.")
-    hugging_face: bool = Field(
-        default=True, description="Serve clients of Hugging Face's inference endpoints below /models/NAME."
-    )
-    openai: bool = Field(default=True, description="Serve clients of OpenAI below /v1.")
-    cohere: bool = Field(
-        default=True, description="Serve clients of Cohere and Jina that rank texts, at /v1/rerank and /v2/rerank."
+    dialects: Annotated[tuple[Dialect, ...], NoDecode] = Field(
+        default=get_args(Dialect),
+        description="Interfaces of other services that are spoken beside the native one, comma-separated; none: only "
+        "the native one. By default all.",
     )
     root_path: str = Field(
         default="",
@@ -304,24 +266,25 @@ class Settings(BaseSettings):
         """Treat an empty variable as unset. Not for keys: a mistake there would let everybody in."""
         return {name: value for name, value in given.items() if value != "" or name in ("api_keys", "api_keys_file")}
 
-    def secret(self, name: str) -> str | None:
-        """Return a setting that may lie in a file (`NAME_file`); None if neither is set.
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **__: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the arguments, the environment, and then the files of the folder that one of them names."""
+        folder = init_settings().get("secrets") or env_settings().get("secrets")
+        if not folder or not Path(folder).is_dir():
+            return init_settings, env_settings
+        return init_settings, env_settings, SecretsSettingsSource(settings_cls, folder)
 
-        Raises:
-            StartRefused: the file cannot be read.
-        """
+    def secret(self, name: str) -> str | None:
+        """Return the value of a setting that no message may have; None if it is not set."""
         given: SecretStr | None = getattr(self, name)
-        if given is not None:
-            return given.get_secret_value().strip()
-        file: Path | None = getattr(self, f"{name}_file")
-        if file is None:
-            return None
-        try:
-            return file.read_text("utf-8-sig").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8"
-            variable = f"{PREFIX}{name.upper()}_FILE"
-            raise StartRefused(f"The file {file} ({variable}) cannot be read: {reason}") from None
+        return None if given is None else given.get_secret_value().strip()
 
     @field_validator("port", mode="before")
     @classmethod
@@ -329,34 +292,22 @@ class Settings(BaseSettings):
         is_address = isinstance(value, str) and ADDRESS_OF_A_SERVICE.match(value)
         return cls.model_fields["port"].default if is_address else value
 
-    @field_validator("servers", "model_memory")
-    @classmethod
-    def _have_workers_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
-        if value is not None and value > 1 and others.data.get("loops") == 0:
-            raise ValueError("needs workers, but ATTEND_LOOPS is 0")
-        return value
-
     @field_validator("devices")
     @classmethod
     def _are_devices(cls, value: tuple[str, ...], others: ValidationInfo) -> tuple[str, ...]:
         if value and others.data.get("provider") == "cpu":
             raise ValueError("names GPUs, but ATTEND_PROVIDER is cpu")
-        if value and others.data.get("loops") == 0:
-            raise ValueError("needs workers, but ATTEND_LOOPS is 0")
-        if value and others.data.get("device") is not None:
-            raise ValueError("says more than ATTEND_DEVICE, which must then be unset")
         if value != ("all",) and not all(map(DEVICE.fullmatch, value)):
             raise ValueError("must be all, or numbers and UUIDs such as 0,1 or GPU-8f2c,MIG-41d0")
         if len(set(value)) < len(value):
             raise ValueError("must name each device once")
         return value
 
-    @field_validator("database_file", "rate_store_file")
+    @field_validator("secrets")
     @classmethod
-    def _is_the_only_address(cls, value: Path | None, others: ValidationInfo) -> Path | None:
-        setting = str(others.field_name).removesuffix("_file")
-        if value is not None and others.data.get(setting) is not None:
-            raise ValueError(f"must be unset where {PREFIX}{setting.upper()} is set")
+    def _is_a_folder(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_dir():
+            raise ValueError("must be a folder")
         return value
 
     @field_validator("rate_limit")
@@ -386,10 +337,15 @@ class Settings(BaseSettings):
             raise ValueError("must be a path, such as /attend")
         return value.rstrip("/")
 
-    @field_validator("models", "devices", "allowed_origins", mode="before")
+    @field_validator("models", "devices", "allowed_origins", "dialects", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+    @field_validator("dialects", mode="before")
+    @classmethod
+    def _may_be_none(cls, value: object) -> object:
+        return () if value == "none" else value
 
     @field_validator("api_keys", mode="before")
     @classmethod

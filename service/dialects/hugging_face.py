@@ -9,10 +9,10 @@ from pydantic_core import to_json
 
 from service import __version__
 from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
+from service.front.models import Models
 from service.http.compression import compressed_response
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
 from service.http.json_route import validate
-from service.models.models import Models
 from service.schemas.answers import EmbedResponse, Prediction, Ranked, Status
 from service.schemas.requests import (
     ClassifyRequest,
@@ -25,8 +25,8 @@ from service.schemas.requests import (
 )
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
-from service.tasks.pooling import scores_of
 from service.tasks.reranking import only_logit
+from service.tasks.scores import scores_of
 
 MODEL = "/models/{name:path}"
 GENERATE = {"num_beams": "beam_size", "length_penalty": "length_penalty", "max_new_tokens": "max_target_tokens"}
@@ -98,13 +98,19 @@ def _is_text_or_pair(value: object) -> bool:
     return isinstance(value, list) and len(value) in (1, 2) and all(isinstance(text, str) for text in value)
 
 
+Direction = Annotated[
+    Literal["left", "right"], BeforeValidator(lambda one: one.lower() if isinstance(one, str) else one)
+]
+"""Some clients write "Left" and "Right". Generators of clients take no enumeration of both."""
+
+
 class PredictRequest(Sent):
     """As text-embeddings-inference has it. In a batch all are single texts, or all are pairs."""
 
     inputs: Annotated[str | list[str] | list[list[str]], BeforeValidator(_texts_or_pairs)]
     raw_scores: bool = Field(default=False, description="Return logits.")
     truncate: bool = True
-    truncation_direction: Literal["left", "right", "Left", "Right"] = "right"
+    truncation_direction: Direction = "right"
 
     @property
     def batch(self) -> list[list[str]]:
@@ -127,7 +133,7 @@ class RankRequest(Sent):
     raw_scores: bool = False
     return_text: bool = False
     truncate: bool = True
-    truncation_direction: Literal["left", "right", "Left", "Right"] = "right"
+    truncation_direction: Direction = "right"
 
 
 class Translated(BaseModel):

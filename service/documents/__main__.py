@@ -44,11 +44,10 @@ def answer(request: dict[str, Any], file: bytes) -> bytes:
     """Return the texts of a file, or the file with the translations in the request."""
     try:
         kind = KINDS_BY_NAME[request["kind"]] if "kind" in request else kind_of(request["file_name"], file)
-        contents = kind.read_file(file, ReadOptions(**request["options"]))
+        options = ReadOptions(**request["options"])
         if "translations" in request:
-            return pack_message({}, contents.write(request["translations"]))
-        found = {"format": contents.format, "texts": contents.texts, "source": contents.source}
-        return pack_message({"kind": kind.name} | found)
+            return pack_message({}, kind.write(file, options, request["translations"]))
+        return pack_message({"kind": kind.name} | vars(kind.read(file, options)))
     except RequestError as error:
         return pack_message({"error": type(error).__name__, "detail": str(error)})
     except MemoryError:

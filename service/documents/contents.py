@@ -1,7 +1,7 @@
-"""The texts of a document to translate, the same for every kind of file."""
+"""The texts of a document, and how a file becomes its translation: the same for every kind of file."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from service.schemas.requests import Format
@@ -46,21 +46,29 @@ DEFAULT_OPTIONS = ReadOptions()
 
 @dataclass(frozen=True)
 class Contents:
-    """The texts of a document, in order, and a function that writes the translated document."""
+    """The texts of a document, in order."""
 
     texts: list[str]
     """Each has a character at least, and no half of a surrogate pair."""
     format: Format
     """The format of every text, as in `TranslateRequest`."""
-    translated: Callable[[Sequence[str]], bytes]
-    """Returns the file with one translation for each text."""
-    original: bytes | None = None
-    """The file, which comes back if no text changes; None if `translated` returns it then."""
     source: str | None = None
     """The language of the texts, if the file tells; it counts if the request names none."""
 
-    def write(self, translations: Sequence[str]) -> bytes:
-        """Return the file with one translation for each text. With the original texts it is the original file."""
-        if self.original is not None and [*translations] == self.texts:
-            return self.original
-        return self.translated(translations)
+
+Rewriting = Generator[Contents, list[str], bytes]
+"""Yields the texts of a file, is sent one translation for each, and returns the file with them. With the original texts
+it returns the original file."""
+Rewrite = Callable[[bytes, ReadOptions], Rewriting]
+"""Begins to rewrite a file of one kind. It raises InvalidDocument for a damaged file, and TooLarge, until it yields."""
+
+
+def write(rewriting: Rewriting, translations: Sequence[str]) -> bytes:
+    """Return the file of a rewriting that has not begun, with one translation for each text."""
+    next(rewriting)
+    try:
+        rewriting.send([*translations])
+    except StopIteration as end:
+        written: bytes = end.value
+        return written
+    raise AssertionError("a rewriting yields once")

@@ -1,13 +1,13 @@
 """The kinds of documents. The ending of a file's name tells its kind, and its content where that is certain."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.base.errors import InvalidDocument, UnsupportedFileType
 from service.documents import markdown, plain
 from service.documents.archive import is_zip
-from service.documents.contents import Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewrite, write
 from service.documents.localization import (
     android_strings,
     apple_strings,
@@ -34,7 +34,7 @@ class FileKind:
     Args:
         endings: endings of file names, in lower case, the usual one first.
         media_type: the type of answers that have such a file.
-        read_file: reads a file from its bytes.
+        rewrite: reads a file, and writes it with translations.
         package_types: the media types that a zip of this kind declares for itself or for its main part; () if a file of
             this kind is no zip.
         written_as: the ending of the translated file, where it is of another kind.
@@ -44,7 +44,7 @@ class FileKind:
 
     endings: tuple[str, ...]
     media_type: str
-    read_file: Callable[[bytes, ReadOptions], Contents]
+    rewrite: Rewrite
     package_types: frozenset[str] = frozenset()
     written_as: str | None = None
     begins: bytes = b""
@@ -59,59 +59,73 @@ class FileKind:
         name = PurePath(file_name)
         return f"{name.stem}.{target}{self.written_as or name.suffix or self.endings[0]}"
 
+    def read(self, data: bytes, options: ReadOptions) -> Contents:
+        """Return the texts of a file. Raises InvalidDocument, TooLarge."""
+        return next(self.rewrite(data, options))
+
+    def write(self, data: bytes, options: ReadOptions, translations: Sequence[str]) -> bytes:
+        """Return the file with one translation for each text that `read` returns with the same options."""
+        return write(self.rewrite(data, options), translations)
+
 
 MISSING, COLUMNS = frozenset({"only_missing"}), frozenset({"columns"})
 KINDS = (
-    FileKind((".txt", ".text"), "text/plain", plain.read_file),
-    FileKind((".html", ".htm", ".xhtml"), "text/html", html.read_file),
-    FileKind((".epub",), "application/epub+zip", epub.read_file, epub.PACKAGE_TYPES),
-    FileKind((".md", ".markdown"), "text/markdown", markdown.read_file),
-    FileKind((".pdf",), "text/html", pdf.read_file, written_as=".html", begins=b"%PDF-"),
-    FileKind((".srt",), "application/x-subrip", subrip.read_file),
-    FileKind((".vtt",), "text/vtt", webvtt.read_file),
-    FileKind((".ass", ".ssa"), "text/x-ssa", substation.read_file),
-    FileKind((".sbv",), "text/plain", subrip.read_youtube_file),
-    FileKind((".csv",), "text/csv", table.read_csv, options=MISSING | COLUMNS),
-    FileKind((".tsv",), "text/tab-separated-values", table.read_tsv, options=MISSING | COLUMNS),
-    FileKind((".po", ".pot"), "text/x-gettext-translation", po.read_file, written_as=".po", options=MISSING),
-    FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.read_file, options=MISSING),
-    FileKind((".json",), "application/json", json_messages.read_file),
-    FileKind((".arb",), "application/json", json_messages.read_arb_file),
-    FileKind((".xcstrings",), "application/json", string_catalog.read_file, options=MISSING),
-    FileKind((".yaml", ".yml"), "application/yaml", yaml_messages.read_file),
-    FileKind((".properties",), "text/x-java-properties", properties.read_file),
-    FileKind((".strings",), "text/plain", apple_strings.read_file),
-    FileKind((".resx",), "text/microsoft-resx", resx.read_file),
-    FileKind((".xml",), "application/xml", android_strings.read_file),
+    FileKind((".txt", ".text"), "text/plain", plain.rewrite),
+    FileKind((".html", ".htm", ".xhtml"), "text/html", html.rewrite),
+    FileKind((".epub",), "application/epub+zip", epub.rewrite, epub.PACKAGE_TYPES),
+    FileKind((".md", ".markdown"), "text/markdown", markdown.rewrite),
+    FileKind((".pdf",), "text/html", pdf.rewrite, written_as=".html", begins=b"%PDF-"),
+    FileKind((".srt",), "application/x-subrip", subrip.rewrite),
+    FileKind((".vtt",), "text/vtt", webvtt.rewrite),
+    FileKind((".ass", ".ssa"), "text/x-ssa", substation.rewrite),
+    FileKind((".sbv",), "text/plain", subrip.rewrite_youtube),
+    FileKind((".csv",), "text/csv", table.rewrite_csv, options=MISSING | COLUMNS),
+    FileKind((".tsv",), "text/tab-separated-values", table.rewrite_tsv, options=MISSING | COLUMNS),
+    FileKind((".po", ".pot"), "text/x-gettext-translation", po.rewrite, written_as=".po", options=MISSING),
+    FileKind((".xlf", ".xliff"), "application/xliff+xml", xliff.rewrite, options=MISSING),
+    FileKind((".json",), "application/json", json_messages.rewrite),
+    FileKind((".arb",), "application/json", json_messages.rewrite_arb),
+    FileKind((".xcstrings",), "application/json", string_catalog.rewrite, options=MISSING),
+    FileKind((".yaml", ".yml"), "application/yaml", yaml_messages.rewrite),
+    FileKind((".properties",), "text/x-java-properties", properties.rewrite),
+    FileKind((".strings",), "text/plain", apple_strings.rewrite),
+    FileKind((".resx",), "text/microsoft-resx", resx.rewrite),
+    FileKind((".xml",), "application/xml", android_strings.rewrite),
     FileKind(
         (".docx",),
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        word.read_file,
+        word.rewrite,
         word.PACKAGE_TYPES,
     ),
     FileKind(
         (".pptx",),
         "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        powerpoint.read_file,
+        powerpoint.rewrite,
         powerpoint.PACKAGE_TYPES,
     ),
     FileKind(
         (".xlsx",),
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        excel.read_file,
+        excel.rewrite,
         excel.PACKAGE_TYPES,
     ),
     *(
-        FileKind((ending,), media_type, open_document.read_file, frozenset((media_type, f"{media_type}-template")))
+        FileKind((ending,), media_type, open_document.rewrite, frozenset((media_type, f"{media_type}-template")))
         for ending, media_type in open_document.MEDIA_TYPES.items()
     ),
 )
 KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
 KINDS_BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
-KINDS_BY_PACKAGE_TYPE = {one: kind for kind in KINDS for one in kind.package_types}
+KINDS_BY_PACKAGE_TYPE = {package_type: kind for kind in KINDS for package_type in kind.package_types}
 *_FIRST, _LAST = (f".{name}" for name in sorted(KINDS_BY_NAME))
 LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
 """The usual ending of each kind, for descriptions: `.docx, .html or .txt`."""
+
+LISTED_GROUPS = (
+    "Word, Excel, PowerPoint, OpenDocument, PDF, text, Markdown, web pages, books, subtitles, tables and messages of "
+    "programs"
+)
+"""The kinds in groups, for people."""
 
 UNSUPPORTED = {
     b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx, .pptx or .xlsx without a password",
@@ -158,4 +172,4 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
 
 
 def _known() -> str:
-    return f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"
+    return f"supported: {LISTED_GROUPS}"

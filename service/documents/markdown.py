@@ -1,11 +1,11 @@
 """Markdown files: a file is cut into pieces that mean the same alone as in the whole text."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from markdown_it.token import Token
 
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.encodings import decode
 from service.markup.inline_marks import PARSER, Environment
 from service.markup.markdown import FRONT_MATTER
@@ -17,17 +17,13 @@ MIN_PIECE_LENGTH = 2_000
 """Minimum length of a piece in characters. The next block after an empty line then begins a new piece."""
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a Markdown file. Raises InvalidDocument: the file is not text."""
+def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
+    """Rewrite a Markdown file. Raises InvalidDocument: the file is not text."""
     text, encoding = decode(data)
     front_matter, pieces = _split(text)
-    heads = [head for head, _ in pieces]
-
-    def write(translations: Sequence[str]) -> bytes:
-        bodies = [translation.removeprefix(head) for head, translation in zip(heads, translations, strict=True)]
-        return encoding.encode("".join([front_matter, *bodies]))
-
-    return Contents([head + body for head, body in pieces], "markdown", write)
+    translations = yield Contents([head + body for head, body in pieces], "markdown")
+    bodies = [translation.removeprefix(head) for (head, _), translation in zip(pieces, translations, strict=True)]
+    return encoding.encode("".join([front_matter, *bodies]))
 
 
 def _split(text: str) -> tuple[str, list[tuple[str, str]]]:

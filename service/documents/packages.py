@@ -63,7 +63,7 @@ class Package:
     def main(self) -> str | None:
         """The name of the main part, if the package has one."""
         usual = (name for name in USUAL_MAINS if not self._file("_rels/.rels") and name in self.files)
-        return next((one.target for one in self.relationships(ROOT) if one.kind == MAIN), next(usual, None))
+        return next((link.target for link in self.relationships(ROOT) if link.kind == MAIN), next(usual, None))
 
     def relationships(self, part: str) -> list[Relationship]:
         """Return the links from a part to other parts of the package, in order. Raises InvalidDocument."""
@@ -98,18 +98,18 @@ class Package:
             kind, part = waiting.pop()
             if part in self.files and part not in found:
                 found[part] = kind
-                links = [one for one in self._in_order(part) if one.kind in followed.get(kind, ())]
-                waiting += [(one.kind, one.target) for one in reversed(links)]
+                links = [link for link in self._in_order(part) if link.kind in followed.get(kind, ())]
+                waiting += [(link.kind, link.target) for link in reversed(links)]
         return found
 
     def _in_order(self, part: str) -> list[Relationship]:
         """Return the links from a part as its XML names them; those that it does not name come last."""
         links = self.relationships(part)
-        places = {one.id.encode(): len(self.files[part]) for one in links}
+        places = {link.id.encode(): len(self.files[part]) for link in links}
         for match in QUOTED.finditer(self.files[part]) if links else ():
             if match[1] in places:
                 places[match[1]] = min(places[match[1]], match.start())
-        return sorted(links, key=lambda one: places[one.id.encode()])
+        return sorted(links, key=lambda link: places[link.id.encode()])
 
     def content_type(self, part: str) -> str | None:
         """Return the declared type of a part, in lower case. Raises InvalidDocument."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.encodings import decode
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
@@ -16,10 +16,11 @@ MAX_PIECE_LENGTH = 10_000
 """Maximum length of a piece in characters. A longer line is cut."""
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a text file. Raises InvalidDocument: the file is not text."""
+def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
+    """Rewrite a text file. Raises InvalidDocument: the file is not text."""
     text, encoding = decode(data)
-    return Contents([*split_pieces(text)], "text", lambda translations: encoding.encode("".join(translations)))
+    translations = yield Contents([*split_pieces(text)], "text")
+    return encoding.encode("".join(translations))
 
 
 def split_pieces(text: str) -> Iterator[str]:

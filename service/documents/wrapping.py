@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from html import unescape
 from itertools import accumulate, count
 
+from service.documents.inline_tags import TAG
 from service.text.aligned_words import closes, opens
 from service.text.scripts import is_unspaced
 
-TAG = re.compile(r"(<[^<>]*>)")
 ATOM = re.compile(r"<[^<>]*>|&#?\w{1,32};|\s+|.")
 EMPTY_ELEMENT = re.compile(r"<(\w+)(?:\s[^<>]*)?></\1>")
 NOT_AT_START = "ーっゃゅょッャュョ々"
@@ -58,7 +58,7 @@ def wrap(html: str, lengths: Sequence[int], between_phrases: bool = False) -> li
         if first == len(breaks):
             break
         after = max(first + 1, len(breaks) - (len(lengths) - 2 - line))  # later breaks are for the other lines
-        near = bisect_left(breaks, end, first, after, key=lambda one: one.size)
+        near = bisect_left(breaks, end, first, after, key=lambda candidate: candidate.size)
         tolerated = CLAUSE_TOLERANCE * lengths[line] * scale
 
         def distance(i: int, end: float = end, tolerated: float = tolerated) -> float:
@@ -92,7 +92,6 @@ def balance_tags(pieces: Iterable[str]) -> list[str]:
 
 
 def _without_empty(parts: Iterable[str]) -> str:
-    """Join text and tags, without empty elements."""
     kept: list[str] = []
     for part in parts:
         if part.startswith("</") and kept and EMPTY_ELEMENT.fullmatch(kept[-1] + part):

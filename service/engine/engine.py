@@ -151,15 +151,12 @@ class ContinuousEngine(Generic[Output]):
                 on_outcome(Ran(ForwardPass("decode", seconds, sequences=len(running), rows=rows), running))
                 self._release(on_outcome)
         except Exception as error:
-            logger.exception("a step failed")
-            # If nothing ran, the waiting sequences fail: they would make the next step fail too.
-            failed = [*self._entering, *self._encoded, *scheduler.running] or [*scheduler.waiting]
+            failed = fail_step([*self._entering, *self._encoded, *scheduler.running], scheduler)
             unreported = [sequence for sequence in failed if sequence not in self._leaving]
             self._entering.clear()
             self._encoded.clear()
             self._leaving.clear()
             scheduler.running.clear()
-            scheduler.withdraw(failed)
             on_outcome(Failed(unreported, error))
         return bool(scheduler.waiting or scheduler.running or self._encoded)
 
@@ -201,6 +198,15 @@ class ContinuousEngine(Generic[Output]):
         finally:
             if finished:
                 report_finished(finished, on_outcome)
+
+
+def fail_step(begun: list[Sequence[Output]], scheduler: Scheduler[Output]) -> list[Sequence[Output]]:
+    """Log the error of a step, and return the sequences that fail with it, which do not wait any more: those that have
+    begun. If none has, the waiting ones fail, because they would make the next step fail too."""
+    logger.exception("a step failed")
+    failed = begun or [*scheduler.waiting]
+    scheduler.withdraw(failed)
+    return failed
 
 
 def report_finished(sequences: list[Sequence[Output]], on_outcome: OnOutcome[Output]) -> None:

@@ -17,18 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.contract import FixedRows, IntArray
-from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import (
-    WATCHED_CANDIDATES,
-    Hypothesis,
-    Search,
-    TokenScores,
-    no_numbers,
-    prefix_scores,
-    reason_of,
-    score_token,
-)
 from service.engine.places import (
     MIN_STEP_SIZE,
     Booleans,
@@ -40,6 +30,16 @@ from service.engine.places import (
     with_length,
 )
 from service.engine.scheduler import Sequence
+from service.engine.search import (
+    WATCHED_CANDIDATES,
+    Hypothesis,
+    Search,
+    TokenScores,
+    no_numbers,
+    prefix_scores,
+    reason_of,
+    score_token,
+)
 
 WIDTHS = (2, 4, MAX_BEAM_SIZE)
 """Widths of steps, none of them 1: for one query attention's sums end in other bits than for several."""

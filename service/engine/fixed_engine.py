@@ -4,17 +4,14 @@ On a device a step of many rows takes little longer than a step of few. So a fin
 steps run over all places, and newcomers enter many at a time: an encoder pass takes as long as several steps.
 """
 
-import logging
 import time
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
 from service.base.contract import ForwardPass
-from service.engine.engine import Admitted, Failed, OnOutcome, Ran, encode_newcomers, report_finished
+from service.engine.engine import Admitted, Failed, OnOutcome, Ran, encode_newcomers, fail_step, report_finished
 from service.engine.places import Places
 from service.engine.scheduler import Scheduler, Sequence
-
-logger = logging.getLogger(__name__)
 
 Output = TypeVar("Output")
 
@@ -96,12 +93,9 @@ class FixedEngine(Generic[Output]):
                 if finished:
                     report_finished(finished, on_outcome)
         except Exception as error:
-            logger.exception("a step failed")
-            # If nothing ran, the waiting sequences fail: they would make the next step fail too.
-            failed = [*self._entering, *computation.places.running] or [*self.scheduler.waiting]
+            failed = fail_step([*self._entering, *computation.places.running], self.scheduler)
             self._entering.clear()
             computation.evict(failed)
-            self.scheduler.withdraw(failed)
             on_outcome(Failed(failed, error))
         return bool(self.scheduler.waiting or computation.places.running)
 

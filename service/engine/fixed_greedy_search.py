@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import FixedRows, IntArray
-from service.engine.beam_search import (
+from service.engine.greedy_search import chosen_once
+from service.engine.places import Places, are_runaway, check_due, smallest_size, step_sizes, with_length
+from service.engine.scheduler import Sequence
+from service.engine.search import (
     WATCHED_CANDIDATES,
     Hypothesis,
     Search,
@@ -18,9 +21,6 @@ from service.engine.beam_search import (
     prefix_scores,
     reason_of,
 )
-from service.engine.greedy_search import chosen_once
-from service.engine.places import Places, are_runaway, check_due, smallest_size, step_sizes, with_length
-from service.engine.scheduler import Sequence
 
 K = 2
 """Number of candidates of each row: the second replaces end of sequence at the beginning of a target. There are more if

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from service.base.contract import DecoderRows, Ints
-from service.engine.beam_search import (
+from service.engine.scheduler import Sequence
+from service.engine.search import (
     MIN_RUNAWAY_TOKENS,
     REPETITION_INTERVAL,
     WATCHED_CANDIDATES,
@@ -28,7 +29,6 @@ from service.engine.beam_search import (
     score_token,
     try_out,
 )
-from service.engine.scheduler import Sequence
 
 
 @dataclass

@@ -1,13 +1,12 @@
-"""One thread that steps the engines of many models, and answers requests.
+"""The loop of a worker: it steps the engines of many models, and answers requests.
 
-Every accepted request is answered exactly once, with a result or with a named error, even if a forward pass raises or
-the thread dies. Engines share the loop's time, not its steps: a step of one model may take as long as a hundred steps
-of another.
+Every accepted request is answered exactly once, with a result or with a named error, even if a forward pass raises.
+Engines share the loop's time, not its steps: a step of one model may take as long as a hundred steps of another. A loop
+has no thread and no lock. The main function of a worker drives it.
 """
 
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -16,9 +15,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from service.base.backlog import NO_BACKLOG, Backlog
+from service.base.backlog import Backlog
 from service.base.contract import Answer, EngineState, Event, QueueWait, is_in_background, model_of
-from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
+from service.base.errors import Broken, DeadlinePassed, InferenceFailed, QueueFull, RequestError, Starting
 from service.engine.engine import Engine, Failed, Finished, OnOutcome, Outcome, Ran
 from service.engine.rate import Rate
 from service.engine.scheduler import Scheduler, Sequence
@@ -26,7 +25,8 @@ from service.engine.scheduler import Scheduler, Sequence
 logger = logging.getLogger(__name__)
 
 BACKGROUND_COST = 8
-"""How many times its time a step in the background counts: beside other work, it gets a ninth of the loop's time."""
+"""A background step is charged eight times its duration, so background engines get one ninth of the time when there is
+other work."""
 RETRY_S = 1.0
 """How long after a failed probe an engine is probed again."""
 
@@ -81,7 +81,7 @@ class _ServedEngine:
         self.model, self.is_background = model_of(self.name), is_in_background(self.name)
 
     def backlog(self, n_before: int) -> Backlog:
-        """Return what is before a sequence that would have so many waiting ones before it."""
+        """Return the backlog ahead of a sequence that has `n_before` waiting sequences in front."""
         assert self.engine is not None
         n_running, n_waiting = self.engine.n_running, len(self.engine.scheduler.waiting)
         share = (n_running + n_before) / max(1, n_running + n_waiting)
@@ -89,13 +89,14 @@ class _ServedEngine:
 
 
 class Loop:
-    """Engines by name, and one thread that steps all of them.
+    """Engines by name. Whoever drives it calls `warm_up` once, and then `advance` again and again. Between two calls it
+    may submit and cancel requests, and may wait for `pause_s`.
 
     Args:
         engines: the engines; None for those of models that are loaded later, when there are requests for them.
         record_event: takes the events that are counted in the metrics.
         probe_interval_s: an engine that has been idle this long is probed by a forward pass.
-        on_compute: is called with the name of a model before its engines compute, and with None before the loop waits.
+        on_compute: is called with the name of a model before its engines compute, and with None before a pause.
         clock: returns monotonic seconds; deadlines are on this clock.
     """
 
@@ -108,14 +109,6 @@ class Loop:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.clock = clock
-        self.device: str | None = None
-        """No device: several devices need several processes."""
-        self.warm = threading.Event()
-        """Set when the first forward pass of every engine has been tried."""
-        self.load = self.background_load = 0
-        """Work of the requests that are accepted and not answered, in the foreground and in the background."""
-        self.awaited_at = -math.inf
-        """When a request in the foreground was last accepted or answered."""
         self._served = {name: _ServedEngine(name, engine) for name, engine in engines.items()}
         for served in self._served.values():
             served.on_outcome = partial(self._handle_outcome, served)
@@ -129,12 +122,7 @@ class Loop:
         self._probe_interval_s = probe_interval_s
         self._on_compute = on_compute
         self._computing: str | None = None
-        self._thread = threading.Thread(target=self.run, args=(self._wait,), name="loop", daemon=True)
-        # The lock guards what other threads use too: the requests, the submitted ones, and load.
-        self._wake = threading.Condition()
         self._requests: dict[_AcceptedRequest, None] = {}
-        self._submitted: list[_AcceptedRequest] = []
-        """Requests that are not handed to their engines yet."""
         self._awaiting_load: dict[_AcceptedRequest, None] = {}
         """Requests whose model is not loaded, the oldest first."""
         self._failing: list[tuple[Future[Answer[Any]], RequestError]] = []
@@ -143,69 +131,51 @@ class Loop:
         self._next_deadline = math.inf
         self._has_cancelled = False
         """Whether a request was cancelled since the loop last checked."""
-        self._draining = False
-        self._closed = False
 
     @property
     def awaited_model(self) -> str | None:
         """The unloaded model for which a request has waited longest."""
         return next((request.served.model for request in self._awaiting_load), None)
 
-    def start(self) -> None:
-        """Run in a thread of its own."""
-        self._thread.start()
+    @property
+    def pause_s(self) -> float:
+        """Seconds until there is something to do; 0 while there are requests for loaded models."""
+        if len(self._requests) > len(self._awaiting_load):
+            return 0.0
+        return max(0.0, self._probe_at - self.clock())
 
-    def run(self, listen: Callable[[float], None]) -> None:
-        """Probe every engine by a forward pass, and work until drained.
+    def warm_up(self) -> None:
+        """Probe every engine by a forward pass."""
+        for served in self._enabled():
+            self._probe(served)
+        self._compute_for(None)
 
-        Args:
-            listen: is called between two steps, may submit and cancel requests, and may wait for the given seconds.
-        """
-        ending = "the loop has stopped"
-        try:
-            for served in self._enabled():
-                self._probe(served)
-            self.warm.set()
-            while not self._draining or self._requests:  # in this order: while it drains, no request is added
-                if len(self._requests) > len(self._awaiting_load):
-                    listen(0.0)
-                else:
-                    self._compute_for(None)
-                    listen(max(0.0, self._probe_at - self.clock()))
-                if self._submitted:
-                    self._hand_over()
-                now = self.clock()
-                if self._has_cancelled or now >= self._next_deadline:
-                    self._drop_abandoned(now)
-                if now >= self._probe_at:
-                    self._probe_one()
-                self._step()
-        except BaseException as error:
-            logger.critical("the loop's thread dies", exc_info=True)
-            ending = f"the loop's thread died ({type(error).__name__})"
-        finally:
-            self._close(ending, Broken)
+    def advance(self) -> None:
+        """Drop requests that are cancelled or late, probe an engine that has been idle, and run a step of another."""
+        now = self.clock()
+        if self._has_cancelled or now >= self._next_deadline:
+            self._drop_abandoned(now)
+        if now >= self._probe_at:
+            self._probe_one()
+        self._step()
+        if len(self._requests) == len(self._awaiting_load):
+            self._compute_for(None)
 
     def submit(self, name: str, sequences: list[Sequence[Any]], deadline: float) -> Future[Answer[Any]]:
         """Queue the sequences of one request in the engine of this name. Cancelling the future frees the rows of the
-        request within one step.
+        request before the next step.
 
         Raises:
-            Unavailable: the engine is starting, draining or broken. A full queue is raised by the future instead.
+            Unavailable: the engine is starting or broken. A full queue is raised by the future instead.
         """
         served = self._served[name]
+        self._refuse_if_unavailable(served)
         work = sum([sequence.work for sequence in sequences])
         request = _AcceptedRequest(served, sequences, work, len(sequences), deadline, submitted_at=self.clock())
-        with self._wake:
-            self._refuse_if_unavailable(served)
-            self._requests[request] = None
-            self._submitted.append(request)
-            self._add_load(served, work)
-            self._wake.notify()
+        self._requests[request] = None
         request.future.add_done_callback(self._notice_cancellation)
+        self._queue(request)
         return request.future
-
-    # The next four are called between two steps.
 
     def disable(self, model: str, reason: str) -> None:
         """Never step the engines of a model again."""
@@ -221,17 +191,14 @@ class Loop:
         for name, engine in engines.items():
             self._served[name].engine = engine
             self._note_success(self._served[name])
-        with self._wake:
-            arrived = [request for request in self._awaiting_load if request.served.engine is not None]
-            for request in arrived:
-                del self._awaiting_load[request]
-            self._submitted[:0] = arrived
+        for request in [request for request in self._awaiting_load if request.served.engine is not None]:
+            del self._awaiting_load[request]
+            self._queue(request)
 
     def remove_engines(self, model: str) -> bool:
         """Forget the engines of a model until they are added again. Return False if there are requests for them."""
-        with self._wake:
-            if any(request.served.model == model for request in self._requests):
-                return False
+        if any(request.served.model == model for request in self._requests):
+            return False
         for served in self._engines_of(model):
             served.engine, served.succeeded_at, served.failure = None, None, None
             if served in self._busy:  # cancelled sequences were still to be released
@@ -248,28 +215,6 @@ class Loop:
         """Return the state of each engine by name."""
         return {name: self._state(served) for name, served in self._served.items()}
 
-    def state(self, name: str) -> EngineState | None:
-        """Return the state of an engine; None if this loop has no such engine."""
-        return self._state(self._served[name]) if name in self._served else None
-
-    def backlog(self, name: str, is_whole: bool) -> Backlog:
-        """Return what an engine has to do before a request that comes now, or all that it has to do."""
-        state = self.state(name)
-        return NO_BACKLOG if state is None else state.whole_backlog if is_whole else state.backlog
-
-    def drain(self) -> None:
-        """Refuse new requests, and end the loop when the accepted ones are answered."""
-        with self._wake:
-            self._draining = True
-            self._wake.notify()
-
-    def stop(self, timeout_s: float) -> None:
-        """Drain, and fail the requests that are not answered after `timeout_s`."""
-        self.drain()
-        if self._thread.ident is not None:
-            self._thread.join(timeout_s)
-        self._close("stopped before this request was answered", Draining)
-
     def _state(self, served: _ServedEngine) -> EngineState:
         engine, unready_reason = served.engine, self._unready_reason(served)
         if engine is None:
@@ -283,10 +228,6 @@ class Loop:
     def _unready_reason(self, served: _ServedEngine) -> str | None:
         if served.disabled_reason is not None:
             return served.disabled_reason
-        if self._draining:
-            return "draining"
-        if self._closed:
-            return "the loop has ended"
         if served.engine is None:
             return served.failure if self.clock() < served.probe_at else None
         if served.failure is not None:
@@ -297,10 +238,6 @@ class Loop:
         return f"the last forward pass ended {age_s:.0f} s ago" if age_s > 3 * self._probe_interval_s else None
 
     def _refuse_if_unavailable(self, served: _ServedEngine) -> None:
-        if self._draining:
-            raise Draining(f"Model {served.name} is draining and takes no new requests", retry_after_s=5)
-        if self._closed:
-            raise Broken(f"Model {served.name} is broken: the loop has ended", retry_after_s=30)
         if served.disabled_reason is not None or served.failure is not None:
             reason = self._unready_reason(served)
             if reason is not None:
@@ -308,35 +245,24 @@ class Loop:
         if served.succeeded_at is None and served.engine is not None:
             raise Starting(f"Model {served.name} is starting")
 
-    def _wait(self, timeout_s: float) -> None:
-        if timeout_s:
-            with self._wake:
-                self._wake.wait_for(lambda: self._requests or self._draining, timeout_s)
-
-    def _hand_over(self) -> None:
-        """Hand submitted requests to their engines."""
-        with self._wake:
-            submitted, self._submitted = self._submitted, []
-        for request in submitted:
-            served = request.served
-            if request not in self._requests:
-                continue  # it has been answered already: its model was disabled
-            self._next_deadline = min(self._next_deadline, request.deadline)
-            if served.engine is None:
-                with self._wake:
-                    self._awaiting_load[request] = None
-                continue
-            try:
-                self._add(request, served.engine.scheduler)
-            except QueueFull as refusal:
-                refusal.state = self._state(served)
-                self._leave(request, refusal)
-                continue
-            if served not in self._busy:  # idle time earns no credit, or others would have to wait
-                least_s = min([other.virtual_s for other in self._busy], default=self._virtual_s)
-                served.virtual_s = max(served.virtual_s, least_s)
-                self._busy.append(served)
-            self._request_of.update(dict.fromkeys(request.sequences, request))
+    def _queue(self, request: _AcceptedRequest) -> None:
+        """Hand a request to its engine; if that is not loaded, let it wait."""
+        served = request.served
+        self._next_deadline = min(self._next_deadline, request.deadline)
+        if served.engine is None:
+            self._awaiting_load[request] = None
+            return
+        try:
+            self._add(request, served.engine.scheduler)
+        except QueueFull as refusal:
+            refusal.state = self._state(served)
+            self._leave(request, refusal)
+            return
+        if served not in self._busy:  # idle time earns no credit, or others would have to wait
+            least_s = min([other.virtual_s for other in self._busy], default=self._virtual_s)
+            served.virtual_s = max(served.virtual_s, least_s)
+            self._busy.append(served)
+        self._request_of.update(dict.fromkeys(request.sequences, request))
 
     def _add(self, request: _AcceptedRequest, scheduler: Scheduler[Any]) -> None:
         """Queue a request. Raises QueueFull: too much is before it, for the queue or for its deadline."""
@@ -377,7 +303,7 @@ class Loop:
         """Probe the engine that has been idle longest, if its probe is due."""
         idle = [served for served in self._enabled() if served not in self._busy]
         due = min(idle, key=lambda served: served.probe_at, default=None)
-        if due is not None and due.probe_at <= self.clock() and not self._draining:
+        if due is not None and due.probe_at <= self.clock():
             self._probe(due)
         self._probe_at = min([served.probe_at for served in idle], default=self.clock() + self._probe_interval_s)
 
@@ -389,9 +315,7 @@ class Loop:
         return [served for served in self._served.values() if served.model == model]
 
     def _refuse_requests(self, served: _ServedEngine, reason: str, retry_after_s: int) -> None:
-        with self._wake:
-            requests = [request for request in self._requests if request.served is served]
-        for request in requests:
+        for request in [request for request in self._requests if request.served is served]:
             self._leave(request, Broken(f"Model {served.name} is broken: {reason}", retry_after_s))
 
     def _probe(self, served: _ServedEngine) -> None:
@@ -460,10 +384,9 @@ class Loop:
 
     def _drop_abandoned(self, now: float) -> None:
         """Release requests that were cancelled or whose deadline has passed."""
-        with self._wake:
-            self._has_cancelled = False
-            requests = list(self._requests)
-            self._next_deadline = min((r.deadline for r in requests if r.deadline > now), default=math.inf)
+        self._has_cancelled = False
+        requests = list(self._requests)
+        self._next_deadline = min((r.deadline for r in requests if r.deadline > now), default=math.inf)
         for request in requests:
             if request.future.cancelled():
                 self._leave(request, None)
@@ -489,29 +412,11 @@ class Loop:
 
     def _take(self, request: _AcceptedRequest) -> bool:
         """Return True to the one caller that may answer this request; False if it is answered or cancelled."""
-        with self._wake:
-            for sequence in request.sequences:
-                self._request_of.pop(sequence, None)
-            if request not in self._requests:
-                return False
-            del self._requests[request]
-            self._awaiting_load.pop(request, None)
-            request.served.unfinished_work -= request.unfinished_work
-            self._add_load(request.served, -request.work)
+        for sequence in request.sequences:
+            self._request_of.pop(sequence, None)
+        if request not in self._requests:
+            return False
+        del self._requests[request]
+        self._awaiting_load.pop(request, None)
+        request.served.unfinished_work -= request.unfinished_work
         return request.future.set_running_or_notify_cancel()
-
-    def _add_load(self, served: _ServedEngine, work: int) -> None:
-        if served.is_background:
-            self.background_load += work
-        else:
-            self.load += work
-            self.awaited_at = self.clock()
-
-    def _close(self, reason: str, kind: type[Broken] | type[Draining]) -> None:
-        """Refuse new requests from now on, and answer all others with an error."""
-        with self._wake:
-            self._closed = True
-            requests = list(self._requests)
-        for request in requests:
-            if self._take(request):
-                request.future.set_exception(kind(f"Model {request.served.name}: {reason}", retry_after_s=5))

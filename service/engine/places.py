@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import IntArray
-from service.engine.beam_search import MIN_RUNAWAY_TOKENS, REPETITION_INTERVAL, is_runaway
 from service.engine.scheduler import Sequence
+from service.engine.search import MIN_RUNAWAY_TOKENS, REPETITION_INTERVAL, is_runaway
 
 Output = TypeVar("Output")
 Booleans = NDArray[np.bool_]

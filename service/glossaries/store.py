@@ -11,16 +11,21 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from service.base.database import Database
-from service.base.database_threads import in_thread
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
-from service.base.sql import sa, tables
 from service.glossaries.entries import MAX_ENTRIES, Entries
 from service.glossaries.terms import TermTable
 from service.schemas.requests import GlossaryTerm
+from service.storage.database import Database
+from service.storage.database_threads import in_thread
+from service.storage.sql import sa, tables_of
 from service.text.languages import are_same, canonical, subtag
+
+if TYPE_CHECKING:
+    from service.glossaries import tables
+else:
+    tables = tables_of("service.glossaries")
 
 ID = re.compile(r"[0-9a-f-]{36}", re.IGNORECASE)
 CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)

@@ -8,9 +8,9 @@ from service.base.errors import LimitExceeded
 from service.glossaries.casing import begins_sentence, has_capitals, in_capitals, is_in_capitals, with_capital
 from service.glossaries.inflection import Lemmatize, lemmatizer, root_of
 from service.glossaries.words import Word, WordTree, words_of
+from service.kept.kept_spans import KeptSpan
 from service.schemas.patterns import compiled
 from service.schemas.requests import GlossaryTerm
-from service.segments.kept_spans import KeptSpan
 from service.text.spans import Span
 
 MAX_PATTERN_MATCHES = 10_000

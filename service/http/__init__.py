@@ -1,1 +1,1 @@
-"""HTTP: routes, middleware, keys and rates, and the answers to errors."""
+"""HTTP: routes, the two layers of the middleware, and the answers to errors."""

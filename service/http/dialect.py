@@ -3,24 +3,25 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
+from manifest.stops_early import StopsEarly
+from service.access.guards import Access, Check, Guards
 from service.base.errors import RequestError
 from service.base.settings import Settings
-from service.base.stops_early import StopsEarly
+from service.front.models import Models
 from service.http import problems
-from service.http.access import Access, Guards
 from service.http.bodies import ReadBody, json_body
 from service.http.json_route import json_route
 from service.http.stores import Stores
-from service.models.models import Models
 
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 """Native statuses of the errors that any route may raise."""
+ClientFields = Mapping[str, Sequence[str]]
 NAMED_FIELD = re.compile("`([^`]+)`")
 """A field's path in the message of an error."""
 
@@ -53,7 +54,7 @@ class Backend:
 @dataclass(frozen=True)
 class Dialect:
     name: str
-    """Name of its setting, of its label in metrics and of its tag in the OpenAPI document."""
+    """Its name in `ATTEND_DIALECTS`, of its label in metrics and of its tag in the OpenAPI document."""
     about: str
     """Description of its tag in the OpenAPI document."""
     paths: tuple[str, ...]
@@ -62,7 +63,7 @@ class Dialect:
     routers: Callable[[Backend], list[APIRouter]]
     statuses: Mapping[int | str, int] = field(default_factory=dict)
     """The dialect's statuses of errors by the native ones or by their codes, where they differ."""
-    client_fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    client_fields: ClientFields = field(default_factory=dict)
     """Paths in the client's request by native fields, such as "text" or "tags.keep", where they differ. Errors that
     name a native field are answered with the client's path."""
     is_open_to_all: bool = False
@@ -70,8 +71,16 @@ class Dialect:
     paths_of_documents: tuple[str, ...] = ()
     """Paths that take files, whose bodies may be larger than others."""
 
-    def router(self, guards: Guards, read_body: ReadBody = json_body) -> APIRouter:
-        """Return a router for routes with these guards and this kind of body."""
+    def router(
+        self, guards: Guards, read_body: ReadBody = json_body, client_fields: ClientFields | None = None
+    ) -> APIRouter:
+        """Return a router for routes with these guards and this kind of body.
+
+        Args:
+            client_fields: as the dialect's, where these routes have other fields.
+        """
+        if client_fields is not None:
+            guards = replace(guards, checks=[_remember(client_fields), *guards.checks])
         return APIRouter(
             route_class=json_route(guards, read_body),
             dependencies=guards.described,
@@ -79,13 +88,18 @@ class Dialect:
             responses=self.document_errors(*guards.statuses, *STATUSES),
         )
 
-    def refusal(self, request: Request, error: RequestError) -> Response:  # noqa: ARG002
+    def refusal(self, request: Request, error: RequestError) -> Response:
         """Return the answer to a request that failed with this error."""
-        status = self.statuses.get(error.status, error.status)
-        status = self.statuses.get(getattr(error, "code", ""), status)
+        fields = getattr(request.state, "client_fields", self.client_fields)
+        status = self.status_of(error)
         headers = error.headers if status == error.status else {}
-        body = self.error.of(self._with_client_fields(error)).model_dump(exclude_unset=True)
+        body = self.error.of(_with_client_fields(error, fields)).model_dump(exclude_unset=True)
         return problems.ascii_json(body, status, headers, "application/json")
+
+    def status_of(self, error: RequestError) -> int:
+        """Return the dialect's status of an error."""
+        status = self.statuses.get(error.status, error.status)
+        return self.statuses.get(getattr(error, "code", ""), status)
 
     def document_errors(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
         """Return OpenAPI's description of errors with these native statuses."""
@@ -98,22 +112,31 @@ class Dialect:
                 when[status].append(problems.WHEN[native])
         return {status: problems.describe_error(" ".join(reasons), self.error) for status, reasons in when.items()}
 
-    def _with_client_fields(self, error: RequestError) -> RequestError:
-        """Return the error with the client's paths in place of native fields. The error itself stays as it is: several
-        requests may share it."""
-        copy = type(error).__new__(type(error), self._in_client_fields(str(error)))
-        fields = [(self._client_path(path), self._in_client_fields(message)) for path, message in error.fields]
-        vars(copy).update(vars(error), fields=fields)
-        return copy
 
-    def _in_client_fields(self, message: str) -> str:
-        return NAMED_FIELD.sub(lambda name: f"`{'.'.join(map(str, self._client_path(name[1].split('.'))))}`", message)
+def _remember(client_fields: ClientFields) -> Check:
+    async def check(request: Request) -> None:
+        request.state.client_fields = client_fields
 
-    def _client_path(self, path: Sequence[str | int]) -> Sequence[str | int]:
+    return check
+
+
+def _with_client_fields(error: RequestError, client_fields: ClientFields) -> RequestError:
+    """Return the error with the client's paths in place of native fields. The error itself stays as it is: several
+    requests may share it."""
+
+    def path_of(path: Sequence[str | int]) -> Sequence[str | int]:
         for n in (2, 1):
-            if (client_path := self.client_fields.get(".".join(map(str, path[:n])))) is not None:
+            if (client_path := client_fields.get(".".join(map(str, path[:n])))) is not None:
                 return *client_path, *path[n:]
         return path
+
+    def in_words(message: str) -> str:
+        return NAMED_FIELD.sub(lambda name: f"`{'.'.join(map(str, path_of(name[1].split('.'))))}`", message)
+
+    copy = type(error).__new__(type(error), in_words(str(error)))
+    fields = [(path_of(path), in_words(message)) for path, message in error.fields]
+    vars(copy).update(vars(error), fields=fields)
+    return copy
 
 
 class Native:

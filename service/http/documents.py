@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
+from service.access.guards import Guards
 from service.base.errors import InvalidFields, NotStored, UnknownDocument
 from service.base.settings import Settings
-from service.http.access import Guards
 from service.http.bodies import form_fields
 from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of, translated_name
 from service.http.json_route import json_route, validate
@@ -62,6 +62,7 @@ class DocumentCard(BaseModel):
 def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> APIRouter:
     """Return the routes. A client needs the id and the key of a document; only its sender receives the key."""
     router = APIRouter(
+        tags=["documents"],
         route_class=json_route(guards, _read_form),
         dependencies=guards.described,
         responses=document_errors(*guards.statuses, 404, 500),

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import Field
 
-from service.base.database_threads import in_thread
+from service.access.guards import Guards
 from service.base.errors import InvalidGlossary
 from service.glossaries.entries import Entries, check_entries, read_file
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
-from service.http.access import Guards
 from service.http.bodies import form_fields
 from service.http.files import name_of
 from service.http.json_route import json_route, read_json, validate
@@ -28,6 +27,7 @@ from service.schemas.glossaries import (
     Name,
 )
 from service.schemas.requests import Input
+from service.storage.database_threads import in_thread
 
 GLOSSARY_FILE_PATH = "/glossaries/file"
 
@@ -49,6 +49,7 @@ class GlossaryForm(Input):
 def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     """Return the routes. They access the disk in threads."""
     router = APIRouter(
+        tags=["glossaries"],
         route_class=json_route(guards, _read_body),
         dependencies=guards.described,
         responses=document_errors(*guards.statuses, 404, 500),

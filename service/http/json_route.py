@@ -12,8 +12,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from service.access.guards import Guards
 from service.base.errors import BadRequest, InvalidFields, UnsupportedMediaType
-from service.http.access import Guards
 from service.http.compression import compressed_response
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -101,6 +101,14 @@ def validate(model: type[Body], value: dict[str, Any]) -> Body:
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
     """Parse a JSON object. Raises BadRequest: the body is not UTF-8, not JSON, or not an object."""
+    value = parse_json(body)
+    if not isinstance(value, dict):
+        raise BadRequest("The body is not a JSON object")
+    return value
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse JSON; an empty body is None. Raises BadRequest: the body is not UTF-8, or not JSON."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -108,7 +116,7 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     if "\0" in text:  # JSON never has one, but UTF-16 does, which the parser would accept
         raise BadRequest(f"The body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
     try:
-        value = json.loads(body) if body else None
+        return json.loads(body) if body else None
     except json.JSONDecodeError as error:
         reason = error.msg.removesuffix(" at")
         raise BadRequest(f"The body is not JSON: {reason} at character {error.pos}") from error
@@ -116,9 +124,6 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
         raise BadRequest(
             "The body is JSON that cannot be read: it is nested too deeply, or has a number with too many digits"
         ) from error
-    if not isinstance(value, dict):
-        raise BadRequest("The body is not a JSON object")
-    return value
 
 
 def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:

@@ -8,7 +8,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.http.dialect import Dialects
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-REQUEST_HEADERS = ["Authorization", "Content-Type", "traceparent", "X-Request-ID"]
+KEY_HEADERS = ["Authorization", "X-API-Token", "X-Goog-Api-Key"]
+REQUEST_HEADERS = [*KEY_HEADERS, "Content-Type", "traceparent", "X-Request-ID"]
 """Headers that a page may send."""
 RESPONSE_HEADERS = ["Retry-After", "Server-Timing", "traceparent", "X-Request-ID"]
 """Headers that a page may read."""
@@ -24,7 +25,7 @@ class Origins:
         self._open_paths = dialects.open_to_all
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_open = scope["type"] == "http" and scope["path"].startswith(self._open_paths)
+        is_open = scope["type"] == "http" and f"{scope['path']}/".startswith(self._open_paths)
         await (self._open_app if is_open else self._app)(scope, receive, send)
 
 

@@ -1,7 +1,7 @@
 """Answers to errors: RFC 9457 problem details, except below the paths of a dialect."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -122,9 +122,27 @@ def describe_error(description: str, error: type[BaseModel], media_type: str = "
     return {"description": description, "content": {media_type: {"schema": schema}}}
 
 
-def openapi_of(app: FastAPI, errors: Sequence[type[BaseModel]]) -> Callable[[], dict[str, Any]]:
+TAGS = {
+    "translate": "Translate texts, and detect their languages.",
+    "documents": "Translate files: documents, messages of programs, subtitles, web pages.",
+    "glossaries": "Keep terms and their translations, for texts and files.",
+    "classify": "Label texts and pairs of texts, and rank texts for a query.",
+    "embed": "Turn texts into vectors.",
+    "models": "See which models and languages are served, and load models anew.",
+    "operations": "Health and metrics, for whoever runs the service.",
+}
+"""Groups of the native routes, in the order in which they are described."""
+
+
+def openapi_of(
+    app: FastAPI, errors: Sequence[type[BaseModel]], native: Collection[str]
+) -> Callable[[], dict[str, Any]]:
     """Return a function that makes the OpenAPI document, with the schemas of these errors, and without the errors of
-    FastAPI's own validation, which never runs."""
+    FastAPI's own validation, which never runs.
+
+    Args:
+        native: the tags of native routes, whose operations are called as their functions are.
+    """
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -140,6 +158,22 @@ def openapi_of(app: FastAPI, errors: Sequence[type[BaseModel]]) -> Callable[[], 
             [(error, "serialization") for error in errors], ref_template=f"{SCHEMAS}{{model}}"
         )
         schemas |= of_errors["$defs"]
+        _name_operations(document["paths"], native)
         return document
 
     return openapi
+
+
+def _name_operations(paths: dict[str, Any], native: Collection[str]) -> None:
+    """Call operations as people would: translate, deepl_translate. Of two paths for one operation the longer one has
+    what it has more in its name."""
+    known: dict[str, str] = {}
+    for path in sorted(paths, key=len):
+        for operation in paths[path].values():
+            [tag] = operation["tags"]
+            name = operation["summary"].lower().replace(" ", "_")
+            name = name if tag in native else f"{tag}_{name}"
+            if (other := known.setdefault(name, path)) != path:
+                more = [part for part in path.split("/") if part not in other.split("/")]
+                name = "_".join([name, *more])
+            operation["operationId"] = name

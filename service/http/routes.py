@@ -1,18 +1,19 @@
 """The native routes: each passes its request to `Models`. The middleware maps errors to HTTP and counts requests."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from service.access.guards import Guards
 from service.base.metrics import Metrics
+from service.front.catalog import Catalog, Model
+from service.front.models import Models
 from service.http import event_stream
-from service.http.access import Guards
 from service.http.compression import compressed_response
 from service.http.event_stream import EventStream
 from service.http.json_route import json_route
 from service.http.problems import document_errors
-from service.models.catalog import Model
-from service.models.models import Models
 from service.schemas.answers import (
     ClassifyResponse,
     DetectResponse,
@@ -38,7 +39,7 @@ def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
     statuses = guards.statuses
     of_work = document_errors(*statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
 
-    @router.post("/translate", responses=of_work, response_model_exclude_none=True)
+    @router.post("/translate", tags=["translate"], responses=of_work, response_model_exclude_none=True)
     async def translate(request: TranslateRequest, http: Request) -> TranslateResponse:
         """Translate texts: each is split into sentences, translated and joined with its own white space."""
         if (media_type := event_stream.accepted_stream(http)) is not None:
@@ -46,38 +47,45 @@ def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
             return EventStream(await anext(pieces), pieces, media_type, http)  # type: ignore[return-value]
         return await models.translate(request, http.state.context)
 
-    @router.post("/detect", responses=of_work, response_model_exclude_none=True)
+    @router.post("/detect", tags=["translate"], responses=of_work, response_model_exclude_none=True)
     async def detect(request: DetectRequest, http: Request) -> DetectResponse:
         """Detect the languages of texts, among those that are translated here."""
         return await models.detect(request, http.state.context)
 
-    @router.post("/classify", responses=of_work, response_model_exclude_none=True)
+    @router.post("/classify", tags=["classify"], responses=of_work, response_model_exclude_none=True)
     async def classify(request: ClassifyRequest, http: Request) -> ClassifyResponse:
         """Label texts, or pairs of texts. A text longer than the model's window is read in several windows, and nothing
         is cut off; of a pair that is too long the longer text is cut."""
         return await models.classify(request, http.state.context)
 
-    @router.post("/rerank", responses=of_work, response_model_exclude_none=True)
+    @router.post("/rerank", tags=["classify"], responses=of_work, response_model_exclude_none=True)
     async def rerank(request: RerankRequest, http: Request) -> list[Ranked]:
         """Rank texts by how well they answer a query, the best one first."""
         return (await models.rerank(request, http.state.context)).ranked
 
-    @router.post("/embed", responses=of_work, response_model_exclude_none=True)
+    @router.post("/embed", tags=["embed"], responses=of_work, response_model_exclude_none=True)
     async def embed(request: EmbedRequest, http: Request) -> EmbedResponse:
         """Turn texts into vectors: one for each text, or the encoder's state of each token."""
         return await models.embed(request, http.state.context)
 
-    @router.get("/languages", responses=document_errors(*statuses, 503), response_model_exclude_none=True)
+    described: dict[str, Any] = {"tags": ["models"], "response_model_exclude_none": True}
+
+    @router.get("/languages", responses=document_errors(*statuses, 503), **described)
     async def list_languages(_: Request) -> LanguagesResponse:
         """List the languages that are translated, with their targets, by one model or by two."""
         return LanguagesResponse(languages=models.catalog.directions(None).reachable())
 
-    @router.get("/models", responses=document_errors(*statuses, 503), response_model_exclude_none=True)
+    @router.get("/models", responses=document_errors(*statuses, 503), **described)
     async def list_models(_: Request) -> ModelsResponse:
         """List the models that serve."""
-        return ModelsResponse(models=[_card(model) for model in models.catalog])
+        return ModelsResponse(models=[_card(model, models.catalog) for model in models.catalog])
 
-    @router.post("/models/reload", responses=document_errors(*statuses, 409, 503), response_model_exclude_none=True)
+    @router.post(
+        "/models/reload",
+        tags=["models"],
+        responses=document_errors(*statuses, 409, 503),
+        response_model_exclude_none=True,
+    )
     async def reload_models(http: Request) -> ModelsResponse:
         """Load the models again from their folder. They replace the serving models after each has passed a forward
         pass; requests continue meanwhile. If one fails, the models stay unchanged."""
@@ -89,7 +97,7 @@ def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
 
 def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
     """Return the routes for operators."""
-    router = APIRouter()
+    router = APIRouter(tags=["operations"])
 
     @router.get("/health/live")
     async def live() -> Status:
@@ -110,6 +118,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
     return router
 
 
-def _card(model: Model) -> ModelCard:
+def _card(model: Model, catalog: Catalog) -> ModelCard:
     languages = TranslatorLanguages(model.manifest.sources, model.manifest.targets)
-    return ModelCard.of(model.manifest, model.provider, languages.sources.by_name, languages.targets.by_name)
+    names = languages.sources.by_name, languages.targets.by_name
+    return ModelCard.of(model.manifest, model.provider, *names, catalog.default_for(model))

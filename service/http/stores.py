@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from service.base.database import Database
-from service.base.usage import Usage
+from service.access.usage import Usage
 from service.glossaries.store import Glossaries
 from service.jobs.worker import DocumentJobs
+from service.storage.database import Database
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,7 @@ class DocumentReader:
     ) -> bytes:
         """Return the document with its texts replaced by these translations."""
         if _is_small(data):
-            read = KINDS_BY_NAME[kind].read_file
-            return await asyncio.to_thread(lambda: read(data, self._limited(options)).write(translations))
+            return await asyncio.to_thread(KINDS_BY_NAME[kind].write, data, self._limited(options), translations)
         return (await self._ask({"kind": kind, "translations": translations}, options, data))[1]
 
     async def stop(self) -> None:
@@ -87,8 +86,7 @@ class DocumentReader:
 
     def _read(self, file_name: str, data: bytes, name: str | None, options: ReadOptions) -> DocumentTexts:
         kind = KINDS_BY_NAME[name] if name is not None else kind_of(file_name, data)
-        contents = kind.read_file(data, self._limited(options))
-        return DocumentTexts(kind.name, contents.format, contents.texts, contents.source)
+        return DocumentTexts(kind.name, **vars(kind.read(data, self._limited(options))))
 
     async def _ask(self, request: dict[str, Any], options: ReadOptions, data: bytes) -> tuple[dict[str, Any], bytes]:
         message = await asyncio.to_thread(pack_message, request | {"options": asdict(self._limited(options))}, data)

@@ -12,12 +12,17 @@ import secrets
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from service.base.database import Database
 from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
-from service.base.sql import sa, tables
 from service.jobs.job import Job
+from service.storage.database import Database
+from service.storage.sql import sa, tables_of
+
+if TYPE_CHECKING:
+    from service.jobs import tables
+else:
+    tables = tables_of("service.jobs")
 
 ID = re.compile(r"[0-9a-f]{32}")
 

@@ -1,4 +1,4 @@
-"""Translate a document part by part, so that long ones are not refused, and other requests get their turn."""
+"""Translate a document portion by portion, so that long ones are not refused, and other requests get their turn."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
 from service.base.settings import Settings
 from service.documents.wrapping import visible_text
+from service.front.models import Models
 from service.jobs.reading import DocumentTexts
-from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 
-PART_CHARACTERS = 4_000
-"""Maximum length of a part, unless a single text is longer: about as many sentences as one request queues at first."""
-MAX_RUNNING_PARTS = 2
-"""Number of parts translated at a time: models are not idle while the last sentences of a part are written."""
+PORTION_CHARACTERS = 4_000
+"""Most characters of a portion, unless one text is longer: about as many sentences as a request queues at first."""
+MAX_RUNNING_PORTIONS = 2
+"""Number of portions translated at a time: models are not idle while the last sentences of a portion are written."""
 MAX_TRIES = 6
-"""Maximum number of attempts for a part while its model is broken: the model may be loaded some seconds later."""
+"""Maximum number of attempts for a portion while its model is broken: the model may be loaded some seconds later."""
 MAX_PAUSE_S = 5.0
-"""Maximum time before a part is tried again: what waits before it may be done much sooner than predicted."""
+"""Maximum time before a portion is tried again: what waits before it may be done much sooner than predicted."""
 SAMPLE_CHARACTERS = 5_000
 """Length of the beginning from which the language of a document is detected."""
 OnProgress = Callable[[int], None]
@@ -38,13 +38,7 @@ class DocumentTranslator:
         Raises:
             RequestError: no model translates between these languages.
         """
-        sample: list[str] = []
-        for text in document.texts:
-            sample.append(text if document.format != "html" else f"<p>{text}</p>")
-            if sum(map(len, sample)) >= SAMPLE_CHARACTERS:
-                break
-        asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
-        return await self.models.languages(asked, timeout_s)
+        return await self.models.languages(sample_of(document, request), timeout_s)
 
     async def texts(
         self, document: DocumentTexts, options: TranslateRequest, ends_at: float, on_progress: OnProgress
@@ -60,17 +54,17 @@ class DocumentTranslator:
         """
         known: dict[str, str] = {}
         n_translated = 0
-        parts = iter([*_parts([*dict.fromkeys(document.texts)], self.settings.max_texts)])
+        portions = iter([*_portions([*dict.fromkeys(document.texts)], self.settings.max_texts)])
 
         async def work() -> None:
             nonlocal n_translated
-            for part in parts:
-                request = options.model_copy(update={"text": part, "format": document.format})
-                known.update(zip(part, await self._part(request, ends_at), strict=True))
-                n_translated += sum(map(len, part))
+            for portion in portions:
+                request = options.model_copy(update={"text": portion, "format": document.format})
+                known.update(zip(portion, await self._portion(request, ends_at), strict=True))
+                n_translated += sum(map(len, portion))
                 on_progress(n_translated)
 
-        workers = [asyncio.create_task(work()) for _ in range(MAX_RUNNING_PARTS)]
+        workers = [asyncio.create_task(work()) for _ in range(MAX_RUNNING_PORTIONS)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -78,7 +72,7 @@ class DocumentTranslator:
                 worker.cancel()
         return [known[text] for text in document.texts]
 
-    async def _part(self, request: TranslateRequest, ends_at: float) -> list[str]:
+    async def _portion(self, request: TranslateRequest, ends_at: float) -> list[str]:
         n_tries = 0
         needs_keys = bool(self.settings.api_keys or self.settings.api_keys_file)
         caller = None if needs_keys else ""  # a document does not tell whose key it came with
@@ -95,12 +89,22 @@ class DocumentTranslator:
                 await asyncio.sleep(min(error.retry_after_s, MAX_PAUSE_S, left_s))
             except Broken as error:
                 n_tries += 1
-                # The worker may have died because of this part; a second death would take the model out for everybody.
+                # The worker may have died of this portion; a second death would disable the model for everybody.
                 if isinstance(error, WorkerEnded) or n_tries == MAX_TRIES:
                     raise
                 await asyncio.sleep(error.retry_after_s)
             else:
                 return [translation.text for translation in answer.translations]
+
+
+def sample_of(document: DocumentTexts, request: TranslateRequest) -> TranslateRequest:
+    """Return a request for the beginning of a document, whose language is that of all of it."""
+    sample: list[str] = []
+    for text in document.texts:
+        sample.append(text if document.format != "html" else f"<p>{text}</p>")
+        if sum(map(len, sample)) >= SAMPLE_CHARACTERS:
+            break
+    return request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
 
 
 def refuse_long_texts(document: DocumentTexts, max_characters: int) -> None:
@@ -111,14 +115,14 @@ def refuse_long_texts(document: DocumentTexts, max_characters: int) -> None:
         raise TextTooLong(f"A paragraph of the document has {longest} characters; the limit is {max_characters}")
 
 
-def _parts(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
-    part: list[str] = []
+def _portions(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
+    portion: list[str] = []
     length = 0
     for text in texts:
-        if part and (length + len(text) > PART_CHARACTERS or len(part) == max_texts):
-            yield part
-            part, length = [], 0
-        part.append(text)
+        if portion and (length + len(text) > PORTION_CHARACTERS or len(portion) == max_texts):
+            yield portion
+            portion, length = [], 0
+        portion.append(text)
         length += len(text)
-    if part:
-        yield part
+    if portion:
+        yield portion

@@ -8,18 +8,18 @@ import sys
 import time
 from contextlib import suppress
 
-from service.base.database import Database
-from service.base.database_threads import in_thread
+from service.access.usage import Account, spending
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
-from service.base.usage import Account, spending
 from service.documents.contents import ReadOptions
+from service.front.models import Models
 from service.jobs.job import Job
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.jobs.translation import DocumentTranslator, refuse_long_texts
-from service.models.models import Models
 from service.schemas.requests import DocumentOptions, TranslateRequest
+from service.storage.database import Database
+from service.storage.database_threads import in_thread
 
 logger = logging.getLogger(__name__)
 

@@ -106,7 +106,7 @@ class HeldAttributes:
         self._languages = languages
         self._passages: dict[str, Passage] = {}
         private = (chr(code) for code in range(0xE000, 0xF900))
-        self._character = next((one for one in private if one not in html), None)
+        self._character = next((character for character in private if character not in html), None)
 
     def hold(self, raw: str, tag: str, is_translated: bool) -> str:
         """Return the source of a start tag with an anchor for each value that people read, and the target's language.

@@ -125,7 +125,8 @@ class Draft:
         before = self._before + "".join(element.start_tag for element in elements[:first])
         after = "".join(element.start_tag for element in elements[last:]) + after
         inside = [
-            replace(one, parent=None if one.parent is None else one.parent - first) for one in elements[first:last]
+            replace(element, parent=None if element.parent is None else element.parent - first)
+            for element in elements[first:last]
         ]
         return Passage("".join(self._text), self._written, before, after, inside, self._keep, self.notation)
 

@@ -7,8 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from service.segments.placeholders import is_letter
-from service.segments.projection import Part
+from service.kept.placeholders import is_letter
+from service.kept.projection import Region
 from service.text.spans import Span
 
 SIGNS = r"""!"#%'+,\-./:;=?@\^|¦§°¶·"""
@@ -18,20 +18,20 @@ Tags = list[tuple[str, str]]
 
 
 def make_flanking(
-    text: str, parts: Sequence[Part], tags: Sequence[tuple[str, str]], places: Iterable[Span]
+    text: str, regions: Sequence[Region], tags: Sequence[tuple[str, str]], places: Iterable[Span]
 ) -> tuple[Tags, list[Span]]:
     """Return places without punctuation at an edge, or tags with a space, where a mark would not be read otherwise.
 
     Args:
-        parts: the elements, each after its parent.
+        regions: the elements, each after its parent.
     """
     placed: list[Span] = []
-    for part, (start_tag, _), place in zip(parts, tags, places, strict=True):
-        around = Span(0, len(text)) if part.parent is None else placed[part.parent]
+    for region, (start_tag, _), place in zip(regions, tags, places, strict=True):
+        around = Span(0, len(text)) if region.parent is None else placed[region.parent]
         start, end = max(place.start, around.start), min(place.end, around.end)
         is_emphasis = start < end and EMPHASIS.fullmatch(start_tag)
         placed.append(_trim(text, start, end) if is_emphasis else Span(start, max(start, end)))
-    beside = _Neighbours(text, parts, tags, placed)
+    beside = _Neighbours(text, regions, tags, placed)
     fitted = [(beside.space(i, START) + start, end + beside.space(i, END)) for i, (start, end) in enumerate(tags)]
     return fitted, placed
 
@@ -42,10 +42,15 @@ START, END = 0, 1
 class _Neighbours:
     """The characters inside and outside each mark."""
 
-    def __init__(self, text: str, parts: Sequence[Part], tags: Sequence[tuple[str, str]], places: list[Span]) -> None:
-        self._text, self._parts, self._tags, self._places = text, parts, tags, places
+    def __init__(
+        self, text: str, regions: Sequence[Region], tags: Sequence[tuple[str, str]], places: list[Span]
+    ) -> None:
+        self._text, self._parts, self._tags, self._places = text, regions, tags, places
         self._at = [
-            {(part.parent, place.pair[side]): i for i, (part, place) in enumerate(zip(parts, places, strict=True))}
+            {
+                (region.parent, place.pair[side]): i
+                for i, (region, place) in enumerate(zip(regions, places, strict=True))
+            }
             for side in (START, END)
         ]
         """For each side, the element of a parent that starts or ends at a position."""

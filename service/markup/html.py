@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from service.markup.attributes import HeldAttributes
 from service.markup.draft import assemble
-from service.markup.passages import BEGINS_TAG, Document
+from service.markup.passages import BEGINS_TAG, ParsedText
 from service.markup.pieces import Piece, PieceKind, is_letter, split_neighbours
 from service.markup.references import read_texts
 from service.schemas.requests import NO_RULES, TagRules
@@ -58,14 +58,14 @@ Hold = Callable[[str, str, bool], str]
 whether the text in the element is translated."""
 
 
-def parse(html: str, rules: TagRules = NO_RULES, languages: MarkedLanguages | None = None) -> Document:
+def parse(html: str, rules: TagRules = NO_RULES, languages: MarkedLanguages | None = None) -> ParsedText:
     """Read HTML: a document, a fragment or any other text. Nothing is refused.
 
     Args:
         languages: elements that are marked as in the source's language are marked as in the target's; None: marks stay.
     """
     attributes = HeldAttributes(html, languages)
-    return Document(attributes.beside(assemble(read_pieces(html, rules, attributes.hold))))
+    return ParsedText(attributes.beside(assemble(read_pieces(html, rules, attributes.hold))))
 
 
 def read_pieces(html: str, rules: TagRules = NO_RULES, hold: Hold = lambda raw, *_: raw) -> list[Piece]:

@@ -11,10 +11,10 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 
+from service.kept.kept_kinds import OPEN
 from service.markup.containers import container
 from service.markup.flanking import EMPHASIS, SIGNS
 from service.markup.pieces import PieceKind
-from service.segments.kept_kinds import OPEN
 from service.text.scripts import LETTER
 from service.text.spans import Span
 
@@ -216,7 +216,7 @@ def _doubled(state: StateInline, silent: bool) -> bool:
 def _pair_doubled(state: StateInline) -> None:
     """Make marks of the doubled signs that balance_pairs has found to be pairs."""
     inside = (meta["delimiters"] for meta in state.tokens_meta if meta and "delimiters" in meta)
-    for delimiters, delimiter in ((one, delimiter) for one in (state.delimiters, *inside) for delimiter in one):
+    for delimiters, delimiter in ((group, delimiter) for group in (state.delimiters, *inside) for delimiter in group):
         if delimiter.marker > OTHER_MARKERS and delimiter.end != -1:
             start, end = state.tokens[delimiter.token], state.tokens[delimiters[delimiter.end].token]
             start.type, start.nesting, end.type, end.nesting = "doubled_open", 1, "doubled_close", -1

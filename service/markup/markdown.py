@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from service.markup.draft import assemble
 from service.markup.html import BLOCKS, UNREAD, VOID, WORDS, read_pieces, with_words
 from service.markup.inline_marks import PAIRS, PARSER, Environment, Mark, escape, marks
-from service.markup.passages import Document, Notation, Passage
+from service.markup.passages import Notation, ParsedText, Passage
 from service.markup.pieces import Piece, PieceKind
 from service.text.sentences import strip_span
 from service.text.spans import Span
@@ -55,7 +55,7 @@ class _Inline:
         return there + position - here
 
 
-def parse(markdown: str) -> Document:
+def parse(markdown: str) -> ParsedText:
     """Parse Markdown. Any text is valid Markdown."""
     lines = [Span(*match.span(1)) for match in LINE.finditer(markdown)]
     normalized = "\n".join(line.of(markdown) for line in lines).replace("\0", "\ufffd")
@@ -73,7 +73,7 @@ def parse(markdown: str) -> Document:
             span, inner = content.span, _passages(content, markdown, environment)
         parts += [markdown[position : span.start], *inner]
         position = span.end
-    return Document([*parts, markdown[position:]])
+    return ParsedText([*parts, markdown[position:]])
 
 
 def _contents(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator[_Inline | Span]:
@@ -170,7 +170,6 @@ def _piece(mark: Mark, raw: str) -> Piece:
 
 
 def _html(raw: str) -> Piece:
-    """Return the piece of an inline tag or comment."""
     name = match[1].lower() if (match := TAG.match(raw)) else ""
     if name in BLOCKS:
         return Piece(PieceKind.BREAK, raw, name)
@@ -206,8 +205,8 @@ def _pair_html_tags(pieces: list[Piece]) -> list[Piece]:
             first = opened.pop()
             if piece.tag in WORDS | UNREAD:
                 inside = [*balanced[first:], piece]
-                says = piece.tag in WORDS and any(one.text.strip() for one in inside)
-                piece = Piece(PieceKind.OPAQUE if says else PieceKind.MARK, "".join(one.raw for one in inside))
+                says = piece.tag in WORDS and any(part.text.strip() for part in inside)
+                piece = Piece(PieceKind.OPAQUE if says else PieceKind.MARK, "".join(part.raw for part in inside))
                 del balanced[first:]
         balanced.append(piece)
     return balanced

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from service.kept.projection import Region, project
+from service.kept.restoration import Restored
 from service.markup.flanking import Tags, make_flanking
-from service.segments.projection import Part, project
-from service.segments.restoration import Restored
 from service.text.scripts import is_unspaced
 from service.text.spans import NO_EDITS, Edits, Span, replace_spans
 
@@ -92,7 +92,7 @@ class Passage:
     sentences: Sequence[Span] | None = None
     """The spans of its sentences, if known: a translation has the sentences of its source."""
     anchor: str = ""
-    """For the value of an attribute: what stands for it in the tag, which a later part of the document has."""
+    """For the value of an attribute: what stands for it in the tag, which a later part of the text has."""
 
     def render(self, translation: Restored) -> str:
         """Return the source of the passage with its text replaced by a translation."""
@@ -133,7 +133,7 @@ class Passage:
     def part(self, start: int, text: str) -> "Passage":
         """Return a part of the passage. No element spans its end; an empty one at its end belongs to the next part."""
         end = start + len(text)
-        first, last = (bisect_left(self.elements, at, key=lambda one: one.span.start) for at in (start, end))
+        first, last = (bisect_left(self.elements, at, key=lambda element: element.span.start) for at in (start, end))
         last = last if end < len(self.text) else len(self.elements)
         elements = [element.moved(-start, -first) for element in self.elements[first:last]]
         return replace(self, text=text, written=self.written[start:end], elements=elements, keep=(), sentences=None)
@@ -190,7 +190,9 @@ class Passage:
     def _tags_and_places(self, translation: Restored) -> tuple[Tags, list[Span]]:
         text = translation.text
         parts = [
-            Part(element.span, element.parent, is_apart=element.is_image or element.start_tag.startswith(tuple(SPACE)))
+            Region(
+                element.span, element.parent, is_apart=element.is_image or element.start_tag.startswith(tuple(SPACE))
+            )
             for element in self.elements
         ]
         places = project(parts, self.text, text, translation.align_words(), translation.copies)
@@ -222,7 +224,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Document:
+class ParsedText:
     """A text as a list of parts: unchanged strings and passages."""
 
     parts: list[str | Passage]
@@ -249,12 +251,12 @@ class Document:
                 pieces.append(fill(written, values))
         return "".join(pieces)
 
-    def with_passages(self, passages: Iterable[Passage]) -> "Document":
-        """Return the document with translated passages, to be translated again."""
+    def with_passages(self, passages: Iterable[Passage]) -> "ParsedText":
+        """Return the text with translated passages, to be translated again."""
         if self.is_plain:
-            return Document([join_passages([*passages])], is_plain=True)
+            return ParsedText([join_passages([*passages])], is_plain=True)
         remaining = iter(passages)
-        return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
+        return ParsedText([part if isinstance(part, str) else next(remaining) for part in self.parts])
 
 
 def fill(source: str, values: Mapping[str, str]) -> str:
@@ -276,13 +278,13 @@ def join_passages(passages: Sequence[Passage]) -> Passage:
     elements: list[Element] = []
     keep: list[Span] = []
     sentences: list[Span] = []
-    for one in passages:
+    for passage in passages:
         n_before = len(elements)
-        elements += [element.moved(len(written), n_before) for element in one.elements]
-        keep += [span.moved(len(written)) for span in one.keep]
-        sentences += [span.moved(len(written)) for span in one.sentences or ()]
-        written += one.written
-    text = "".join(one.text for one in passages)
+        elements += [element.moved(len(written), n_before) for element in passage.elements]
+        keep += [span.moved(len(written)) for span in passage.keep]
+        sentences += [span.moved(len(written)) for span in passage.sentences or ()]
+        written += passage.written
+    text = "".join(passage.text for passage in passages)
     return replace(passages[0], text=text, written=written, elements=elements, keep=keep, sentences=sentences)
 
 

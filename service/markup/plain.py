@@ -6,11 +6,11 @@ The rules are CommonMark's, and a little stricter, since people who write plain 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from service.kept.kept_spans import kept_spans
 from service.markup.flanking import SIGNS
 from service.markup.inline_marks import PAIRS, marks
-from service.markup.passages import Document, Element, Notation, Passage
+from service.markup.passages import Element, Notation, ParsedText, Passage
 from service.markup.pieces import PieceKind
-from service.segments.kept_spans import kept_spans
 from service.text.scripts import LETTER
 from service.text.sentences import MARK
 from service.text.spans import Span, overlapping, replace_spans
@@ -24,7 +24,7 @@ AFTER_NAME = re.compile(rf"\.{LETTER}|\(")
 NOTATION = Notation({}, has_marks=True)
 
 
-def parse(text: str, terms: Iterable[Span] = ()) -> Document:
+def parse(text: str, terms: Iterable[Span] = ()) -> ParsedText:
     """Read a plain text. No mark inside a kept span is removed.
 
     Args:
@@ -32,7 +32,7 @@ def parse(text: str, terms: Iterable[Span] = ()) -> Document:
     """
     pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)]
     if pairs:
-        kept, whole = [one.span for one in kept_spans(_blank_marks(text, pairs, "*~"))], [*terms]
+        kept, whole = [span.span for span in kept_spans(_blank_marks(text, pairs, "*~"))], [*terms]
         around = _blank_marks(text, pairs)
         pairs = [pair for pair in pairs if _is_meant(text, around, pair, kept)]
         pairs = [pair for pair in pairs if all(len({*overlapping(whole, mark)}) == 1 for mark in pair)]
@@ -47,7 +47,7 @@ def parse(text: str, terms: Iterable[Span] = ()) -> Document:
         parent = inside[-1][0] if inside else None
         inside.append((len(elements), end.start))
         elements.append(Element(Span(position[start], position[end]), start.of(text), end.of(text), parent))
-    return Document([Passage(bare, bare, "", "", elements, notation=NOTATION)], is_plain=True)
+    return ParsedText([Passage(bare, bare, "", "", elements, notation=NOTATION)], is_plain=True)
 
 
 def _units(text: str) -> Iterator[Span]:
@@ -101,8 +101,8 @@ def _is_meant(text: str, around: str, pair: tuple[Span, Span], kept: Sequence[Sp
     whole = Span(start.start, end.end)
     is_word = start.of(text)[0] in "*_~" and inside.isalpha() and not inside.isupper()  # __word__, not __NAME__
     return not any(
-        (one.start < start.start and start.end < one.end)
-        or (one.start < end.start and end.end < one.end)
-        or (one.start <= start.start and end.end <= one.end and not (one == whole and is_word))
-        for one in kept[slice(*overlapping(kept, whole))]
+        (span.start < start.start and start.end < span.end)
+        or (span.start < end.start and end.end < span.end)
+        or (span.start <= start.start and end.end <= span.end and not (span == whole and is_word))
+        for span in kept[slice(*overlapping(kept, whole))]
     )

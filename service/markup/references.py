@@ -24,4 +24,4 @@ def read_texts(raw: str, text: str) -> Iterator[Piece]:
         if len(text) in (1, len(part)):
             yield Piece(PieceKind.TEXT, part, text=text)
         else:
-            yield from (Piece(PieceKind.TEXT, escape(one, quote=False), text=one) for one in text)
+            yield from (Piece(PieceKind.TEXT, escape(character, quote=False), text=character) for character in text)

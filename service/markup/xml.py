@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from service.markup.draft import assemble
 from service.markup.html import HALVES, with_words
-from service.markup.passages import Document
+from service.markup.passages import ParsedText
 from service.markup.pieces import Piece, PieceKind, ends_of_elements
 from service.schemas.requests import NO_RULES, TagRules
 
@@ -31,9 +31,9 @@ ROOT = -1
 REFERENCE = re.compile(r"(&(?:#[0-9]{1,7}|#x[0-9a-fA-F]{1,6}|[a-zA-Z][\w.-]{0,40});)")
 
 
-def parse(xml: str, rules: TagRules = NO_RULES) -> Document:
+def parse(xml: str, rules: TagRules = NO_RULES) -> ParsedText:
     """Read XML. Nothing is refused."""
-    return Document(assemble(read_pieces(xml, rules)))
+    return ParsedText(assemble(read_pieces(xml, rules)))
 
 
 def read_pieces(xml: str, rules: TagRules = NO_RULES) -> list[Piece]:
@@ -146,7 +146,7 @@ def _pieces(items: list[_XmlItem], xml: str, keep: Collection[str]) -> Iterator[
         elif last == i or item.kind is PieceKind.BREAK:
             yield Piece(item.kind, raw, item.tag)
         else:
-            says = any(one.kind is PieceKind.TEXT and xml[one.start : one.end].strip() for one in items[i:last])
+            says = any(part.kind is PieceKind.TEXT and xml[part.start : part.end].strip() for part in items[i:last])
             yield Piece(PieceKind.OPAQUE if says and not HALVES.match(raw) else PieceKind.MARK, raw, item.tag)
         i = last + 1
 

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.base.manifest import Manifest
+from manifest.schema import Manifest
 
 
 @dataclass(frozen=True)

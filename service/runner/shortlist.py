@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import Manifest
 from service.base.contract import IntArray
 from service.base.errors import ArtifactRefused
-from service.base.manifest import Manifest
 from service.runner.arrays import GraphArrays
 from service.runner.provider import Provider
 from service.runner.weights import Weights

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from onnxruntime import InferenceSession
 
+from manifest.layout import WEIGHTS
 from service.base.artifact import Artifact
 from service.base.contract import AnyInts
 from service.base.errors import ArtifactRefused
-from service.base.manifest import WEIGHTS
 from service.runner import heap
 from service.runner.provider import Provider
 from service.runner.safetensors_file import SafetensorsFile

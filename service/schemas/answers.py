@@ -6,16 +6,17 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PlainSerializer
 
+from manifest.schema import AttentionKind, Decoding, Embedding, Limits, Manifest, ModelOrigin, Task
 from service.base.contract import FinishReason
-from service.base.manifest import AttentionKind, Decoding, Embedding, Limits, Manifest, ModelOrigin, Task
 from service.schemas.requests import Encoding
 
-SMALL_PARAMETERS = 50_000_000
-"""A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
-
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
+
+
+Score = Annotated[float, PlainSerializer(lambda score: float(f"{score:.6g}"), float, when_used="json")]
+"""A number of which six significant digits are sent; more would be noise."""
 
 
 class ShownToken(BaseModel):
@@ -74,13 +75,13 @@ class Alignment(Links):
 
 
 class TokenEvidence(ShownToken):
-    contributions: dict[str, float] = Field(description="What the logit of each label loses without the token.")
+    contributions: dict[str, Score] = Field(description="What the logit of each label loses without the token.")
 
 
 class Evidence(BaseModel):
     """Contribution of each token to the logits."""
 
-    logits: dict[str, float]
+    logits: dict[str, Score]
     tokens: list[TokenEvidence]
 
 
@@ -95,7 +96,7 @@ class Alternative(BaseModel):
     """One translation of a text."""
 
     text: str
-    score: float = Field(description="Mean log-probability per target token; 0 where there is none.")
+    score: Score = Field(description="Mean log-probability per target token; 0 where there is none.")
     finish_reason: FinishReason = Field(
         description="length: a sentence reached max_target_tokens; repetition: it went round in circles and was ended."
     )
@@ -205,11 +206,11 @@ class DetectResponse(BaseModel):
 
 class Prediction(BaseModel):
     label: str
-    score: float = Field(description="Probability of the label; its logit if `label_activation` is identity.")
-    scores: dict[str, float] = Field(description="Score of every label, by falling score.")
+    score: Score = Field(description="Probability of the label; its logit if `label_activation` is identity.")
+    scores: dict[str, Score] = Field(description="Score of every label, by falling score.")
     tokens: int
     truncated: bool | None = Field(default=None, description="Of a pair: whether tokens were cut off.")
-    logits: dict[str, float] | None = Field(default=None, description="If requested: the logit of every label.")
+    logits: dict[str, Score] | None = Field(default=None, description="If requested: the logit of every label.")
     attention: SourceAttention | None = Field(default=None, description="If requested.")
     evidence: Evidence | None = Field(default=None, description="If requested.")
 
@@ -228,7 +229,7 @@ class Ranked(BaseModel):
     """A text, and how well it answers a query."""
 
     index: int = Field(description="Number of the text in the request, from 0.")
-    score: float = Field(description="From 0 to 1; with `raw_scores` the logit.")
+    score: Score = Field(description="From 0 to 1; with `raw_scores` the logit.")
     text: str | None = Field(default=None, description="If requested.")
 
 
@@ -264,6 +265,25 @@ class EmbedResponse(BaseModel):
     embeddings: list[TextEmbedding | TokenEmbeddings] = Field(description="One per input text, in order.")
     dimensions: int = Field(description="Numbers in one embedding.")
     usage: EmbedUsage
+
+
+LEAST_BLEU = {"good": 30.0, "fair": 20.0, "rough": 0.0}
+"""What translations of a kind of text are called, from this BLEU on; docs/models.md explains it."""
+KINDS = "kinds"
+"""The key of a translator's evaluation with BLEU by kind of text."""
+
+
+def expected(evaluation: dict[str, dict[str, float]]) -> dict[str, list[str]] | None:
+    """Return kinds of text by what to expect of them, the best first; None if no kind was scored."""
+    found: dict[str, list[str]] = {}
+    for kind, bleu in sorted(evaluation.get(KINDS, {}).items(), key=lambda one: -one[1]):
+        word = next(word for word, least in LEAST_BLEU.items() if bleu >= least)
+        found.setdefault(word, []).append(kind.replace("_", " "))
+    return found or None
+
+
+UnnamedRequest = Literal["translate", "classify", "classify_pairs", "rerank", "embed"]
+"""A kind of request that may name no model."""
 
 
 class ModelCard(BaseModel):
@@ -303,21 +323,37 @@ class ModelCard(BaseModel):
         default=None, description="Of a sentence encoder: its pooling, and its prompts by name."
     )
     evaluation: dict[str, dict[str, float]] = Field(description="Test set -> metric -> score.")
+    expect: dict[str, list[str]] | None = Field(
+        default=None,
+        description="What to expect by kind of text, where kinds were scored.",
+        examples=[{"good": ["interface"], "rough": ["news"]}],
+    )
+    default_for: list[UnnamedRequest] = Field(
+        description="Requests without `model` that this model answers. translate: in its directions that no model "
+        "before it in the list has. classify_pairs: /classify with `text_pair`. embed: without `source`."
+    )
 
     @classmethod
     def of(
-        cls, manifest: Manifest, provider: Literal["cpu", "cuda"], sources: Iterable[str], targets: Iterable[str]
+        cls,
+        manifest: Manifest,
+        provider: Literal["cpu", "cuda"],
+        sources: Iterable[str],
+        targets: Iterable[str],
+        default_for: Iterable[UnnamedRequest],
     ) -> "ModelCard":
         dimensions = manifest.dimensions
         layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
         own = {
             "provider": provider,
-            "small": manifest.origin is None and (manifest.parameters or SMALL_PARAMETERS) < SMALL_PARAMETERS,
+            "small": manifest.is_small,
             "heads": dimensions.n_heads,
             "layers": {k: n for k, n in layers.items() if n},
             "attention": manifest.attention_layers,
             "sources": [*sources],
             "targets": [*targets],
+            "default_for": [*default_for],
+            "expect": expected(manifest.evaluation),
             "pairs": manifest.pairs if manifest.task == "classification" else None,
             "prompts": manifest.prompts or None,
         }
@@ -325,7 +361,9 @@ class ModelCard(BaseModel):
 
 
 class ModelsResponse(BaseModel):
-    models: list[ModelCard]
+    models: list[ModelCard] = Field(
+        description="In the order in which they answer: of several models that can do what a request asks, the first."
+    )
 
 
 class Status(BaseModel):

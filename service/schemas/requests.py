@@ -14,8 +14,8 @@ from pydantic import (
     model_validator,
 )
 
-from service.base.manifest import MAX_BEAM_SIZE, AttentionKind
-from service.base.stops_early import StopsEarly
+from manifest.schema import MAX_BEAM_SIZE, AttentionKind
+from manifest.stops_early import StopsEarly
 from service.schemas.patterns import compiled
 
 

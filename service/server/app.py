@@ -12,30 +12,31 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
 from service import __version__
-from service.base.database import database_of
+from service.access.guards import Access
+from service.access.keys import Keys
+from service.access.usage import Usage
 from service.base.garbage import keep_objects
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.base.usage import Usage
 from service.dialects import enabled
+from service.front.models import Models
+from service.front.serving import Serving
 from service.glossaries.store import Glossaries
-from service.http.access import Access
 from service.http.dialect import Backend, Dialects
 from service.http.documents import DOCUMENT_PATH, document_routes
 from service.http.glossaries import GLOSSARY_FILE_PATH, glossary_routes
-from service.http.keys import Keys
-from service.http.middleware import Middleware
+from service.http.identity import Identity
+from service.http.limits import Limits
 from service.http.origins import Origins
-from service.http.problems import Problem, openapi_of, raise_not_routed
+from service.http.problems import TAGS, Problem, openapi_of, raise_not_routed
 from service.http.root_path import RootPath
 from service.http.routes import Reload, model_routes, operations_routes
 from service.http.spans import telemetry
 from service.http.stores import Stores
 from service.jobs.worker import DocumentJobs
-from service.models.models import Models
-from service.models.serving import Serving
 from service.pages.api_docs import api_docs_routes
 from service.pages.playground import playground_routes
+from service.storage.database import database_of
 
 
 def create_app(
@@ -73,10 +74,19 @@ def create_app(
     of_models = model_routes(models, access.guards(), reload)
     of_glossaries = glossary_routes(stores.glossaries, access.guards())
     of_documents = document_routes(stores.documents, settings, access.guards())
+    page = playground_routes(settings.max_text_characters)
     docs = api_docs_routes(lambda: app.openapi())
-    native = of_models, of_glossaries, of_documents, operations_routes(models, metrics), playground_routes(), docs
+    native = (
+        of_models,
+        of_glossaries,
+        of_documents,
+        operations_routes(models, metrics),
+        page,
+        docs,
+    )
     dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
     backend = Backend(models, stores, settings, access)
+    tags = TAGS | {dialect.name: dialect.about for dialect in dialects}
     of_dialects = [router for dialect in dialects for router in dialect.routers(backend)]
     app = FastAPI(
         title="attend",
@@ -85,7 +95,7 @@ def create_app(
         lifespan=lifespan,
         servers=[{"url": settings.root_path}] if settings.root_path else None,
         openapi_url=None,
-        openapi_tags=[{"name": dialect.name, "description": dialect.about} for dialect in dialects],
+        openapi_tags=[{"name": name, "description": about} for name, about in tags.items()],
         redirect_slashes=False,
         telemetry=telemetry(traces, settings.root_path),
         exception_handlers={HTTPException: raise_not_routed},
@@ -97,10 +107,8 @@ def create_app(
     for route in _plain(app.routes):
         metrics.expect(dialects.of(route.path).name, route.path_format)
     app.add_middleware(
-        Middleware,
-        metrics=metrics,
+        Limits,
         serving=serving,
-        dialects=dialects,
         direct_handlers={
             route.path: route.get_route_handler()
             for router in (of_models, of_glossaries, of_documents, *of_dialects)
@@ -111,16 +119,16 @@ def create_app(
         max_bytes_at=dict.fromkeys(
             [DOCUMENT_PATH, GLOSSARY_FILE_PATH, *paths_of_documents], settings.max_document_bytes
         ),
-        body_timeout_s=settings.body_timeout_s,
-        access_log=settings.access_log,
-        tracer=traces.get_tracer("attend", __version__) if traces is not None else None,
+        body_timeout_s=settings.client_timeout_s,
     )
+    tracer = traces.get_tracer("attend", __version__) if traces is not None else None
+    app.add_middleware(Identity, metrics=metrics, dialects=dialects, access_log=settings.access_log, tracer=tracer)
     if settings.allowed_origins or dialects.open_to_all:  # outside of what answers errors: pages may read these
         app.add_middleware(Origins, allowed=settings.allowed_origins, dialects=dialects)
     if settings.root_path:
         app.add_middleware(RootPath, root_path=settings.root_path)
     errors: list[type[BaseModel]] = [Problem, *(dialect.error for dialect in dialects)]
-    app.openapi = openapi_of(app, errors)  # type: ignore[method-assign]  # FastAPI's documented way
+    app.openapi = openapi_of(app, errors, TAGS)  # type: ignore[method-assign]  # FastAPI's documented way
     return app
 
 

@@ -7,7 +7,7 @@ uvicorn that this module relies on are listed in tests/service/server/test_uvico
 import asyncio
 import logging
 import math
-import sys
+import resource
 from collections import deque
 from typing import Any
 
@@ -19,9 +19,6 @@ from service.base.log import LOG_INTERVAL_S
 from service.base.metrics import Metrics
 from service.server.joined_write import JoinedWrite
 from service.server.send_buffer import send_queue_bytes
-
-if sys.platform != "win32":
-    import resource
 
 logger = logging.getLogger(__name__)
 
@@ -47,29 +44,23 @@ MAX_LINGERING = 32
 RESERVED_DESCRIPTORS = 64
 """Descriptors for files, the log and the sockets of workers."""
 
-DEFAULT_MAX_CONNECTIONS = 10_000
+MAX_CONNECTIONS = 10_000
 """A sweep over this many connections takes some hundredths of a second."""
 
 
-def max_connections(wanted: int | None) -> int:
-    """Return the limit of connections: the wanted one, or less if there are too few descriptors.
+def max_connections() -> int:
+    """Return the limit of connections: less than MAX_CONNECTIONS if there are too few descriptors.
 
     The soft limit of descriptors is raised to the hard one.
     """
     descriptors = _max_descriptors()
-    limit = DEFAULT_MAX_CONNECTIONS if wanted is None else wanted
     if descriptors is None:
-        return limit
-    left = max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2)
-    if wanted is not None and wanted > left:
-        logger.warning("the limit of %d descriptors leaves %d connections, not %d", descriptors, left, wanted)
-    return min(left, limit)
+        return MAX_CONNECTIONS
+    return min(max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2), MAX_CONNECTIONS)
 
 
 def _max_descriptors() -> int | None:
     """Return the limit of descriptors, or None if there is none."""
-    if sys.platform == "win32":
-        return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -4,6 +4,7 @@ import errno
 import logging
 import socket
 
+from service import __version__
 from service.base.errors import StartRefused
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,12 @@ def listen(host: str, port: int, shared: bool = False) -> list[socket.socket]:
 def share(host: str, port: int) -> list[socket.socket]:
     """Return the sockets of one of several processes that share a port; another process holds the port."""
     return [_bound(family, address, port, shared=True) for family, address in _addresses(host, port)]
+
+
+def announce_addresses(sockets: list[socket.socket]) -> None:
+    """Log where the service listens."""
+    addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)
+    logger.info("attend %s running on %s", __version__, addresses)
 
 
 def address_of(bound: socket.socket) -> str:

@@ -1,11 +1,9 @@
 """How much of what a process has sent still waits for the other end."""
 
 import asyncio
+import fcntl
 import sys
-
-if sys.platform != "win32":
-    import fcntl
-    import termios
+import termios
 
 
 def send_queue_bytes(transport: asyncio.WriteTransport) -> int:

@@ -5,7 +5,6 @@ import logging
 import math
 import signal
 import socket
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -16,19 +15,19 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from service.access.addresses import trusted_hosts
+from service.access.keys import Keys
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.http.addresses import trusted_hosts
-from service.http.keys import Keys
-from service.models.assembly import load_catalog
-from service.models.origin import LoadingOrigin, Origin, begin
-from service.models.serving import Serving
+from service.front.assembly import load_catalog
+from service.front.serving import Serving
+from service.front.suppliers import LoadingSupplier, Supplier, begin
+from service.pool.loader import Loader
+from service.pool.sentence_cache import SentenceCache
 from service.server.app import create_app
 from service.server.connections import Connections, max_connections
 from service.server.tracing import close_traces, open_traces
-from service.workers.loader import Loader
-from service.workers.sentence_cache import SentenceCache
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -40,22 +39,22 @@ KEEP_ALIVE_S = 75
 longer, because a request that comes while the server closes its connection gets no answer."""
 
 LOOK_S = 0.05
-"""Pause between two checks whether all requests are answered, so that the server may stop."""
+"""Pause between two checks whether the server is ready, or whether all requests are answered, so that it may stop."""
 
 
-def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
+def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader) -> None:
     """Run the only server until a signal comes.
 
     Args:
-        loader: the process that is loading the models; None if models run in this process.
+        loader: the process that is loading the models.
 
     Raises:
         StartRefused: a model cannot be loaded.
     """
     metrics, serving = Metrics(), Serving(settings.probe_interval_s)
     cache = SentenceCache(settings.cache, metrics.cache)
-    origin = LoadingOrigin(partial(load_catalog, settings, metrics, cache=cache), serving.replace, loader)
-    run(settings, sockets, keys, metrics, serving, origin)
+    supplier = LoadingSupplier(partial(load_catalog, settings, metrics, cache=cache), serving.replace, loader)
+    run(settings, sockets, keys, metrics, serving, supplier)
 
 
 def run(
@@ -64,7 +63,7 @@ def run(
     keys: Keys,
     metrics: Metrics,
     serving: Serving,
-    origin: Origin,
+    supplier: Supplier,
     rates: Path | None = None,
 ) -> None:
     """Serve until a signal comes; then answer the accepted requests.
@@ -75,12 +74,12 @@ def run(
     Raises:
         StartRefused: a model cannot be loaded.
     """
-    limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
-    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
+    timeout_s = settings.client_timeout_s
+    connections = Connections(max_connections(), timeout_s, timeout_s, max_body_bytes, metrics)
     traces = open_traces()
     config = uvicorn.Config(
-        create_app(settings, serving, metrics, keys, origin.reload, rates, traces),
+        create_app(settings, serving, metrics, keys, supplier.reload, rates, traces),
         http=connections.protocol,  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         log_config=None,
@@ -91,7 +90,7 @@ def run(
         proxy_headers=settings.trusted_proxies is not None,
         forwarded_allow_ips=trusted_hosts(settings.trusted_proxies),
     )
-    server = Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s, traces)
+    server = Server(config, serving, supplier, keys, settings.drain_timeout_s, settings.drain_delay_s, traces)
     server.run(sockets)
     if server.failure is not None:
         raise server.failure
@@ -111,7 +110,7 @@ class Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         serving: Serving,
-        origin: Origin,
+        supplier: Supplier,
         keys: Keys,
         drain_timeout_s: float,
         drain_delay_s: float,
@@ -121,7 +120,7 @@ class Server(uvicorn.Server):
         self.failure: BaseException | None = None
         """The error that ended the server; None if a signal did."""
         self._serving = serving
-        self._origin = origin
+        self._supplier = supplier
         self._keys = keys
         self._drain_timeout_s = drain_timeout_s
         self._drain_delay_s = drain_delay_s
@@ -133,11 +132,13 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        begin(self._run_origin(), self._tasks)
-        await self._origin.may_listen()
+        begin(self._run_supplier(), self._tasks)
+        await self._supplier.may_listen()
         await super().startup(sockets)
-        may_handle = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
-        if may_handle and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        self._supplier.report("listening")
+        begin(self._report_readiness(), self._tasks)
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if is_main_thread and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -150,12 +151,17 @@ class Server(uvicorn.Server):
         finally:
             answering.cancel()
 
-    async def _run_origin(self) -> None:
+    async def _run_supplier(self) -> None:
         try:
-            await self._origin.run()
+            await self._supplier.run()
         except Exception as error:
             self.failure, self.should_exit = error, True
             self._serving.drain()
+
+    async def _report_readiness(self) -> None:
+        while self._serving.unready_reason() is not None:
+            await asyncio.sleep(LOOK_S)
+        self._supplier.report("ready")
 
     def _hang_up(self) -> None:
         self._keys.reread()
@@ -163,7 +169,7 @@ class Server(uvicorn.Server):
 
     async def _reload(self) -> None:
         with suppress(ReloadRefused):  # the log has it
-            await self._origin.reload()
+            await self._supplier.reload()
 
     async def _listen_while_answering(self) -> None:
         """Listen until the accepted requests are answered, and leave the rest of the drain timeout to clients that read

@@ -5,28 +5,31 @@ import logging
 import signal
 import sys
 
-from service import __version__
+from service.access.keys import Keys
+from service.access.rate_store import storage_of
 from service.base.configuration import announce, read_settings
-from service.base.data_directory import with_data_directory
-from service.base.database import check_database
+from service.base.cores import n_workers, usable_cores
 from service.base.errors import StartRefused
+from service.base.settings import Settings
 from service.base.temporary_files import require_temporary_folder
-from service.http.keys import Keys
-from service.http.rate_store import storage_of
-from service.server.listening import address_of, listen
+from service.pool.devices import devices_of
+from service.pool.loader import Loader
+from service.server.listening import announce_addresses, listen
 from service.server.tracing import announce_traces
-from service.workers.devices import select_device
-from service.workers.loader import Loader
-from service.workers.processes import n_servers
+from service.storage.data_directory import with_data_directory
+from service.storage.database import check_database
 
 logger = logging.getLogger(__name__)
+
+MAX_SERVERS = 4
+"""Limit of the default number of servers: each process takes memory."""
 
 
 def main() -> None:
     """Serve until a signal comes; exit with one sentence if the service cannot start as configured."""
     for number in (signal.SIGINT, signal.SIGTERM):  # by default the first process of a container ignores both
         signal.signal(number, _exit)
-    if sys.platform != "win32" and not (sys.stdin and sys.stdin.isatty()):  # else the terminal was closed
+    if not (sys.stdin and sys.stdin.isatty()):  # else the terminal was closed
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         settings = read_settings()
@@ -36,20 +39,18 @@ def main() -> None:
         announce_traces()
         keys = Keys(settings)
         storage_of(settings)  # refuses a wrong address
-        select_device(settings.device)
         servers = n_servers(settings)
         sockets = listen(settings.host, settings.port, shared=servers > 1)
-        addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)
-        logger.info("attend %s running on %s", __version__, addresses)
+        if servers == 1:
+            announce_addresses(sockets)
         with with_data_directory(settings) as settings:
-            loader = Loader(settings) if settings.loops != 0 else None
+            loader = Loader(settings)
             check_database(settings)
             # Imported only now, since these imports take as long as loading a few models.
             if servers > 1:
                 from service.server.supervisor import supervise
 
-                assert loader is not None, "settings refuse several servers without workers"
-                supervise(settings, sockets, loader, servers)
+                supervise(settings, keys, sockets, loader, servers)
             else:
                 from service.server.server import serve
 
@@ -59,6 +60,20 @@ def main() -> None:
     except _Stopped as stopped:
         logger.info("stopped by %s", stopped.signal.name)
         raise
+
+
+def n_servers(settings: Settings) -> int:
+    """Return the number of processes that speak HTTP: one, and more if the workers leave cores free. A worker keeps
+    about half a core of a server busy.
+
+    Raises:
+        ProviderUnavailable: a device that the settings name is not there.
+    """
+    # Whether there is a GPU that works is not known yet.
+    provider = "cuda" if settings.provider == "cuda" or settings.devices else "cpu"
+    n_devices = len(devices_of(settings))
+    free = usable_cores() - n_workers(settings, provider) * n_devices
+    return settings.servers or max(1, min(MAX_SERVERS, free // 2))
 
 
 class _Stopped(SystemExit):

@@ -8,21 +8,21 @@ import signal
 import socket
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from service.access.keys import Keys
 from service.base.configuration import read_settings
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.http.keys import Keys
-from service.models.assembly import catalog_of
-from service.models.origin import in_daemon_thread
-from service.models.serving import Serving
+from service.front.assembly import catalog_of
+from service.front.serving import Serving
+from service.front.suppliers import in_daemon_thread
+from service.passes.wire import packed, read_messages
+from service.pool.loader import LoadedModels
+from service.pool.sentence_cache import SentenceCache
 from service.server.listening import share
 from service.server.server import run
-from service.workers.loader import LoadedModels
-from service.workers.sentence_cache import SentenceCache
-from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 
@@ -42,16 +42,17 @@ def main(supervisor_file: int, port: int, joins: int, place: int, rates: str) ->
     settings.log.configure()
     keys, metrics, serving = Keys(settings), Metrics(place), Serving(settings.probe_interval_s)
     supervisor = socket.socket(fileno=supervisor_file)
-    origin = SupervisedOrigin(settings, metrics, serving, keys, supervisor, joins=bool(joins))
-    run(settings, share(settings.host, port), keys, metrics, serving, origin, Path(rates) if rates else None)
+    supplier = SupervisedSupplier(settings, metrics, serving, keys, supervisor, joins=bool(joins))
+    run(settings, share(settings.host, port), keys, metrics, serving, supplier, Path(rates) if rates else None)
 
 
-class SupervisedOrigin:
+class SupervisedSupplier:
     """Serves with the models that the supervisor loads, one set after the other.
 
     A supervisor sends `("take", generation, LoadedModels)`, `("all are ready",)`, `("reread keys",)`, `("worker ended",
-    how)` and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`; `("serves", generation)`
-    when new requests get these models; and `("taken", generation)` when it does not use the former ones any more.
+    how)` and `("reloaded", number, refusal or None)`. A server sends `("listening", 0)` and `("ready", 0)`; `("reload",
+    number)`; `("serves", generation)` when new requests get these models; and `("taken", generation)` when it does not
+    use the former ones any more.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class SupervisedOrigin:
         self._supervisor = supervisor
         self._outgoing: asyncio.StreamWriter | None = None
         self._has_ended = False
+        self._reported: list[str] = []
         self._may_listen = asyncio.Event()
         if not joins:
             self._may_listen.set()
@@ -75,6 +77,12 @@ class SupervisedOrigin:
     async def may_listen(self) -> None:
         """Return immediately if all servers start; wait for models if this one joins others."""
         await self._may_listen.wait()
+
+    def report(self, state: Literal["listening", "ready"]) -> None:
+        """Let the supervisor log it, once for all servers."""
+        self._reported.append(state)
+        if self._outgoing is not None:
+            self._tell(state, 0)
 
     async def run(self) -> None:
         """Follow the supervisor, and end when it has gone."""
@@ -102,11 +110,13 @@ class SupervisedOrigin:
 
     async def _listen(self) -> None:
         incoming, self._outgoing = await asyncio.open_connection(sock=self._supervisor)
+        for state in self._reported:
+            self._tell(state, 0)
         async for kind, *content in read_messages(incoming):
             if kind == "take":
                 await self._take(*content)
             elif kind == "reread keys":
-                self._keys.reread()
+                self._keys.reread(logs=False)
             elif kind == "all are ready":
                 self._serving.awaits_others = False
             elif kind == "worker ended":

@@ -24,19 +24,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from service.access.keys import Keys
+from service.access.limiters import may_have_rates
+from service.access.rates import Rates
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics, forget_gauges
 from service.base.settings import Settings
-from service.http.limiters import may_have_rates
-from service.http.rates import Rates
-from service.models.assembly import catalog_of
-from service.models.origin import LoadingOrigin, begin, in_daemon_thread
-from service.models.serving import proven
+from service.front.assembly import catalog_of
+from service.front.serving import proven
+from service.front.suppliers import READY, LoadingSupplier, begin, in_daemon_thread
+from service.passes.plan import HUNG_S, LOADING_S
+from service.passes.wire import packed, read_messages
+from service.pool.loader import LoadedModels, Loader
+from service.pool.remote_loader import RATES_SOCKET, make_run_directory
+from service.server.listening import announce_addresses
 from service.server.send_buffer import send_queue_bytes
-from service.workers.loader import LoadedModels, Loader
-from service.workers.loader_process import HUNG_S, LOADING_S
-from service.workers.remote_loader import RATES_SOCKET, make_run_directory
-from service.workers.wire import packed, read_messages
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ SHORT_LIFE_S = 5.0
 pause."""
 
 
-def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
+def supervise(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
     """Serve until a signal comes.
 
     Args:
@@ -66,8 +68,7 @@ def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, 
     """
     directory = make_run_directory(settings.run_directory)
     try:
-        port = sockets[0].getsockname()[1]
-        asyncio.run(Supervisor(settings, directory, port, loader, n_servers).run())
+        asyncio.run(Supervisor(settings, keys, directory, sockets, loader, n_servers).run())
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -76,14 +77,26 @@ class Supervisor:
     """Starts servers, and gives them the models.
 
     Args:
+        keys: tells whether the file of keys may be read again.
         directory: a folder that no other service uses.
+        sockets: sockets that hold the port; they do not listen.
         loader: the process that is loading the models.
     """
 
-    def __init__(self, settings: Settings, directory: Path, port: int, loader: Loader, n_servers: int) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        keys: Keys,
+        directory: Path,
+        sockets: list[socket.socket],
+        loader: Loader,
+        n_servers: int,
+    ) -> None:
         self._settings = settings
+        self._keys = keys
         self._n_servers = n_servers
-        self._port = port
+        self._sockets = sockets
+        self._announced: set[str] = set()
         self._metrics = directory / "metrics"
         self._metrics.mkdir()
         self._rates: Path | None = None
@@ -93,7 +106,7 @@ class Supervisor:
         self._loader = loader
         self._loaded: LoadedModels | None = None
         self._generation = 0
-        self._origin = LoadingOrigin(self._load, self._take, loader)
+        self._supplier = LoadingSupplier(self._load, self._take, loader)
         self._servers: list[_Server] = []
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -108,7 +121,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
         self._servers = [await self._begin(place) for place in range(self._n_servers)]
-        loading = begin(self._origin.run(), self._tasks)
+        loading = begin(self._supplier.run(), self._tasks)
         if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         begin(self._end_what_hangs(loading), self._tasks)
@@ -175,7 +188,7 @@ class Supervisor:
                 sys.executable,
                 "-c",
                 ignore + serve,
-                *map(str, (theirs.fileno(), self._port, int(joins), place, self._rates or "")),
+                *map(str, (theirs.fileno(), self._sockets[0].getsockname()[1], int(joins), place, self._rates or "")),
             ],
             pass_fds=[theirs.fileno()],
             env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(self._metrics)},
@@ -192,6 +205,8 @@ class Supervisor:
         async for kind, number in server.messages():
             if kind == "reload":
                 begin(self._reload_for(server, number), self._tasks)
+            elif kind in ("listening", "ready"):
+                self._announce(kind)
             else:
                 server.event(kind, number).set()
         server.leave()
@@ -199,19 +214,29 @@ class Supervisor:
     async def _reload_for(self, server: "_Server", number: int) -> None:
         refusal = None
         try:
-            await self._origin.reload()
+            await self._supplier.reload()
         except ReloadRefused as error:
             refusal = str(error)
         server.tell("reloaded", number, refusal)
 
+    def _announce(self, state: str) -> None:
+        """Log what the first server of all reports."""
+        if state not in self._announced:
+            self._announced.add(state)
+            if state == "ready":
+                logger.info(READY)
+            else:
+                announce_addresses(self._sockets)
+
     def _hang_up(self) -> None:
-        for server in self._servers:
-            server.tell("reread keys")
+        if self._keys.reread():
+            for server in self._servers:
+                server.tell("reread keys")
         begin(self._reload(), self._tasks)
 
     async def _reload(self) -> None:
         with suppress(ReloadRefused):  # the log has it
-            await self._origin.reload()
+            await self._supplier.reload()
 
     def _load(self, loader: Loader | None) -> tuple[Loader, LoadedModels]:
         """Raises StartRefused: a model cannot be loaded. The loader has ended then."""
@@ -238,7 +263,7 @@ class Supervisor:
                 await asyncio.to_thread(loader.end)
                 raise
         former, self._loader = self._loader, loader
-        loaded.announce()
+        loaded.announce(self._settings)
         self._generation = generation = self._generation + 1
         self._loaded = loaded
         loader.report_worker_ends(self._report_worker_end)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from service import __version__
 from service.base.log import LOG_INTERVAL_S
-from service.models.origin import in_daemon_thread
+from service.front.suppliers import in_daemon_thread
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

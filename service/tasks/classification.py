@@ -12,19 +12,25 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from manifest.schema import Manifest
 from service.base.errors import EmptyText, LimitExceeded, TextTooLong, UnsupportedOption
-from service.base.manifest import Manifest
 from service.engine.scheduler import Sequence
+from service.passes.attention import AttentionPass
+from service.passes.pooling import WindowLogits
+from service.pool.pool import Pool
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
-from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
+from service.tasks.attention import Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.pooling import WindowLogits, pool_windows, scores_of
+from service.tasks.scores import pool_windows, scores_of
 from service.tasks.windows import shown_in_windows, windows
 from service.text.pairs import Pair
 from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
-from service.workers.pool import Pool
+
+MAX_EVIDENCE_TOKENS = 131_072
+"""Most tokens that are read for the evidence of one answer. A text is read once more without each of its tokens: for a
+window of 256 tokens that is 65,000, some seconds of work."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,7 @@ class Classifier:
     """Classifies texts with one model.
 
     Args:
-        max_attention_weights: the most numbers in the attention matrices of one answer.
-        max_evidence_tokens: the most tokens that are read for the evidence of one answer.
+        max_numbers: the most numbers in the attention matrices of one answer.
     """
 
     manifest: Manifest
@@ -57,8 +62,7 @@ class Classifier:
     tokenizer: Tokenizer
     pool: Pool[WindowLogits]
     attention_pool: Pool[AttentionPass]
-    max_attention_weights: int
-    max_evidence_tokens: int
+    max_numbers: int
 
     @property
     def is_reranker(self) -> bool:
@@ -148,7 +152,7 @@ class Classifier:
             _Window(
                 Sequence(ids, WindowLogits()),
                 range(n_before, len(ids) - n_after),
-                Sequence(ids, AttentionPass([], selection)) if selection is not None else None,
+                Sequence(ids, AttentionPass([], selection.chosen)) if selection is not None else None,
             )
             for ids in windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
         ]
@@ -156,14 +160,14 @@ class Classifier:
     def _refuse_too_many(self, windows: list[_Window], evidence: bool, selection: Selection | None) -> None:
         lengths = [len(window.reading.source_ids) for window in windows]
         n_read = sum(len(window.own) * (length - 1) for window, length in zip(windows, lengths, strict=True))
-        if evidence and n_read > self.max_evidence_tokens:
+        if evidence and n_read > MAX_EVIDENCE_TOKENS:
             raise LimitExceeded(
                 f"`evidence` needs to read {n_read:,} tokens, each text once without each of its tokens; "
-                f"the limit is {self.max_evidence_tokens:,}: send shorter texts"
+                f"the limit is {MAX_EVIDENCE_TOKENS:,}: send shorter texts"
             )
         if selection is not None:
             n_weights = sum(selection.n_weights(length, 0) for length in lengths)
-            refuse_too_many_weights(self.max_attention_weights, n_weights)
+            refuse_too_many_weights(self.max_numbers, n_weights)
 
     def _scored(self, readings: list[Sequence[WindowLogits]], with_logits: bool) -> Prediction:
         """Return the scores of the labels of a text, from its windows."""

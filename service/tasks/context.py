@@ -5,9 +5,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.base.usage import Account
+from service.access.usage import Account
+from service.pool.pool import Admission
 from service.schemas.timing import Timing
-from service.workers.pool import Admission
 
 
 @dataclass

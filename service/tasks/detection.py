@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
+from service.kept.kept_spans import kept_spans
 from service.schemas.requests import Format, TagRules
-from service.segments.kept_spans import kept_spans
-from service.tasks.reading import parse_markup
+from service.tasks.translation.reading import parse_markup
 from service.text.identification import IdentifiedLanguage, identify, is_loaded
 from service.text.spans import replace_spans
 from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, run_on_each

@@ -15,22 +15,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from manifest.schema import Manifest, TokenPooling
 from service.base.errors import EmptyText, InvalidFields, LimitExceeded, SourceRequired, UnsupportedOption
-from service.base.manifest import Manifest, TokenPooling
 from service.engine.scheduler import Sequence
+from service.kept.unwritable import hidden
+from service.passes.attention import AttentionPass
+from service.passes.pooling import Vectors, WindowEmbedding
+from service.pool.pool import Pool
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
-from service.segments.unwritable import hidden
-from service.tasks.attention import AttentionPass, Selection, join_windows, refuse_too_many_weights
+from service.tasks.attention import Selection, join_windows, refuse_too_many_weights
 from service.tasks.context import Context
-from service.tasks.pooling import Vectors, WindowEmbedding
 from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, WantedLanguage, subtag
 from service.text.sentences import sentence_spans
 from service.text.spans import NO_EDITS, Edits, Span, replace_spans
 from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
-from service.workers.pool import Pool
 
 BLANKS = re.compile(r"[^\S\t-\r\x1c-\x1f\x85\u2028\u2029]{2,}")
 """Spaces of any width. A tab or a line end separates sentences."""
@@ -56,7 +57,7 @@ class _Options:
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class _Passage:
     """A sentence, or a whole text if the model reads texts, with its windows.
 
     Attributes:
@@ -81,9 +82,8 @@ class Embedder:
     """Makes embeddings with the encoder of one model.
 
     Args:
-        max_numbers: the most numbers in the embeddings of one answer.
+        max_numbers: the most numbers in the embeddings, or in the attention matrices, of one answer.
         attention_pool: runs attention passes; None for models of other tasks, whose own routes do that.
-        max_attention_weights: the most numbers in the attention matrices of one answer.
     """
 
     manifest: Manifest
@@ -92,7 +92,6 @@ class Embedder:
     pool: Pool[WindowEmbedding]
     max_numbers: int
     attention_pool: Pool[AttentionPass] | None = None
-    max_attention_weights: int = 0
 
     @cached_property
     def languages(self) -> Side:
@@ -123,15 +122,15 @@ class Embedder:
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
             texts = await run_on_each(
-                request.text, lambda text: self._stretches(text, request.source, options), n_characters, context.left_s
+                request.text, lambda text: self._passages(text, request.source, options), n_characters, context.left_s
             )
-        read = [window for text in texts for stretch in text for window in stretch.windows]
-        passes = [window for text in texts for stretch in text for window in stretch.passes]
+        read = [window for text in texts for passage in text for window in passage.windows]
+        passes = [window for text in texts for passage in text for window in passage.passes]
         n_tokens = sum(len(window.source_ids) for window in read)
         self._refuse_too_many(len(texts) if options.pooling else n_tokens, options)
         if options.selection is not None:
             numbers = sum(options.selection.n_weights(len(window.source_ids), 0) for window in passes)
-            refuse_too_many_weights(self.max_attention_weights, numbers)
+            refuse_too_many_weights(self.max_numbers, numbers)
         timing.ran(await self.pool.run(read, deadline, client=context.client))
         if self.attention_pool is not None and passes:
             timing.attended(await self.attention_pool.run(passes, deadline, client=context.client))
@@ -191,14 +190,14 @@ class Embedder:
             raise InvalidFields([(("prompt",), message)])
         return prompts[name]
 
-    def _stretches(self, text: str, source: str | None, options: _Options) -> list[_Stretch]:
+    def _passages(self, text: str, source: str | None, options: _Options) -> list[_Passage]:
         is_translator = self.manifest.task == "translation"
-        stretches = self._sentences(text, source, options) if is_translator else self._whole(text, options)
-        if not stretches:
+        passages = self._sentences(text, source, options) if is_translator else self._whole(text, options)
+        if not passages:
             raise EmptyText(f"A text has no tokens to embed: {text[:20]!r}")
-        return stretches
+        return passages
 
-    def _sentences(self, text: str, source: str | None, options: _Options) -> list[_Stretch]:
+    def _sentences(self, text: str, source: str | None, options: _Options) -> list[_Passage]:
         """Return the sentences of a text for a translator. It reads several spaces as one, and no hidden characters."""
         blanks = [(Span(*match.span()), " ") for match in BLANKS.finditer(text)]
         unseen = hidden(text, self.tokenizer.has)
@@ -207,13 +206,13 @@ class Embedder:
         limit, nothing = self.manifest.limits.max_source_tokens, [*prefix, self.manifest.special_tokens.eos]
         spans = sentence_spans(text, language) or [Span(0, len(text))]  # if the text has only punctuation
         return [
-            self._stretch(span.start, span.of(text), token_ids, options, prefix=prefix, edits=edits)
+            self._passage(span.start, span.of(text), token_ids, options, prefix=prefix, edits=edits)
             for span, token_ids in self.tokenizer.encode_spans(text, spans, limit, prefix)
             if token_ids != nothing
         ]
 
-    def _whole(self, text: str, options: _Options) -> list[_Stretch]:
-        """Return a text with its prompt as one stretch; none if the text has no tokens."""
+    def _whole(self, text: str, options: _Options) -> list[_Passage]:
+        """Return a text with its prompt as one passage; none if the text has no tokens."""
         n_before, n_after = self.tokenizer.n_around
         [token_ids] = self.tokenizer.encode([options.prompt + text])
         if len(token_ids) <= n_before + options.n_prompt + n_after:  # the prompt's last token may include the text
@@ -221,9 +220,9 @@ class Embedder:
             if len(of_text) <= n_before + n_after:
                 return []
         n_before = min(n_before + options.n_prompt, len(token_ids) - n_after - 1)
-        return [self._stretch(-len(options.prompt), options.prompt + text, token_ids, options, n_before, n_after)]
+        return [self._passage(-len(options.prompt), options.prompt + text, token_ids, options, n_before, n_after)]
 
-    def _stretch(
+    def _passage(
         self,
         start: int,
         text: str,
@@ -233,15 +232,15 @@ class Embedder:
         n_after: int = 0,
         prefix: tuple[int, ...] = (),
         edits: Edits = NO_EDITS,
-    ) -> _Stretch:
+    ) -> _Passage:
         parts = windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
         own = self.manifest.embedding
         n_prompt = self.tokenizer.n_around[0] + options.n_prompt
         n_left_out = n_prompt if options.prompt and own and not own.pool_prompt else 0
         pooling, projected, selection = options.pooling, options.projected, options.selection
         read = [Sequence(ids, WindowEmbedding(pooling, min(n_left_out, len(ids) - 1), projected)) for ids in parts]
-        passes = [Sequence(ids, AttentionPass([], selection)) for ids in parts] if selection is not None else []
-        return _Stretch(start, text, prefix, n_before, n_after, read, passes, edits)
+        passes = [Sequence(ids, AttentionPass([], selection.chosen)) for ids in parts] if selection is not None else []
+        return _Passage(start, text, prefix, n_before, n_after, read, passes, edits)
 
     def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:
         """Return the source language of a translator, and the tokens that name it.
@@ -264,14 +263,14 @@ class Embedder:
                 f"the limit is {self.max_numbers:,}: {way_out}"
             )
 
-    def _answer(self, text: list[_Stretch], options: _Options, encoding: Encoding) -> TextEmbedding | TokenEmbeddings:
-        found = [window.output for stretch in text for window in stretch.windows]
-        lengths = [len(window.source_ids) for stretch in text for window in stretch.windows]
+    def _answer(self, text: list[_Passage], options: _Options, encoding: Encoding) -> TextEmbedding | TokenEmbeddings:
+        found = [window.output for passage in text for window in passage.windows]
+        lengths = [len(window.source_ids) for passage in text for window in passage.windows]
         tokens, attention = [], None
         if not options.pooling or options.selection is not None:
-            tokens = [ShownToken.of(token) for stretch in text for token in self._tokens(stretch)]
+            tokens = [ShownToken.of(token) for passage in text for token in self._tokens(passage)]
         if options.selection is not None:
-            attention = join_windows(tokens, [one for stretch in text for one in stretch.passes], options.selection)
+            attention = join_windows(tokens, [one for passage in text for one in passage.passes], options.selection)
         if not options.pooling:
             rows = _encode_vectors(np.concatenate([one.vectors for one in found]), options.normalize, encoding)
             return TokenEmbeddings.model_construct(tokens=tokens, embeddings=rows, attention=attention)
@@ -280,12 +279,12 @@ class Embedder:
         row = _encode_vectors(mean, options.normalize, encoding)
         return TextEmbedding.model_construct(embedding=row, attention=attention)
 
-    def _tokens(self, stretch: _Stretch) -> Iterator[Token]:
+    def _tokens(self, passage: _Passage) -> Iterator[Token]:
         """Yield the tokens that the model reads, with their places in the client's text."""
-        read = [token.moved(stretch.start) for token in self.tokenizer.source_tokens(stretch.text, stretch.prefix)]
-        tokens = [Token(token.token, *stretch.edits.before(token.span).pair) for token in read]
+        read = [token.moved(passage.start) for token in self.tokenizer.source_tokens(passage.text, passage.prefix)]
+        tokens = [Token(token.token, *passage.edits.before(token.span).pair) for token in read]
         limit = self.manifest.limits.max_source_tokens
-        return shown_in_windows(tokens, limit, stretch.n_before, stretch.n_after)
+        return shown_in_windows(tokens, limit, passage.n_before, passage.n_after)
 
 
 def _encode_vectors(vectors: Vectors, normalize: bool, encoding: Encoding) -> Any:

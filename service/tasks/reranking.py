@@ -4,7 +4,7 @@ import numpy as np
 
 from service.schemas.answers import Prediction, Ranked
 from service.schemas.requests import RerankRequest
-from service.tasks.pooling import scores_of
+from service.tasks.scores import scores_of
 
 
 def ranked(predictions: list[Prediction], request: RerankRequest) -> list[Ranked]:

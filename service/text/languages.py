@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from service.base.manifest import NO_LANGUAGE, Language
+from manifest.schema import NO_LANGUAGE, Language
 
 _TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 _REGION = re.compile("-([A-Z]{2}|[0-9]{3})$")
@@ -30,6 +30,7 @@ _SIBLINGS = {"nb": "no", "no": "nb"}
 """Codes of the same language: most people and models call Bokmål Norwegian."""
 _SCRIPTS = {"acm": "Arab", "acq": "Arab", "ajp": "Arab", "azb": "Arab", "pbt": "Arab", "xal": "Cyrl"}
 """Likely scripts that langcodes does not know."""
+_RIGHT_TO_LEFT = frozenset({"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"})
 MANY = "mul"
 """Source language of models that read many languages without being told which."""
 
@@ -66,21 +67,38 @@ def subtag(code: str) -> str:
     return (canonical(code) or code).split("-")[0]
 
 
-@lru_cache(maxsize=10_000)
 def english_name(code: str) -> str:
     """Return the English name, such as Brazilian Portuguese or Serbian (Latin); the code itself if it has no name."""
+    return name_in("en", code)
+
+
+def name_in(reader: str, code: str) -> str:
+    """Return the name of a language in the reader's language: Französisch for de and fr. It is the English name where
+    the reader's language is unknown, and the code itself if it has no name."""
+    return _name_in(canonical(reader) or "en", code)
+
+
+@lru_cache(maxsize=10_000)
+def _name_in(reader: str, code: str) -> str:
     tag = canonical(code)
     if tag is None:
         return code
-    from babel import Locale  # imported here: its names take 9 MB
+    from babel import Locale, UnknownLocaleError  # imported here: its names take 9 MB
 
-    english = Locale("en")
+    try:
+        locale = Locale.parse(reader, sep="-")
+    except UnknownLocaleError:
+        return english_name(code)
     whole, (language, *further) = tag.replace("-", "_"), tag.split("-")
-    if whole in english.languages:
-        return str(english.languages[whole])
-    inside = [str(english.scripts.get(part) or english.territories.get(part) or part) for part in further]
-    name = str(english.languages.get(language, language))
+    if whole in locale.languages:
+        return str(locale.languages[whole])
+    inside = [str(locale.scripts.get(part) or locale.territories.get(part) or part) for part in further]
+    name = str(locale.languages.get(language, language))
     return f"{name} ({', '.join(inside)})" if inside else name
+
+
+def is_right_to_left(code: str) -> bool:
+    return script(code) in _RIGHT_TO_LEFT
 
 
 @lru_cache(maxsize=10_000)

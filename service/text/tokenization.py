@@ -1,7 +1,6 @@
 """Convert text to token ids and back."""
 
 import asyncio
-import json
 import re
 import threading
 import unicodedata
@@ -9,10 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import tokenizers
 
+from manifest.vocabulary import Vocabulary
 from service.base.errors import ArtifactRefused, DeadlinePassed, EmptyText, LimitExceeded
 from service.schemas.requests import CutEnd
 from service.text.pairs import Pair, PairTemplate
@@ -37,26 +37,6 @@ OPERATORS = frozenset("<>|^\\")
 
 MAX_CHARACTERS_WITHOUT_THREAD = 500
 """This many characters take 65 us to split and tokenize, as long as the way to a thread and back."""
-
-
-class Vocabulary(NamedTuple):
-    """The ids of pieces, for a model that numbers them differently from its tokenizer.
-
-    Attributes:
-        source: ids of the pieces of a source.
-        target: ids of the pieces of a target.
-        unk: the id for unknown pieces.
-    """
-
-    source: dict[str, int]
-    target: dict[str, int]
-    unk: int
-
-    @classmethod
-    def of(cls, content: bytes, unk: int) -> "Vocabulary":
-        """Parse a vocabulary.json. Without a vocabulary for targets, both sides share one."""
-        read = json.loads(content)
-        return cls(read["source"], read.get("target", read["source"]), unk)
 
 
 class Tokenizer:
@@ -160,8 +140,7 @@ class Tokenizer:
         if self._vocabulary is None:
             ids: list[int] = encoding.ids
             return ids
-        source, unk = self._vocabulary.source, self._vocabulary.unk
-        return [source.get(piece, unk) for piece in encoding.tokens]
+        return self._vocabulary.ids(encoding.tokens)
 
     def _pieces(self, special: Collection[int]) -> dict[int, bytes | str]:
         added = self._tokenizer.get_added_tokens_decoder() if self._vocabulary is None else {}

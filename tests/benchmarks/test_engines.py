@@ -8,13 +8,15 @@ from benchmarks.engines.attend import AttendEngine
 from service.base.errors import ArtifactRefused
 from tests.service.tiny_artifacts import TinyTranslator
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize("batch", [2, 5, 9])
 def test_every_work_is_translated_once_and_in_order(batch: int, tmp_path: Path) -> None:
     tiny = TinyTranslator(seed=3)
     tiny.save(tmp_path / "tiny-en-fr")
     works = [Work([4 + i, 9, 3], 12) for i in range(7)]
-    engine = AttendEngine(tmp_path, threads=1, loops=0)
+    engine = AttendEngine(tmp_path, threads=1, workers=1)
     try:
         alone = [engine.translate([work], beam_size=2, batch=1)[0] for work in works]
         assert engine.translate(works, beam_size=2, batch=batch) == alone
@@ -27,6 +29,6 @@ def test_an_engine_that_cannot_start_leaves_no_event_loop_behind(tmp_path: Path)
     """An exception that is never caught keeps the engine alive, and the process would not end."""
     before = threading.enumerate()
     with pytest.raises(ArtifactRefused) as uncaught:
-        AttendEngine(tmp_path / "nowhere", threads=1, loops=0)
+        AttendEngine(tmp_path / "nowhere", threads=1, workers=1)
     assert threading.enumerate() == before
     del uncaught

@@ -35,7 +35,7 @@ def test_a_device_is_asked_for_less_and_answers_the_same(kind: str, beam_size: i
     answers, runs, shapes = {}, {}, {}
     for name, engines in ENGINES.items():
         provider = CountingProvider("cpu", 1)
-        engine = engines(TranslationGraphs(artifact, provider), Settings(slots=8 * beam_size))[kind]
+        engine = engines(TranslationGraphs(artifact, provider), Settings(rows=8 * beam_size))[kind]
         with counted_copies(provider.runs):
             answers[name], _ = translated(engine, works, beam_size, artifact.manifest)
         passes = [shape for shape in provider.shapes if shape[0] != "copy"]  # a copy is not captured
@@ -47,6 +47,7 @@ def test_a_device_is_asked_for_less_and_answers_the_same(kind: str, beam_size: i
     assert shapes["fixed"] < shapes["compact"] / 3
 
 
+@pytest.mark.process
 def test_pruning_blanks_what_other_gpus_run_and_nothing_else(tmp_path: Path) -> None:
     if not all(map(shutil.which, ("cc", "readelf"))):
         pytest.skip("this needs a C compiler and readelf")
@@ -88,6 +89,7 @@ import benchmarks.gpu.__main__, benchmarks.engines.ctranslate2, service.server.s
 """
 
 
+@pytest.mark.process
 def test_an_archive_has_every_package_that_is_imported() -> None:
     packed = {name.lower().replace("_", "-") for name in requirements()}
     there = subprocess.run([sys.executable, "-c", IMPORT, *packed, *WITH_PYTORCH], cwd=ROOT, stderr=-1, text=True)

@@ -11,8 +11,8 @@ from benchmarks.gpu import simulate
 from benchmarks.gpu.driving import Constants, drive
 from benchmarks.gpu.simulation import Clock
 from service.engine import fixed_engine
-from service.engine.beam_search import Search
 from service.engine.engine import Outcome, Ran
+from service.engine.search import Search
 
 
 def test_the_device_works_while_the_host_goes_on_and_a_wait_ends_when_it_is_done() -> None:
@@ -57,7 +57,7 @@ def test_no_step_has_a_new_shape_after_the_start(beam_size: int, once_tokens: tu
     draw = np.random.default_rng(1)
     works = [Work([*draw.integers(4, 99, n).tolist(), 3], 60) for n in draw.integers(2, 60, 40).tolist()]
     lengths = {tuple(work.source_ids): len(work.source_ids) for work in works}
-    engine = simulate.SimulatedEngine(lengths, Constants(), beam_size, slots=64)
+    engine = simulate.SimulatedEngine(lengths, Constants(), beam_size, rows=64)
     engine.engine.probe()
     steps = engine.graphs.decoder_step
     beforehand = set(steps.shapes)
@@ -74,7 +74,7 @@ def test_a_step_that_newcomers_join_is_run_again_only_if_the_decoder_keeps_no_st
 ) -> None:
     works = [Work([4 + i, 5, 3], 60) for i in range(24)]
     lengths = {tuple(work.source_ids): 3 + i for i, work in enumerate(works)}
-    engine = simulate.SimulatedEngine(lengths, Constants(), 4, slots=16, decoder_self=decoder_self)
+    engine = simulate.SimulatedEngine(lengths, Constants(), 4, rows=16, decoder_self=decoder_self)
     n_steps = 0
 
     def count(outcome: Outcome[Search]) -> None:

@@ -14,6 +14,16 @@ def test_a_page_tells_what_was_put_into_each_place_of_its_template(tmp_path: Pat
     assert written(template, page) == places
 
 
+def test_links_lead_where_they_lead_in_the_template(tmp_path: Path) -> None:
+    template, page = tmp_path / "benchmarks" / "template.md", tmp_path / "docs" / "page.md"
+    for file in (template, page):
+        file.parent.mkdir()
+    template.write_text("[a](../docs/gpu.md#speed) [b](http://x/y.md) [c](#d) {{part}}\n", encoding="utf-8")
+    fill(template, {"part": "[e](of-page.md)"}, page)
+    assert page.read_text(encoding="utf-8") == "[a](gpu.md#speed) [b](http://x/y.md) [c](#d) [e](of-page.md)\n"
+    assert written(template, page) == {"part": "[e](of-page.md)"}
+
+
 def test_a_page_of_another_template_or_none_tells_nothing(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     assert written(TEMPLATE, page) == {}

@@ -5,7 +5,8 @@ from rich.console import Console
 
 from benchmarks import trained
 from benchmarks.trained import QUICK, quick_experiment, train_and_evaluate
-from model.checkpoint import EVALUATION, TOKENIZER, TRAINING
+from manifest.layout import TOKENIZER
+from model.checkpoint import EVALUATION, TRAINING
 from tests.model.tiny_configs import TRANSLATOR, configured
 
 CORPUS = {"file": "a.tsv", "licence": "none"}

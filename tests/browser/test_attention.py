@@ -14,6 +14,8 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright.sync_api import Page, Request, Route, expect
 
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
 TEXT = "Two dogs play in the snow."
 OPENED = state("translate", text=TEXT, attention="cross.1.2")
 

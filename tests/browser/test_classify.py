@@ -10,6 +10,8 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright.sync_api import Page, expect
 
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
 TEXT = "The story is weak, but the music is beautiful and I loved the ending."
 
 

@@ -2,10 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.browser.conftest import Visit
 
 if TYPE_CHECKING:
     import httpx
+
+pytestmark = [pytest.mark.browser, pytest.mark.process]
 
 
 def test_a_request_can_be_tried_out(visit: Visit, server: "httpx.Client") -> None:

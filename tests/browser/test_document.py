@@ -13,6 +13,8 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright.sync_api import Locator, Page, Route, expect
 
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
 MARKDOWN = b"# Two dogs\n\nTwo dogs **play** in the snow.\n\n```\ncode\n```\n"
 
 

@@ -13,6 +13,8 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright.sync_api import Page, Route, expect
 
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
 
 def answering(model: str, changes: dict[str, Any]) -> Any:
     """Change what the service says of a model; a change to None leaves it out."""

@@ -8,10 +8,13 @@ import pytest
 
 from service.pages import playground, static_files
 
+pytestmark = pytest.mark.browser
+
 FOLDER = Path(playground.__file__).parent
 FILES = sorted(path for path in FOLDER.iterdir() if path.suffix in static_files.MEDIA_TYPES)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", ["/", *(f"/playground/{path.name}" for path in FILES if path.name != "index.html")])
 def test_a_file_has_its_type_and_may_reach_nothing_but_the_service(server: httpx.Client, path: str) -> None:
     response = server.get(path)
@@ -24,6 +27,7 @@ def test_a_file_has_its_type_and_may_reach_nothing_but_the_service(server: httpx
     assert server.head(path).status_code == 200
 
 
+@pytest.mark.process
 def test_a_file_that_has_not_changed_is_not_sent_again(server: httpx.Client) -> None:
     etag = server.get("/playground/main.js").headers["etag"]
     again = server.get("/playground/main.js", headers={"If-None-Match": etag})
@@ -31,6 +35,7 @@ def test_a_file_that_has_not_changed_is_not_sent_again(server: httpx.Client) -> 
     assert again.headers["cache-control"] == "no-cache"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["nothing.js", "__init__.py", "index.html", "..%2F__init__.py"])
 def test_nothing_else_is_served(server: httpx.Client, name: str) -> None:
     response = server.get(f"/playground/{name}")

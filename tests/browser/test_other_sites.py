@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     import httpx
     from playwright.sync_api import Browser
+
+pytestmark = [pytest.mark.browser, pytest.mark.process]
 
 FORM = """<form method="post" action="{}/v2/glossaries">
 <input name="name" value="x"><input name="source_lang" value="en"><input name="target_lang" value="fr">

@@ -13,6 +13,8 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright.sync_api import Page, expect
 
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
 TEXT = "A little girl in a red dress is feeding the ducks by the lake. Where is the station?"
 STATES = {
     "empty": state("translate"),

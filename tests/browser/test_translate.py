@@ -15,6 +15,8 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright.sync_api import Page, Route, expect
 
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
 CODES = Path(__file__).parents[1] / "service" / "text" / "language_codes.json"
 TEXT = "Two dogs play in the snow."
 DETECT = "Detect the language"

@@ -12,6 +12,8 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright.sync_api import Page, Route, expect
 
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
 TEXT = "Two dogs play in the snow."
 OTHER = "He is reading a book."
 

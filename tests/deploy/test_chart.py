@@ -46,6 +46,7 @@ def case(request: pytest.FixtureRequest) -> Case:
     return found
 
 
+@pytest.mark.process
 def test_helm_finds_no_fault() -> None:
     linted = subprocess.run([str(HELM), "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
     assert linted.returncode == 0, linted.stdout
@@ -69,6 +70,7 @@ def taken_by_kubernetes(document: str, version: str) -> None:
     kubernetes_validate.validate(json.loads(document), version, strict=True)
 
 
+@pytest.mark.process
 def test_the_oldest_kubernetes_that_the_chart_allows_takes_it_too() -> None:
     oldest = re.findall(r'kubeVersion: ">=(\d+\.\d+)', (CHART / "Chart.yaml").read_text(encoding="utf-8"))[0]
     more = CHOICES["provider"]["mig"] | CHOICES["models"]["archives"] | CHOICES["more"]["all"]
@@ -113,6 +115,7 @@ def test_a_gpu_is_asked_for_where_models_run(case: Case) -> None:
         assert asks == (case.names["provider"] != "cpu" and not is_head)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("pause", "drain"), [(0, 0), (5, 30), (60, 600)])
 def test_a_pod_has_time_for_its_pause_and_its_drain(pause: int, drain: int) -> None:
     [pod] = pods_of(rendered({"pause": pause, "drain": drain}))
@@ -122,6 +125,7 @@ def test_a_pod_has_time_for_its_pause_and_its_drain(pause: int, drain: int) -> N
     assert pod["spec"]["terminationGracePeriodSeconds"] >= pause + drain + 10
 
 
+@pytest.mark.process
 def test_settings_come_as_they_are_written() -> None:
     settings = {"max_body_bytes": 1048576, "probe_interval_s": 0.5, "access_log": True, "rate_limit": "60/minute"}
     [pod] = pods_of(rendered({"settings": settings}))
@@ -160,6 +164,7 @@ REFUSED: list[tuple[str, Values]] = [
 ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("named", "values"), REFUSED, ids=[named for named, _ in REFUSED])
 def test_wrong_values_are_refused_by_name(named: str, values: Values) -> None:
     ended = template(values)
@@ -175,6 +180,7 @@ def test_what_the_chart_sets_is_no_setting_of_the_values() -> None:
     assert {name.lower() for name in re.findall(r"name: ATTEND_([A-Z_]+)", templates)} <= reserved
 
 
+@pytest.mark.process
 def test_the_manifest_is_what_the_chart_renders() -> None:
     command = re.findall(r"# .*: helm (template .*)", MANIFEST.read_text(encoding="utf-8"))[0].split()
     now = subprocess.run([str(HELM), *command], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -188,6 +194,7 @@ def test_chart_and_service_have_one_version() -> None:
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize("pods", [DATABASE | {"replicas": 2}, DATABASE | SCALED], ids=["fixed", "scaled"])
 def test_ray_is_told_how_many_replicas_there_are_and_what_each_needs(provider: str, pods: Values) -> None:

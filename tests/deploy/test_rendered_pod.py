@@ -17,7 +17,7 @@ from tests.read_only_root import UNSHARED
 from tests.running_service import running_service
 from tests.service.tiny_artifacts import TinyTranslator
 
-pytestmark = needs_helm
+pytestmark = [needs_helm, pytest.mark.process]
 
 KEY = "a-key"
 

@@ -7,6 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.process
+
 ALIGNED = [
     ("A man is riding a horse on the beach.", "man-homme horse-cheval beach-plage"),
     ("Two dogs play in the white snow.", "Two-Deux dogs-chiens white-blanche snow-neige"),

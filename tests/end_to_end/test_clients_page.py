@@ -6,6 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+pytestmark = pytest.mark.process
+
 PAGE = (Path(__file__).parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^## (.+?)$.*?^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 

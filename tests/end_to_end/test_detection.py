@@ -5,6 +5,8 @@ import re
 import httpx
 import pytest
 
+pytestmark = pytest.mark.process
+
 SENTENCES = {
     "en": "Two dogs play in the snow.",
     "fr": "Deux chiens jouent dans la neige.",

@@ -10,6 +10,8 @@ import pytest
 
 from tests.end_to_end.test_shipped_models import SENTENCES
 
+pytestmark = pytest.mark.process
+
 
 def embed(server: httpx.Client, **body: Any) -> Any:
     return server.post("/embed", json=body).raise_for_status().json()

@@ -18,6 +18,7 @@ REST_OF_OBJECT, REST_OF_LIST = re.compile(r'\.\.\.(?=,\s*"|\})'), re.compile(r"(
 ANSWERED = re.findall(r"^```json\n(\{\"text\"[^\n]*)\n```\n```json\n(.*?)\n```", API, re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("page", "path", "arguments", "shown"), EXAMPLES, ids=lambda value: value[:12])
 def test_a_command_is_answered_as_its_page_shows(
     server: httpx.Client, page: str, path: str, arguments: str, shown: str
@@ -30,6 +31,7 @@ def test_a_command_is_answered_as_its_page_shows(
         assert answer.json()["translations"][0]["text"] == shown
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("path", "request_body", "shown"), DESCRIBED, ids=lambda value: value[:12])
 def test_the_interface_is_described_as_it_answers(
     server: httpx.Client, path: str, request_body: str, shown: str
@@ -37,6 +39,7 @@ def test_the_interface_is_described_as_it_answers(
     assert alike(server.post(path, json=json.loads(request_body)).raise_for_status().json(), shown)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("request_body", "shown"), ANSWERED, ids=lambda value: value[:12])
 def test_a_translation_is_answered_as_shown_below_it(server: httpx.Client, request_body: str, shown: str) -> None:
     assert alike(server.post("/translate", json=json.loads(request_body)).raise_for_status().json(), shown)

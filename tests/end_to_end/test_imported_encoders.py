@@ -36,6 +36,8 @@ from tests.model.importing.encoder_checkpoints import (
 )
 from tests.running_service import running_service
 
+pytestmark = pytest.mark.process
+
 MULTI_LABEL = {"problem_type": "multi_label_classification"}
 LABELS = {"id2label": {0: "bad", 1: "so so", 2: "good"}}
 CLASSIFIERS: dict[str, dict[str, Any]] = dict.fromkeys(FAMILIES, LABELS) | {"roberta": LABELS | MULTI_LABEL}

@@ -13,6 +13,8 @@ import pytest
 from tests.running_service import ROOT, running_service
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.process
+
 WATCHED_S = 12
 """ONNX Runtime's telemetry looks up its host about 9 s after the first session was made."""
 

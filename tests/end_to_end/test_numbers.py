@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.process
+
 LOST = [
     ("The bill is $344.75.", ["en-de"], r"344[.,]75"),
     ("He was born on 8.8.1995.", ["en-fr", "en-de", "en-ru"], r"8\.8\.1995"),

@@ -13,6 +13,8 @@ import pytest
 
 from tests.running_service import ROOT
 
+pytestmark = pytest.mark.process
+
 ARTIFACTS = ROOT / "artifacts"
 
 SENTENCES = [

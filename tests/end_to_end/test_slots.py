@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.process
+
 SENTENCES = {
     "en": [
         "Hello {}, you have a new message from {}.",

@@ -11,7 +11,7 @@ from filelock import FileLock
 
 import export.tracing
 from export.artifact import export as export_artifact
-from export.manifest import Precision
+from manifest.schema import Precision
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, write_checkpoint
 from tests.export.traced_once import traced_once
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import onnx_ir as ir
 import pytest
 import torch
 from torch import Tensor
@@ -17,15 +18,17 @@ from typer.testing import CliRunner
 import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
-from export.manifest import MAX_BEAM_SIZE, ModelOrigin, Precision, describe
+from export.description import describe
 from export.proof import ProofError
 from export.quantization import quantize_model
 from export.reading import Reading
 from export.tracing import ExportError
+from manifest.file import read_manifest
+from manifest.layout import WEIGHTS
+from manifest.schema import MAX_BEAM_SIZE, ModelOrigin, Precision
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.config import Provenance, load_config, save_config
 from model.networks.transformer import Transformer, TransformerClassifier
-from model.weights import WEIGHTS
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, Kind, MakeArtifact, MakeCheckpoint, write_model
 from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, Section
 
@@ -87,13 +90,18 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         assert file == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
 
+def graphs_of(directory: Path) -> dict[str, ir.Model]:
+    return {name: ir.load(directory / name) for name in read_manifest(directory).graphs}
+
+
 def test_the_manifest_of_an_imported_model_tells_its_origin_and_licence(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint
 ) -> None:
     loaded = load_checkpoint(checkpoint("mean_classifier"))
     provenance = Provenance(source="owner/name", family="BERT", revision="0123abc", licence="mit")
     imported = replace(loaded, config=loaded.config.model_copy(update={"provenance": provenance}))
-    manifest = describe(imported, "fp32", artifact("mean_classifier", "fp32"), {})
+    directory = artifact("mean_classifier", "fp32")
+    manifest = describe(imported, "fp32", directory, graphs_of(directory))
     assert (manifest.origin, manifest.licence) == (ModelOrigin(source="owner/name", revision="0123abc"), "mit")
 
 
@@ -114,18 +122,22 @@ def test_the_tokenizer_is_the_checkpoints(artifact: MakeArtifact, checkpoint: Ma
     assert exported == (checkpoint("translation") / "tokenizer.json").read_bytes()
 
 
-def test_scores_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
+def test_scores_come_from_the_checkpoint(artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
     scored = shutil.copytree(checkpoint("mean_classifier"), tmp_path / "checkpoint")
     (scored / "evaluation.json").write_text(json.dumps(EVALUATION))
-    manifest = describe(load_checkpoint(scored), "int8", scored, {})
+    directory = artifact("mean_classifier", "int8")
+    manifest = describe(load_checkpoint(scored), "int8", directory, graphs_of(directory))
     assert manifest.model_dump(mode="json")["evaluation"] == EVALUATION
 
 
-def test_the_heads_that_align_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
+def test_the_heads_that_align_come_from_the_checkpoint(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path
+) -> None:
     chosen = shutil.copytree(checkpoint("translation"), tmp_path / "checkpoint")
     choice = {"layer": 0, "heads": [2, 0], "next_row": True}
     (chosen / "alignment.json").write_text(json.dumps({"choice": choice, "measured": {}}))
-    manifest = describe(load_checkpoint(chosen), "int8", chosen, {})
+    directory = artifact("translation", "int8")
+    manifest = describe(load_checkpoint(chosen), "int8", directory, graphs_of(directory))
     assert manifest.model_dump(mode="json")["alignment"] == choice
 
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from export.attention_proof import run_classifier, run_translation
 from export.examination import TOLERANCES
-from export.manifest import Precision, Provider, read_manifest
 from export.session import open_session
+from manifest.file import read_manifest
+from manifest.schema import Precision, Provider
 from model.networks.matrices import classification_matrices, translation_matrices
 from tests.export.tiny_checkpoints import GRAPHS, Kind, MakeArtifact, MakeCheckpoint, classifier_of, translator_of
 

@@ -18,8 +18,9 @@ from export.calibration import (
     record_activations,
 )
 from export.texts import TEXTS, texts_in
+from manifest.schema import Language
 from model.checkpoint import Checkpoint, load_checkpoint
-from model.config import Language, TransformerConfig
+from model.config import TransformerConfig
 from model.decoding.search import greedy_search_uncached
 from model.networks.transformer import Transformer
 from tests.export.tiny_checkpoints import TRANSLATION, MakeCheckpoint

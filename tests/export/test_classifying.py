@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from export.classifying import Classifier
 from export.examination import TOLERANCES
-from export.manifest import Precision, Provider, read_manifest
 from export.padding import pad
+from manifest.file import read_manifest
+from manifest.schema import Precision, Provider
 from model.checkpoint import load_checkpoint
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 

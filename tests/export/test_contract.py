@@ -10,51 +10,29 @@ import numpy as np
 import pytest
 import torch
 
-from export import manifest
 from export.examination import TOLERANCES
-from export.manifest import Precision, read_manifest
+from manifest.layout import WEIGHTS
+from manifest.schema import Precision
 from model.checkpoint import load_checkpoint
 from model.decoding import search
 from model.embedding import states_of
-from model.importing import imported
 from model.weights import dequantize, read_weights
 from service.base.artifact import read_artifact
-from service.base.manifest import MAX_BEAM_SIZE, WEIGHTS
 from service.base.settings import Settings
 from service.engine import beam_search as decoding
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
-from service.models.loading import compact_engines, fixed_engines
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.runner.weights import load_session
 from service.runner.weights import read_weights as served_weights
+from service.worker.artifact_source import compact_engines, fixed_engines
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, translator_of
 from tests.service.fakes import search_all
 from tests.service.runner.test_runner import random_sequence
 
 SLOTS = 24
-
-
-@pytest.mark.parametrize(
-    ("kind", "precision"),
-    [
-        ("translation", "int8"),
-        ("translation", "fp16"),
-        ("translation_ssru", "fp32"),
-        ("mean_classifier", "int8"),
-        ("disentangled_classifier", "fp32"),
-    ],
-)
-def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, precision: Precision) -> None:
-    directory = artifact(kind, precision)
-    written = read_manifest(directory).model_dump(mode="json")
-    assert read_artifact(directory).manifest.model_dump(mode="json") == written
-
-
-def test_all_know_the_widest_beam_that_is_served() -> None:
-    assert MAX_BEAM_SIZE == manifest.MAX_BEAM_SIZE == imported.MAX_BEAM_SIZE
 
 
 @pytest.mark.parametrize(
@@ -95,7 +73,7 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
     everybody = [random_sequence(rng, vocabulary_size=300) for _ in range(16)]
     graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1))
     make = fixed_engines if as_on_cuda else compact_engines
-    for name, engine in make(graphs, Settings(slots=SLOTS)).items():
+    for name, engine in make(graphs, Settings(rows=SLOTS)).items():
         engine.scheduler.add([sequence for sequence in everybody if (sequence.n_rows == 1) == (name == "greedy")])
         while engine.scheduler.waiting or engine.n_running:
             engine.step(lambda _: None)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from export.manifest import Precision
+from manifest.schema import Precision
 from tests.export.cuda_stand_ins import CUDNN, build
 from tests.export.tiny_checkpoints import Kind, MakeArtifact
 from tests.running_service import ROOT, running_service
+
+pytestmark = pytest.mark.process
 
 Environment = dict[str, str]
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from export.decoding import FIRST_CACHE_LENGTH, DecoderRows, Memory, Translator
-from export.manifest import Precision, Provider, read_manifest
 from export.padding import pad
+from manifest.file import read_manifest
+from manifest.schema import Precision, Provider
 from model.decoding.search import greedy_search_uncached
 from tests.export.tiny_checkpoints import GRAPHS, Kind, MakeArtifact, MakeCheckpoint, translator_of
 

@@ -5,11 +5,13 @@ import pytest
 import torch
 
 from export.examination import TOLERANCES
-from export.manifest import Precision, Provider, read_manifest
 from export.session import open_session
+from manifest.file import read_manifest
+from manifest.layout import WEIGHTS
+from manifest.schema import Precision, Provider
 from model.checkpoint import load_checkpoint
 from model.networks.transformer import TransformerEncoder
-from model.weights import WEIGHTS, read_weights
+from model.weights import read_weights
 from service.base.artifact import read_artifact
 from service.runner.one_pass import EmbeddingRunner, project
 from service.runner.provider import Provider as ServingProvider

@@ -20,7 +20,7 @@ from tests.model.importing.marian_checkpoints import ENGLISH, write_marian
 from tests.model.importing.t5_checkpoints import load_t5, write_t5
 from tests.running_service import Service, running_service
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 MODELS = {
     "marian": {"source": "en", "target": "fr"},
@@ -55,7 +55,7 @@ def server(theirs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             import_model(str(theirs / source), checkpoint, Options(name, targets=("fra",) * (name == "marian")))
             exported.mkdir(parents=True)
             write(checkpoint, load_checkpoint(checkpoint), "fp32", exported)
-    settings = {"ATTEND_ARTIFACTS": str(root / "artifacts"), "ATTEND_LOOPS": "1"}
+    settings = {"ATTEND_ARTIFACTS": str(root / "artifacts"), "ATTEND_WORKERS": "1"}
     with running_service(root / "log", settings) as client:
         yield client
 

@@ -8,13 +8,14 @@ from torch import nn
 from export.artifact import served, served_models
 from export.calibration import calibration_sources
 from export.dense import Int8Embedding, Int8Linear
-from export.manifest import Nearness, read_manifest
 from export.nearness import answers_of_graphs, card_with
 from export.quantization import quantize_model
 from export.reading import Reading, answers_of, compare
 from export.reference import other_last_bits, reference_of
 from export.rehearsal import rehearse_int8
 from export.tracing import ExportError
+from manifest.file import read_manifest
+from manifest.schema import Nearness
 from model.checkpoint import load_checkpoint
 from model.networks.layers import FeedForward
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, translator_of

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from export.manifest import Manifest, read_manifest
 from export.next_steps import next_steps
-from model.config import ANY_LANGUAGE, NO_LANGUAGE
+from manifest.file import read_manifest
+from manifest.schema import NO_LANGUAGE, Manifest
+from model.config import ANY_LANGUAGE
 from service.schemas.requests import ClassifyRequest, EmbedRequest, RerankRequest, TranslateRequest
 
 ROOT = Path(__file__).parents[2]
@@ -61,15 +62,22 @@ def test_a_model_whose_tasks_are_texts_is_asked_without_languages(prompts: dict[
     [
         ({}, "/classify"),
         ({"pairs": True}, "/classify"),
+        ({"pairs": True, "labels": ["ENTAILMENT", "OTHER"]}, "/classify"),
         ({"pairs": True, "labels": ["score"]}, "/rerank"),
         ({"task": "embedding", "labels": []}, "/embed"),
     ],
-    ids=["classifier", "classifier of pairs", "ranker", "encoder"],
+    ids=["classifier", "reads pairs", "inference", "ranker", "encoder"],
 )
 def test_every_other_model_is_asked_for_what_it_does(changes: dict[str, Any], path: str) -> None:
     found, body = asked(changed(CLASSIFIER, **changes))
     assert (found, body["model"]) == (path, "sentiment-imdb")
     {"/classify": ClassifyRequest, "/embed": EmbedRequest, "/rerank": RerankRequest}[path].model_validate(body)
+
+
+@pytest.mark.parametrize(("labels", "has_pair"), [(["good", "bad"], False), (["contradiction", "entailment"], True)])
+def test_only_a_classifier_of_pairs_is_asked_for_a_pair(labels: list[str], has_pair: bool) -> None:
+    """Nearly all classifiers are BERTs, which could read pairs."""
+    assert ("text_pair" in asked(changed(CLASSIFIER, pairs=True, labels=labels))[1]) == has_pair
 
 
 def test_a_name_needs_no_care_in_a_shell() -> None:
@@ -86,8 +94,8 @@ def test_the_folder_is_told_if_it_is_not_the_one_that_is_served(out: str, said: 
 @pytest.mark.parametrize(
     ("precision", "said"),
     [
-        ("int8", "sentiment-imdb is in int8; PRECISION=fp32 keeps the numbers of the original. Serve it, "),
-        ("fp32", "sentiment-imdb is in fp32. Serve it, "),
+        ("int8", "sentiment-imdb is in int8; PRECISION=fp32 keeps the numbers of the original.\n"),
+        ("fp32", "sentiment-imdb is in fp32.\n"),
     ],
 )
 def test_the_precision_is_told_and_how_to_get_the_exact_one(precision: str, said: str) -> None:

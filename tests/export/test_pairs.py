@@ -5,8 +5,8 @@ import torch
 
 from export.classifying import Classifier
 from export.examination import TOLERANCES
-from export.manifest import read_manifest
 from export.proof import TEXTS
+from manifest.file import read_manifest
 from model.checkpoint import load_checkpoint
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint, classifier_of
 

@@ -10,11 +10,13 @@ import onnx_ir as ir
 import pytest
 
 from export.examination import Examination, relative_error
-from export.manifest import Precision, Provider, read_manifest
 from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, proof_sequences, prove
 from export.reference import centred
+from manifest.file import read_manifest
+from manifest.layout import WEIGHTS
+from manifest.schema import Precision, Provider
 from model.checkpoint import load_checkpoint
-from model.weights import WEIGHTS, read_weights, write_weights
+from model.weights import read_weights, write_weights
 from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint
 
 ENCODER, DECODER, ATTENTION = "encoder.onnx", "decoder_step.onnx", "attention.onnx"

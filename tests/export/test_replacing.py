@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from export.manifest import Precision
 from export.replacing import refuse_other_model
 from export.tracing import ExportError
-from model.checkpoint import TOKENIZER, Checkpoint, load_checkpoint
+from manifest.layout import TOKENIZER, WEIGHTS
+from manifest.schema import Precision
+from model.checkpoint import Checkpoint, load_checkpoint
 from model.config import Provenance, save_config
-from model.weights import WEIGHTS, read_weights, write_weights
+from model.weights import read_weights, write_weights
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 PACKAGE = Provenance(source="translate.argosmodel", family="Argos Translate")

@@ -7,9 +7,9 @@ import onnx_ir as ir
 import pytest
 
 from export.artifact import write
-from export.manifest import read_manifest
 from export.slots import find_slots
 from export.tracing import trace_decoder_step
+from manifest.file import read_manifest
 from model.checkpoint import load_checkpoint
 from model.networks.transformer import Transformer
 

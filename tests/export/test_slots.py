@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from export import slots
 from export.slots import MIN_SHARE_TOGETHER, PROBES, PROBES_FOR_SEVERAL, find_slots
-from model.config import Language
+from manifest.schema import Language
 from model.decoding.search import Hypothesis
 
 COPIED = ["Paris", "Boston", "Kyoto"]

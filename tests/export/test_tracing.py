@@ -14,11 +14,13 @@ import torch
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from export.graphs import DecoderStepGraph, EncoderGraph
-from export.manifest import Precision, Provider, read_manifest
 from export.session import tensors_of
 from export.signatures import decoder_step_signature, encoder_signature
 from export.tracing import ExportError, trace
-from model.weights import WEIGHTS, read_weights
+from manifest.file import read_manifest
+from manifest.layout import WEIGHTS
+from manifest.schema import Precision, Provider
+from model.weights import read_weights
 from tests.export.tiny_checkpoints import GRAPHS as GRAPH_SETS
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, translator_of
 

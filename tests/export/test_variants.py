@@ -16,9 +16,9 @@ from export.artifact import export, served_models, write
 from export.attention_proof import run_classifier, run_translation
 from export.classifying import Classifier
 from export.decoding import Translator
-from export.manifest import Precision
 from export.session import open_session
 from export.tracing import ExportError
+from manifest.schema import Precision
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.decoding.search import greedy_search_uncached
 from model.networks.matrices import classification_matrices, translation_matrices

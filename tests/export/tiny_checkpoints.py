@@ -8,8 +8,8 @@ import torch
 from tokenizers import processors
 from torch import nn
 
-from export.manifest import Precision, Provider
 from export.proof import TEXTS
+from manifest.schema import Precision, Provider
 from model.checkpoint import build_model, load_checkpoint, save_checkpoint
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, train_tokenizer

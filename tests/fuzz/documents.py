@@ -50,7 +50,7 @@ def read_document(data: bytes) -> Iterator[str]:
     kind = kind_of(f"a{named.endings[0]}", file)
     yield "found the kind"
     options = _options(words)
-    contents = kind.read_file(file, options)
+    contents = kind.read(file, options)
     yield "read"
     assert all(contents.texts), "a text is empty"
     shown = map(visible_text, contents.texts) if contents.format == "html" else contents.texts
@@ -58,18 +58,18 @@ def read_document(data: bytes) -> Iterator[str]:
         return
     yield "stand-in measured texts"
     if kind.written_as is None or kind.name == "po":
-        assert contents.write(contents.texts) == file, "the file changes without a translation"
+        assert kind.write(file, options, contents.texts) == file, "the file changes without a translation"
         yield "written as it is"
     way = next((word for word in words if word in WAYS), WAYS[0])
     translations = [translation(text, contents.format, way) for text in contents.texts]
     yield "stand-in translated"
-    written = contents.write(translations)
+    written = kind.write(file, options, translations)
     yield "written"
     kind = KINDS_BY_NAME["html"] if kind.name == "pdf" else kind
     if kind.name == "html" and b"charset" in file.lower():  # where it is a part of a text, the stand-in changes it
         return
     try:
-        kind.read_file(written, ReadOptions())
+        kind.read(written, ReadOptions())
     except InvalidDocument as error:
         raise AssertionError(f"the translated file cannot be read: {error}") from error
 

@@ -13,15 +13,15 @@ from unittest.mock import Mock
 import uvicorn
 from uvicorn.server import ServerState
 
+from service.access.keys import Keys
 from service.base.metrics import Metrics
 from service.base.settings import Settings
+from service.front.serving import Serving
 from service.glossaries.inflection import lemmatizer
-from service.http.keys import Keys
-from service.models.assembly import load_catalog
-from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.connections import Connection, Connections
-from tests.service.conftest import NoOrigin, until_warm
+from tests.service.conftest import NoSupplier, until_warm
+from tests.service.in_process import load_in_process
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
 
@@ -76,11 +76,11 @@ class Service:
         TinyTranslator(seed=3).save(folder / "artifacts" / "tiny-en-fr")
         TinyClassifier(seed=5, pooling="mean").save(folder / "artifacts" / "tiny-sentiment")
         places = {"artifacts": folder / "artifacts", "data": folder / "data"}
-        settings = Settings(threads=1, provider="cpu", loops=0, **places, **LIMITS)  # type: ignore[arg-type]
+        settings = Settings(threads=1, provider="cpu", **places, **LIMITS)  # type: ignore[arg-type]
         metrics = Metrics()
-        models = load_catalog(settings, metrics)
+        models = load_in_process(settings, metrics)
         self._app = create_app(
-            settings, Serving(settings.probe_interval_s, models), metrics, Keys(settings), NoOrigin().reload
+            settings, Serving(settings.probe_interval_s, models), metrics, Keys(settings), NoSupplier().reload
         )
         connections = Connections(100, 30.0, 30.0, settings.max_document_bytes, metrics)
         options: Any = {"lifespan": "off", "log_config": None, "access_log": False, "ws": "none"}

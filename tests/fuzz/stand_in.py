@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
+from service.kept.restoration import Restored
 from service.markup import html, markdown
-from service.markup.passages import Document
-from service.segments.restoration import Restored
+from service.markup.passages import ParsedText
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
@@ -31,7 +31,7 @@ def translation(text: str, kind: str, way: str) -> str:
     return rendered(html.parse(text) if kind == "html" else markdown.parse(text), way)
 
 
-def rendered(document: Document, way: str) -> str:
+def rendered(document: ParsedText, way: str) -> str:
     """Return a document with a translation of each passage."""
     return document.render(_translated(passage.text, passage.keep, way) for passage in document.passages)
 

@@ -11,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from manifest.schema import AlignmentChoice
 from model import __main__
 from model.alignment import heads
 from model.alignment.heads import Reference, agreement, among_words, compare, compare_heads, hard_links, word_attention
 from model.alignment.word_aligner import Links
-from model.checkpoint import Alignment, CheckpointError, load_checkpoint, save_checkpoint
+from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from model.data import Row
 from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
@@ -47,7 +48,7 @@ def test_a_target_word_has_its_best_source_word_unless_the_end_is_better() -> No
 
 def test_agreement_is_that_of_och_and_ney() -> None:
     attention = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]], np.float32)  # 0-0, 0-1, 1-2
-    result = agreement(Alignment(layer=0, heads=(0,), next_row=False), [attention[None]], [DIAGONAL])
+    result = agreement(AlignmentChoice(layer=0, heads=(0,), next_row=False), [attention[None]], [DIAGONAL])
     assert result.precision == pytest.approx(100 * 2 / 3)
     assert result.recall == pytest.approx(100 * 1 / 3)
     assert result.aer == pytest.approx(100 * (1 - (1 + 2) / (3 + 3)))
@@ -57,7 +58,7 @@ def test_the_head_that_aligns_is_found_with_its_layer_and_row() -> None:
     attention = np.stack([[[SHIFTED] * 3] * 2] * 2)  # (2, Ld, H, V, W + 1)
     attention[1, 0, 2] = np.eye(3, 4)
     best, *others = compare([attention], [DIAGONAL])
-    assert best.alignment == Alignment(layer=0, heads=(2,), next_row=True)
+    assert best.alignment == AlignmentChoice(layer=0, heads=(2,), next_row=True)
     assert (best.precision, best.recall, best.aer) == (100, 100, 0)
     assert all(other.aer > 0 for other in others)
 
@@ -69,7 +70,7 @@ def test_two_heads_that_know_a_half_each_are_taken_together() -> None:
     attention[0, 0, 2, 2, 2] = 1
     attention[0, 0, 1, :, 0] = 5
     best, *_ = compare([attention], [DIAGONAL])
-    assert best.alignment == Alignment(layer=0, heads=(0, 2), next_row=False)
+    assert best.alignment == AlignmentChoice(layer=0, heads=(0, 2), next_row=False)
     assert best.aer == 0
 
 

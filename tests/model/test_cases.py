@@ -36,6 +36,7 @@ LABELS: dict[str, Any] = {
     "labels": ["negative", "neutral", "positive"],
     "cases": {"plain": [{"text": "Good.", "label": "positive"}, {"text": "Bad.", "label": "negative"}]},
 }
+DIRECTIONS = sorted(path.stem for path in SUITES.glob("??-??.yaml"))
 SAME_MEANING = {"Attention !", "Faites attention !"}
 
 
@@ -46,7 +47,7 @@ def written(directory: Path, content: Any) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(path.stem for path in SUITES.glob("??-??.yaml")))
+@pytest.mark.parametrize("name", DIRECTIONS)
 def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
     """Loading a suite checks that it passes its own case."""
     suite = load_suite(SUITES / f"{name}.yaml")
@@ -75,13 +76,40 @@ def test_suites_have_enough_cases_and_none_twice(path: Path) -> None:
         assert len(cases) >= (8 if category == "long_texts" else 12)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DIRECTIONS)
+def test_each_direction_has_200_words_and_60_sentences(name: str) -> None:
+    suite = load_suite(SUITES / f"{name}.yaml")
+    assert isinstance(suite, TranslationSuite)
+    assert len(suite.words) == 200
+    assert not suite.words.keys() & {case.text for cases in suite.cases.values() for case in cases}
+    for text, answers in suite.words.items():
+        assert not any(suite.problems_of_word(text, answer) for answer in answers)
+    sentences = list(read_tsv(SUITES / f"{name}.tsv"))
+    assert len({text for text, _ in sentences}) == 60 == len({right for _, right in sentences})
+
+
+def test_there_are_200_remarks_of_each_kind_about_as_many() -> None:
+    suite = load_suite(SUITES / "sentiment.yaml")
+    assert isinstance(suite, LabelSuite)
+    assert {label: len(texts) for label, texts in suite.remarks.items()} == {
+        "positive": 70,
+        "negative": 70,
+        "neutral": 60,
+    }
+    texts = {text.casefold() for texts in suite.remarks.values() for text in texts}
+    assert len(texts) == 200
+
+
 def test_no_case_is_trained_on() -> None:
     """Nor is any text trained on that has most of its words."""
     suite = load_suite(SUITES / "sentiment.yaml")
     learned = [set(re.findall(r"\w+", row.right.lower())) for row in read_tsv(OWN_CORPORA / "remarks.tsv")]
-    for case in [case for cases in suite.cases.values() for case in cases]:
-        words = set(re.findall(r"\w+", case.text.lower()))
-        assert all(len(words & other) / len(words | other) < 0.5 for other in learned), case.text
+    assert isinstance(suite, LabelSuite)
+    cases = [case.text for cases in suite.cases.values() for case in cases]
+    for text in [*cases, *(text for texts in suite.remarks.values() for text in texts)]:
+        words = set(re.findall(r"\w+", text.lower()))
+        assert all(len(words & other) / len(words | other) < 0.5 for other in learned), text
 
 
 def test_neither_label_wins_by_being_said_always() -> None:
@@ -121,6 +149,8 @@ def test_the_length_of_japanese_is_counted_in_letters(output: str, passes: bool)
         (TRANSLATIONS | {"cases": {"plain": [CASE | {"mist": []}]}}, "cases.plain.0.mist: Extra"),
         (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["("]}]}}, "is not a regular expression"),
         (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["chat"]}]}}, "fails its own case: chat"),
+        (TRANSLATIONS | {"words": {"Save": []}}, "words.Save: .*at least 1"),
+        (LABELS | {"remarks": {"good": ["Nice."]}}, "`remarks` have labels good, which are not in `labels`"),
         (LABELS | {"labels": ["negative", "neutral"]}, "label 'positive' must be one of negative, neutral"),
     ],
 )
@@ -172,6 +202,54 @@ def test_translations_are_checked_in_the_order_of_the_suite(
     assert pass_counts(results) == {"b": (0, 1), "a": (1, 2), "all": (1, 3)}
     assert list(pass_rates(results).items()) == [("b", 0.0), ("a", 50.0), ("all", 33.3)]
     assert json.dumps(pass_rates(results))
+
+
+@pytest.mark.parametrize(
+    ("output", "problems"),
+    [
+        ("Enregistrer", []),
+        ("la sauvegarde.", []),
+        ("SAUVEGARDE", []),
+        ("Save", ["untranslated"]),
+        ("save.", ["untranslated"]),
+        ("Rave", ["another word"]),
+        ("Sauvegarde de Paris", ["another word"]),
+        ("", ["another word"]),
+    ],
+)
+def test_a_word_has_several_right_translations_and_its_own_is_none(output: str, problems: list[str]) -> None:
+    words = {"Save": ["enregistrer", "sauvegarde"], "Service": ["service"]}
+    suite = TranslationSuite.model_validate(TRANSLATIONS | {"words": words})
+    assert suite.problems_of_word("Save", output) == problems
+    assert suite.problems_of_word("Service", "Service") == [], "where both languages have the same word"
+
+
+def test_words_are_counted_apart_from_failure_cases() -> None:
+    suite = TranslationSuite.model_validate(
+        TRANSLATIONS | {"words": {"Save": ["enregistrer"], "Year": ["année", "an"]}}
+    )
+    answers = {"A dog.": "Un chien.", "Save": "Save", "Year": "an"}
+    results = run_suite(suite, lambda texts: [Answer(answers[text]) for text in texts])
+    assert results[1:] == [
+        CaseResult("words", "Save", "Save", "enregistrer", ["untranslated"]),
+        CaseResult("words", "Year", "an", "année", []),
+    ]
+    assert list(pass_counts(results).items()) == [("plain", (1, 1)), ("all", (1, 1)), ("words", (1, 2))]
+
+
+def test_remarks_are_labelled_and_neutral_ones_want_an_unsure_answer() -> None:
+    labels = {"labels": ["negative", "positive"], "cases": {"plain": [{"text": "Good.", "label": "positive"}]}}
+    remarks = {"negative": ["It leaks."], "neutral": ["It is red.", "It is blue."]}
+    suite = LabelSuite.model_validate(labels | {"remarks": remarks})
+    scores = {"Good.": 0.9, "It leaks.": 0.9, "It is red.": 0.64, "It is blue.": 0.66}
+    results = run_suite(suite, lambda texts: [Answer("positive", scores[text]) for text in texts])
+    assert [(result.category, not result.problems) for result in results] == [
+        ("plain", True),
+        ("remarks", False),
+        ("remarks", True),
+        ("remarks", False),
+    ]
+    assert pass_counts(results) == {"plain": (1, 1), "all": (1, 1), "remarks": (1, 3)}
 
 
 def test_labels_are_compared(

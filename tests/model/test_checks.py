@@ -1,6 +1,15 @@
 import pytest
 
-from model.evaluation.checks import contains, ends_with, find_repetition, is_copy, is_in_capitals, n_words, problems_in
+from model.evaluation.checks import (
+    bare_word,
+    contains,
+    ends_with,
+    find_repetition,
+    is_copy,
+    is_in_capitals,
+    n_words,
+    problems_in,
+)
 
 LOOPS = [
     ("He is at home.", "Il est à la maison à la maison."),
@@ -132,3 +141,22 @@ def test_all_that_is_unmet_is_said() -> None:
     )
     assert found == ["5 to 6 words, not 4", "où", "not: is", "Ngozi kept", "? at the end", "capitals"]
     assert problems_in("It is.", "It is")[0] == "no copy of the source"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "bare"),
+    [
+        ("en", "To sign in!", "sign in"),
+        ("en", "Toast", "toast"),
+        ("fr", "L\N{RIGHT SINGLE QUOTATION MARK}accueil", "accueil"),
+        ("fr", "De l'eau", "eau"),
+        ("de", "Die Datei.", "datei"),
+        ("de", "Zurück", "zurück"),
+        ("ru", "Ещё", "еще"),
+        ("ja", "保存してください。", "保存"),
+        ("ja", "保存する", "保存"),
+        ("ja", "する", "する"),
+    ],
+)
+def test_good_translations_of_a_word_differ_in_capitals_articles_and_marks(language: str, text: str, bare: str) -> None:
+    assert bare_word(text, language) == bare

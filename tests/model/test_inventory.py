@@ -15,7 +15,7 @@ from model import __main__
 from model.__main__ import app
 from model.checkpoint import load_checkpoint
 from model.config import Provenance, load_config, save_config
-from model.inventory import inventory, nearness_of
+from model.inventory import inventory
 from tests.export.tiny_checkpoints import Kind, write_checkpoint
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,10 @@ def test_an_artifact_of_another_format_is_told(artifact: Path) -> None:
     manifest = json.loads((artifact / "manifest.json").read_text()) | {"format_version": 99}
     (artifact / "manifest.json").write_text(json.dumps(manifest))
     (one,) = inventory([artifact])
-    assert one.problem == "manifest.json has format_version 99, not 9: export the model again"
+    assert (
+        one.problem
+        == "manifest.json cannot be read: format_version is 99, this version of attend reads 9; export the model again"
+    )
 
 
 @pytest.mark.parametrize("width", [40, 80, 250])
@@ -100,15 +103,17 @@ def test_an_imported_model_tells_its_source_and_licence(checkpoint: Path) -> Non
 @pytest.mark.parametrize(
     ("nearness", "told"),
     [
-        (None, None),
+        ({}, None),
         ({"cpu": {"same": 0.9912, "cosine": None, "of": 400}}, "99.1 % same"),
-        ({"cpu": {"same": None, "cosine": 0.99678, "of": 12}, "cuda": {"cosine": 0.5}}, "cosine 0.9968"),
-        ({"cuda": {"same": 0.5}}, None),
-        ({"cpu": "near"}, None),
+        ({"cpu": {"same": None, "cosine": 0.99678, "of": 12}, "cuda": {"cosine": 0.5, "of": 12}}, "cosine 0.9968"),
+        ({"cuda": {"same": 0.5, "of": 12}}, None),
     ],
 )
-def test_nearness_is_told_if_the_manifest_has_it(nearness: object, told: str | None) -> None:
-    assert nearness_of({"nearness": nearness}) == told
+def test_nearness_is_told_if_the_manifest_has_it(artifact: Path, nearness: object, told: str | None) -> None:
+    manifest = json.loads((artifact / "manifest.json").read_text())
+    (artifact / "manifest.json").write_text(json.dumps(manifest | {"nearness": nearness}))
+    (one,) = inventory([artifact])
+    assert (one.problem, one.nearness) == (None, told)
 
 
 def test_an_artifact_of_an_earlier_version_has_its_parameters_counted(artifact: Path) -> None:
@@ -126,9 +131,12 @@ def cut(path: Path) -> None:
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut weights": (lambda path: cut(path / "weights.safetensors"), "weights.safetensors has "),
     "no graph": (lambda path: (path / "cpu/encoder.onnx").unlink(), "cpu/encoder.onnx is missing"),
-    "no JSON": (lambda path: cut(path / "manifest.json") or cut(path / "manifest.json"), "manifest.json is damaged"),
-    "a list": (lambda path: (path / "manifest.json").write_text("[]"), "manifest.json is damaged"),
-    "other bytes": (lambda path: (path / "manifest.json").write_bytes(b"\xff\xfe"), "manifest.json is damaged"),
+    "no JSON": (
+        lambda path: cut(path / "manifest.json") or cut(path / "manifest.json"),
+        "manifest.json cannot be read",
+    ),
+    "a list": (lambda path: (path / "manifest.json").write_text("[]"), "manifest.json cannot"),
+    "other bytes": (lambda path: (path / "manifest.json").write_bytes(b"\xff\xfe"), "manifest.json cannot"),
 }
 
 

@@ -148,6 +148,11 @@ def test_only_the_source_loses_its_capitals() -> None:
     ]
 
 
+def test_both_sides_are_written_in_capitals_where_the_source_is_not_yet() -> None:
+    rows = [Row("Stop at the café!", "Arrêtez-vous au café !"), Row("OK", "D'accord"), Row("駅", "Station")]
+    assert rewrite(rows, "capitals") == [Row("STOP AT THE CAFÉ!", "ARRÊTEZ-VOUS AU CAFÉ !")]
+
+
 def test_each_row_is_joined_with_others_once_and_in_the_same_order() -> None:
     rows = [Row(f"a{i}", f"b{i}") for i in range(50)]
     found = rewrite(rows, "joined")

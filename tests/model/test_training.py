@@ -1,6 +1,8 @@
 """Training of tiny models on a few sentences of our own, through the public `train`."""
 
 import json
+import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,16 +10,17 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoint import TOKEN_SUFFIXES, WEIGHTS, CheckpointError, load_checkpoint, load_training
+from manifest.layout import WEIGHTS
+from model.checkpoint import TOKEN_SUFFIXES, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError
 from model.data import DataError
 from model.evaluation.scoring import classify, translate
 from model.networks.transformer import Transformer
-from model.recipe import DataSource, Experiment, load_experiment
+from model.recipe import DataSource, Experiment, load_experiment, load_recipe
 from model.training import precision
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
-from model.training.train import train
+from model.training.train import free_cores, train
 from tests.model.tiny_configs import TRANSLATOR, configured
 from tests.model.tiny_training import (
     PAIRS,
@@ -74,6 +77,50 @@ def test_a_tiny_translator_learns_its_sentences(trained_translator: Path) -> Non
     assert len(can_be_written) > 64 == can_be_written.sum(), "those of the targets, rounded up"
     for _, target in PAIRS:
         assert can_be_written[checkpoint.tokenizer.encode(target).ids].all()
+
+
+def test_progress_is_printed_where_there_is_no_terminal(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(translation_experiment(max_steps=2, checkpoint_every_steps=1), data, data / "run", data / "out")
+    progress = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step ")]
+    assert len(progress) == 2, "the first step, and the last"
+    assert re.fullmatch(r"step 2 of 2: loss \d+\.\d{3}, [\d,]+ tokens/s, 0 minutes left", progress[-1])
+
+
+@pytest.mark.parametrize(
+    ("n_cores", "load", "expected"), [(8, 0.2, 8), (8, 3.1, 5), (2, 1.9, 1), (2, 30.0, 1), (1, 0.0, 1)]
+)
+def test_a_run_uses_the_cores_that_have_nothing_to_do(
+    monkeypatch: pytest.MonkeyPatch, n_cores: int, load: float, expected: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n_cores)), raising=False)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert free_cores() == expected
+
+
+LICENCES = {"pairs": "MIT", "captions": "CC BY-NC-SA 4.0", "news": "free for research use", "blog": "no formal licence"}
+
+
+def test_corpora_that_are_not_for_commercial_use_can_be_left_out(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in LICENCES:
+        (data / f"{name}.tsv").write_text(lines(PAIRS))
+    sources = [DataSource(file=f"{name}.tsv", licence=licence) for name, licence in LICENCES.items()]
+    experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1)
+
+    def of(*chosen: DataSource) -> Experiment:
+        return experiment.model_copy(update={"data": experiment.data.model_copy(update={"train": chosen})})
+
+    train(of(*sources), data, tmp_path / "run", tmp_path / "out", commercial=True)
+    assert "not for commercial use: captions.tsv, news.tsv, blog.tsv." in capsys.readouterr().out
+    assert load_training(tmp_path / "out")["licences"] == {"pairs.tsv": "MIT"}
+    assert [source.file for source in load_recipe(tmp_path / "out").data.train] == ["pairs.tsv"]
+    with pytest.raises(DataError, match="no corpus of the recipe is for commercial use"):
+        train(of(*sources[1:]), data, tmp_path / "none", tmp_path / "none", commercial=True)
+
+    train(of(*sources), data, tmp_path / "all", tmp_path / "all-out")
+    with pytest.raises(ConfigError, match=r"unlike captions\.tsv, news\.tsv, blog\.tsv"):
+        train(of(*sources), data, tmp_path / "more", tmp_path / "more", tmp_path / "all-out", commercial=True)
 
 
 @pytest.mark.parametrize(("bf16_seconds", "used"), [(1.0, "bf16-mixed"), (3.0, "32-true")])

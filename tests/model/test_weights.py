@@ -8,10 +8,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from manifest.layout import WEIGHTS
 from model.weights import (
     CACHE_LINE,
     SCALES,
-    WEIGHTS,
     WeightsError,
     WithoutInitialization,
     assign_weights,

@@ -8,18 +8,18 @@ import pytest
 import uvicorn
 from opentelemetry.trace import TracerProvider
 
+from service.access.keys import Keys
 from service.base.artifact import Artifact, read_artifact
 from service.base.errors import ReloadRefused, RequestError
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.http.keys import Keys
-from service.models.assembly import load_catalog
-from service.models.catalog import Catalog
-from service.models.serving import Serving
+from service.front.catalog import Catalog
+from service.front.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
 from tests.postgres import PostgreSQL, running_postgresql, why_missing
 from tests.service.fakes import Disk
+from tests.service.in_process import load_in_process
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
 from tests.waiting import until
@@ -100,10 +100,13 @@ def translator_artifact(artifacts: Path) -> Artifact:
     return read_artifact(artifacts / "tiny-en-fr")
 
 
-class NoOrigin:
+class NoSupplier:
     """Of models that are there from the beginning."""
 
     async def may_listen(self) -> None:
+        pass
+
+    def report(self, state: str) -> None:
         pass
 
     async def run(self) -> None:
@@ -119,9 +122,9 @@ def server_of(models: Catalog, metrics: Metrics, settings: Settings, **options: 
     Args:
         options: of uvicorn.
     """
-    serving, keys, origin = Serving(settings.probe_interval_s, models), Keys(settings), NoOrigin()
-    config = uvicorn.Config(create_app(settings, serving, metrics, keys, origin.reload), port=0, **options)
-    return Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s)
+    serving, keys, supplier = Serving(settings.probe_interval_s, models), Keys(settings), NoSupplier()
+    config = uvicorn.Config(create_app(settings, serving, metrics, keys, supplier.reload), port=0, **options)
+    return Server(config, serving, supplier, keys, settings.drain_timeout_s, settings.drain_delay_s)
 
 
 @pytest.fixture
@@ -135,12 +138,12 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
         traces: TracerProvider | None = None,
         **settings: object,
     ) -> AsyncIterator[Client]:
-        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
+        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
-        models = models or load_catalog(configured, metrics)
+        models = models or load_in_process(configured, metrics)
         serving = Serving(configured.probe_interval_s, models)
-        app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload, traces=traces)
+        app = create_app(configured, serving, metrics, Keys(configured), NoSupplier().reload, traces=traces)
         app.state.serving = serving
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:

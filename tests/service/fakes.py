@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from service.base.database import Database
+from service.base.contract import EngineState
 from service.base.metrics import Metrics
-from service.engine.beam_search import Search
 from service.engine.engine import Computation, ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from tests.waiting import PATIENCE_S, wait_until
+from service.engine.search import Search
+from service.storage.database import Database
+from tests.waiting import PATIENCE_S
 
 
 class FakeClock:
@@ -140,7 +141,7 @@ NAME = "fake/greedy"
 
 
 class Harness:
-    """A loop of one engine around a fake computation."""
+    """A loop of one engine around a fake computation. The test drives it, or gives it to a `LoopThread`."""
 
     def __init__(
         self,
@@ -159,23 +160,21 @@ class Harness:
         self.loop = Loop({NAME: engine}, self.metrics.count, probe_interval_s, clock=self.clock)
 
     def start(self) -> "Harness":
-        self.loop.start()
-        assert self.loop.warm.wait(PATIENCE_S), "the engine did not become warm"
+        self.loop.warm_up()
         return self
 
     @property
-    def unready_reason(self) -> str | None:
-        state = self.loop.state(NAME)
-        assert state is not None
-        return state.unready_reason
+    def state(self) -> EngineState:
+        return self.loop.states()[NAME]
 
-    def await_ready(self) -> None:
-        wait_until(lambda: self.unready_reason is None)
+    @property
+    def unready_reason(self) -> str | None:
+        return self.state.unready_reason
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is left of any request."""
-        return not (self.loop.load or self.scheduler.waiting or self.scheduler.running)
+        return not (self.loop._requests or self.scheduler.waiting or self.scheduler.running)
 
     def submit(self, *steps: int, tokens: int = 3, timeout_s: float = 60) -> "Future[Any]":
         """One request whose sequences take these numbers of steps."""
@@ -184,8 +183,20 @@ class Harness:
     def submit_all(self, request: list[Sequence[Tally]], timeout_s: float = 60) -> "Future[Any]":
         return self.loop.submit(NAME, request, self.clock() + timeout_s)
 
+    def answer(self, future: "Future[Any]") -> Any:
+        return answer(self.loop, future)
+
     def metric(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"attend_{name}", {"task": "translation", **labels}) or 0.0
+
+
+def answer(loop: Loop, future: "Future[Any]") -> Any:
+    """Drive a loop until a request has its answer."""
+    for _ in range(10_000):
+        if future.done():
+            return future.result()
+        loop.advance()
+    raise AssertionError("the request is never answered")
 
 
 def sequences(*steps: int, tokens: int = 3) -> list[Sequence[Tally]]:

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from service.base.contract import FinishReason
-from service.engine.beam_search import Hypothesis, Stop, TokenScores
+from service.engine.search import Hypothesis, Stop, TokenScores
 
 EOS = 3
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from itertools import cycle
 from unicodedata import category
 
-from service.segments import placeholders, restoration
-from service.segments.kept_spans import KeptSpan, kept_spans
-from service.segments.placeholders import Protected
-from service.segments.restoration import Restored
+from service.kept import placeholders, restoration
+from service.kept.kept_spans import KeptSpan, kept_spans
+from service.kept.placeholders import Protected
+from service.kept.restoration import Restored
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Span
 

@@ -7,6 +7,7 @@ import pytest
 SERVICE = Path(__file__).parents[2] / "service"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [

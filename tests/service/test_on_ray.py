@@ -68,6 +68,7 @@ def begin_load(cluster: Cluster, n: int) -> Iterator[bool]:
     return pool.map(partial(is_answered, cluster), islice(TEXTS * n, n))
 
 
+@pytest.mark.process
 def test_answers_are_those_of_attend_alone(cluster: Cluster, tmp_path: Path) -> None:
     with running_service(tmp_path / "log", SETTINGS) as alone, ThreadPoolExecutor(N_CONNECTIONS) as pool:
         assert len(TEXTS) == 300
@@ -75,6 +76,7 @@ def test_answers_are_those_of_attend_alone(cluster: Cluster, tmp_path: Path) -> 
         assert list(pool.map(partial(translate, cluster), TEXTS)) == list(expected)
 
 
+@pytest.mark.process
 def test_official_clients_are_served(cluster: Cluster) -> None:
     deepl, openai = pytest.importorskip("deepl"), pytest.importorskip("openai")
     libretranslatepy = pytest.importorskip("libretranslatepy")
@@ -86,6 +88,7 @@ def test_official_clients_are_served(cluster: Cluster) -> None:
     assert len(client.embeddings.create(model="translate-en-fr", input=TEXTS[:2]).data) == 2
 
 
+@pytest.mark.process
 def test_a_request_id_comes_back_once(cluster: Cluster) -> None:
     for given, sent in ({"X-Request-ID": "mine"}, "mine"), ({}, None):
         answer = cluster.post("/translate", json={"text": TEXTS[0], "target": "fr"}, headers=given)
@@ -93,6 +96,7 @@ def test_a_request_id_comes_back_once(cluster: Cluster) -> None:
         assert sent in (None, name)
 
 
+@pytest.mark.process
 def test_prometheus_finds_each_replica(cluster: Cluster) -> None:
     wait_until(lambda: len(targets(cluster)) == 2)
     assert all(map(is_ready, targets(cluster)))
@@ -114,16 +118,19 @@ def is_ready(target: str) -> bool:
         return False
 
 
+@pytest.mark.process
 def test_models_of_one_replica_are_not_reloaded_alone(cluster: Cluster) -> None:
     answer = cluster.post("/models/reload")
     assert (answer.status_code, answer.json()["code"]) == (409, "reload_refused")
 
 
+@pytest.mark.process
 def test_nothing_is_reported_to_the_makers_of_ray(cluster: Cluster) -> None:
     [raylet] = [one for one in descendants(cluster.process.pid) if "/raylet/raylet" in command_of(one).split("\0")[0]]
     assert "RAY_USAGE_STATS_ENABLED=0" in Path(f"/proc/{raylet}/environ").read_text().split("\0")
 
 
+@pytest.mark.process
 def test_a_killed_replica_is_replaced_and_loses_what_it_held_and_what_comes_before_haproxy_notices(
     cluster: Cluster,
 ) -> None:
@@ -143,6 +150,7 @@ def test_a_killed_replica_is_replaced_and_loses_what_it_held_and_what_comes_befo
     assert answered.count(False) <= 2 * N_CONNECTIONS
 
 
+@pytest.mark.process
 def test_one_replica_fewer_loses_no_request(cluster: Cluster) -> None:
     cluster.deploy(2)
     removed = {one: descendants(one) for one in cluster.replicas()}

@@ -17,24 +17,26 @@ import numpy as np
 import pytest
 from starlette.types import Message
 
+from manifest.schema import Decoding
 from service.base.artifact import Artifact
 from service.base.contract import AnyInts, BeamLayout, Candidates, EncodedSource, Ints
-from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotReady, QueueFull
-from service.base.manifest import Decoding
+from service.base.errors import DeadlinePassed, Draining, InferenceFailed, NotReady, QueueFull, Starting, WorkerEnded
 from service.base.metrics import Metrics, TaskMetrics
 from service.base.settings import Settings
-from service.engine.beam_search import BeamSearch, Search
+from service.engine.beam_search import BeamSearch
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from service.models.catalog import Catalog
+from service.engine.search import Search
+from service.front.catalog import Catalog
+from service.pool.pool import Pool
 from service.server.server import Server
-from service.tasks.translation import Translator
+from service.tasks.translation.translator import Translator
 from service.text.tokenization import Tokenizer
-from service.workers.pool import Pool
 from tests.service.conftest import Serve, problem, server_of, until_warm
 from tests.service.engine.test_beam_search import encoded
 from tests.service.fakes import PATIENCE_S
+from tests.service.in_process import LoopThread
 from tests.service.tiny_artifacts import BOS, EOS
 from tests.waiting import until
 
@@ -106,9 +108,10 @@ class Bench:
             }
         )
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
-        pool: Pool[Any] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "translation"))
-        translator = Translator(manifest, "cpu", tokenizer, pool, pool, pool, 1000, 1000)
-        self.models = Catalog([translator], [], workers=[self.loop], metrics=self.metrics)
+        self.worker = LoopThread(self.loop)
+        pool: Pool[Any] = Pool(GATED, [self.worker], TaskMetrics(self.metrics, "translation"))
+        translator = Translator(manifest, "cpu", tokenizer, pool, pool, pool, 1000)
+        self.models = Catalog([translator], [], workers=[self.worker], metrics=self.metrics)
 
     def hold(self) -> None:
         """Stop at the next step."""
@@ -129,9 +132,11 @@ async def test_a_failed_batch_is_a_named_error_for_every_member_and_the_next_req
         bench.hold()
         first = asyncio.ensure_future(client.post("/translate", json={"text": ENDLESS}))
         await bench.rows.await_step()
-        second = bench.loop.submit(GATED, [Sequence([5, EOS], Search(9))], bench.loop.clock() + PATIENCE_S)
-        bench.rows.error = MemoryError("the secret cause")
+        endless = [Sequence(bench.rows._endless, Search(10**9))]
+        second = bench.worker.request(GATED, endless, bench.loop.clock() + PATIENCE_S)
         bench.rows.gate.set()
+        await until(lambda: len(bench.scheduler.running) == 2)
+        bench.rows.error = MemoryError("the secret cause")
         detail = problem(await first, InferenceFailed)["detail"]
         assert "gated/greedy failed (MemoryError)" in detail
         assert "secret" not in detail
@@ -183,10 +188,10 @@ async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: S
         bench.hold()
         running = asyncio.ensure_future(client.post("/translate", json={"text": [SHORT, SHORT]}))
         await bench.rows.await_step()
-        waiting = bench.loop.submit(GATED, [Sequence([5, EOS], Search(9))], bench.loop.clock() + PATIENCE_S)
-        load = bench.loop.load
+        waiting = bench.worker.request(GATED, [Sequence([5, EOS], Search(9))], bench.loop.clock() + PATIENCE_S)
+        load = bench.worker.load
         refusing = asyncio.ensure_future(client.post("/translate", json={"text": SHORT}))
-        await until(lambda: bench.loop.load != load)
+        await until(lambda: bench.worker.load != load)
         bench.rows.gate.set()
         refused = await refusing
         assert re.search("1 sequences .* 1$", problem(refused, QueueFull)["detail"])
@@ -200,9 +205,9 @@ async def test_who_would_be_late_is_refused_before_a_text_is_read_and_told_when_
 ) -> None:
     async with serve(bench.models, bench.metrics) as client:
         endless = [Sequence(bench.rows._endless, Search(10**9)) for _ in range(2)]
-        running = bench.loop.submit(GATED, endless, math.inf)
+        running = bench.worker.request(GATED, endless, math.inf)
         await until(lambda: len(bench.scheduler.running) == 2)
-        waiting = bench.loop.submit(GATED, [Sequence([5, EOS], Search(9))], math.inf)
+        waiting = bench.worker.request(GATED, [Sequence([5, EOS], Search(9))], math.inf)
         await until(lambda: len(bench.scheduler.waiting) == 1)
         n_tokens = 2 * len(bench.rows._endless) + 2
         bench.loop._served[GATED].rate.work_per_s = n_tokens / 20
@@ -232,9 +237,9 @@ async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve:
 
     async with serve(bench.models, bench.metrics) as client:
         bench.rows.error = Death()
-        assert "died" in problem(await client.post("/translate", json={"text": SHORT}), Broken)["detail"]
-        assert "tiny-en-fr: the loop has ended" in problem(await client.get("/health/ready"), NotReady)["detail"]
-        problem(await client.post("/translate", json={"text": SHORT}), Broken)
+        assert "has ended" in problem(await client.post("/translate", json={"text": SHORT}), WorkerEnded)["detail"]
+        assert "tiny-en-fr: starting" in problem(await client.get("/health/ready"), NotReady)["detail"]
+        problem(await client.post("/translate", json={"text": SHORT}), Starting)
         assert (await client.get("/health/live")).status_code == 200
 
 
@@ -253,7 +258,7 @@ async def listening(bench: Bench, settings: Settings) -> AsyncIterator[tuple[Ser
 
 
 @pytest.mark.parametrize(
-    ("settings", "status"), [({"api_keys": "k"}, 401), ({"max_body_bytes": 9}, 413), ({"body_timeout_s": 0.01}, 408)]
+    ("settings", "status"), [({"api_keys": "k"}, 401), ({"max_body_bytes": 9}, 413), ({"client_timeout_s": 0.01}, 408)]
 )
 async def test_a_connection_is_closed_where_a_body_was_not_read_to_its_end(
     bench: Bench, settings: dict[str, Any], status: int

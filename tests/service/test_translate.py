@@ -12,6 +12,8 @@ import attend
 from service import translate
 from service.base.log import Log
 from tests.service.conftest import Serve
+from tests.service.in_process import load_in_process
+from tests.service.tiny_artifacts import save_translators
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +25,7 @@ def _here(monkeypatch: pytest.MonkeyPatch, artifacts: Path) -> None:
     """The tiny models, in this process; the log of the tests stays."""
     monkeypatch.setenv("ATTEND_ARTIFACTS", str(artifacts))
     monkeypatch.setenv("ATTEND_PROVIDER", "cpu")
-    monkeypatch.setenv("ATTEND_LOOPS", "0")
+    monkeypatch.setattr(translate, "load_catalog", load_in_process)
     monkeypatch.setattr(Log, "configure", lambda _: None)
 
 
@@ -106,15 +108,45 @@ async def test_a_file_that_exists_is_replaced_only_if_that_is_asked_for(file: Pa
     assert there.read_text() != "mine"
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-async def test_progress_is_shown_on_a_terminal_alone(
-    file: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+@pytest.mark.parametrize(
+    ("is_terminal", "pause_s", "shown"),
+    [(True, 60.0, "\r 17%\r100%\n"), (False, 0.0, " 17% translated\n"), (False, 60.0, "")],
+    ids=["terminal", "long file", "short file"],
+)
+async def test_progress_is_shown_on_a_terminal_and_of_long_files_elsewhere(
+    file: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, pause_s: float, shown: str
 ) -> None:
-    shown = io.StringIO()
-    shown.isatty = lambda: is_terminal  # type: ignore[method-assign]
-    monkeypatch.setattr(sys, "stderr", shown)
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(translate, "PROGRESS_S", pause_s)
+    monkeypatch.setattr("service.jobs.translation.MAX_RUNNING_PARTS", 1)
+    monkeypatch.setattr("service.jobs.translation.PART_CHARACTERS", 4)
+    table = file.with_name("table.csv")
+    table.write_text("text\na dog\nthe dog runs on the beach\n")
+    await run(table, "--from", "en", "--to", "fr", "--columns", "text")
+    assert stream.getvalue() == shown
+
+
+async def test_what_was_written_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await run(file, "--to", "fr")
-    assert shown.getvalue() == (f"\r100%\n{file.with_name('letter.fr.txt')}\n" if is_terminal else "")
+    written = file.with_name("letter.fr.txt")
+    assert capsys.readouterr().out == f"{written}: English to French, by tiny-en-fr\n"
+
+
+async def test_only_the_models_of_the_pair_are_loaded(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The weights of the other models are damaged, so that none of them could be loaded."""
+    models = {"en-de": (1, "en", "de"), "en-fr": (2, "en", "fr"), "fr-en": (3, "fr", "en"), "ja-en": (4, "ja", "en")}
+    root = save_translators(tmp_path / "models", models)
+    monkeypatch.setenv("ATTEND_ARTIFACTS", str(root))
+    for name in ("en-fr", "ja-en"):
+        (root / name / "weights.safetensors").write_bytes(b"")
+    await run(file, "--from", "fr", "--to", "de")
+    assert capsys.readouterr().out.endswith("French to German, by fr-en and en-de\n")
+    await run(file, "--to", "en", "--from", "en", "--overwrite")
+    assert file.with_name("letter.en.txt").read_bytes() == TEXT
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from onnx.external_data_helper import set_external_data
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from service.engine.beam_search import Hypothesis
+from service.engine.search import Hypothesis
 from tests.service.oracle import EOS, beam_search, finish_reason
 from tests.service.tiny_graph import Array, D, E, Graph, H, Weights
 

@@ -1,17 +1,19 @@
 """Requests in the interfaces of other services."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from random import Random
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from tests.soak.http import Message, json_message
+from tests.soak.http import JSON, Message, json_message
 from tests.soak.models import Served
 from tests.soak.requests import Make, Needs, Request
 from tests.soak.texts import Texts
 
 FORM = ("content-type", "application/x-www-form-urlencoded")
+CONTENT_TYPE = ("content-type", JSON)
 INFERENCE, HUGGING_FACE = "/v2/models/{name}", "/models/{name}"
 
 
@@ -28,6 +30,10 @@ class Dialects:
         yield from self._open_inference()
         yield from self._hugging_face()
         yield from self._openai()
+        yield from self._google()
+        yield from self._azure()
+        yield from self._amazon()
+        yield from self._small_protocols()
         if self._served.ranker is not None:
             yield from self._cohere()
 
@@ -71,6 +77,53 @@ class Dialects:
         texts, served = self._texts, self._served
         yield 3, lambda: _post("openai", "/v1/embeddings", input=texts.texts(), model=served.embedder)
         yield 1, lambda: _get("openai", "/v1/models")
+
+    def _google(self) -> Iterator[tuple[float, Make]]:
+        texts, v2, v3 = self._texts, "/google/language/translate/v2", "/google/v3/projects"
+        pair = {"source": "en", "target": "fr", "format": "text"}
+        yield 2, lambda: _post("google", v2, q=texts.texts(), **pair)
+        yield 1, lambda: _form("google", v2, q=texts.text(), **pair)
+        yield 1, lambda: _get("google", f"{v2}/languages", f"{v2}/languages?target=de")
+        route, path = f"{v3}/{{parent}}:translateText", f"{v3}/p/locations/l:translateText"
+        fields = {"sourceLanguageCode": "en", "targetLanguageCode": "fr", "mimeType": "text/plain"}
+        yield 2, lambda: _post("google", path, route, contents=texts.texts(), **fields)
+
+    def _azure(self) -> Iterator[tuple[float, Make]]:
+        query = "?api-version=3.0&from=en&to=fr&includeSentenceLength=true"
+        yield 2, lambda: self._inputs("/azure/translate", query)
+        yield 1, lambda: self._inputs("/azure/breaksentence", "?api-version=3.0&language=en")
+        yield 1, lambda: _get("azure", "/azure/languages", "/azure/languages?api-version=2026-06-06")
+
+    def _inputs(self, path: str, query: str) -> Request:
+        body = [{"Text": text} for text in self._texts.texts()]
+        return Request(
+            "azure", "azure", path, Message("POST", path + query, json.dumps(body).encode(), (CONTENT_TYPE,))
+        )
+
+    def _amazon(self) -> Iterator[tuple[float, Make]]:
+        header = ("x-amz-target", "AWSShineFrontendService_20170701.TranslateText")
+
+        def ask() -> Request:
+            body = {"Text": self._texts.text(), "SourceLanguageCode": "en", "TargetLanguageCode": "fr"}
+            message = Message("POST", "/aws", json.dumps(body).encode(), (CONTENT_TYPE, header))
+            return Request("amazon", "amazon", "/aws", message)
+
+        yield 2, ask
+
+    def _small_protocols(self) -> Iterator[tuple[float, Make]]:
+        texts, pair = self._texts, {"from": "en", "to": "fr"}
+        yield 1, lambda: _post("mtranserver", "/mtran/translate", text=texts.text(), **pair)
+        yield 1, lambda: _post("mtranserver", "/mtran/translate/batch", texts=texts.texts(), **pair)
+        languages = {"source_lang": "en", "target_lang": "fr"}
+        yield 1, lambda: _post("mtranserver", "/immersive", text_list=texts.texts(), **languages)
+        yield 1, lambda: _post("deeplx", "/deeplx/translate", text=texts.text(), **languages)
+        route = "/lingva/api/v1/{source}/{target}/{query}"
+        yield (
+            1,
+            lambda: Request(
+                "lingva", "lingva", route, Message("GET", f"/lingva/api/v1/en/fr/{quote(texts.sentence())}")
+            ),
+        )
 
     def _cohere(self) -> Iterator[tuple[float, Make]]:
         for path in ("/v1/rerank", "/v2/rerank"):

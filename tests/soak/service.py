@@ -16,7 +16,7 @@ from tests.soak.wrong_requests import MAX_BODY_BYTES, MAX_DOCUMENT_BYTES, MAX_TE
 
 logger = logging.getLogger(__name__)
 
-SERVERS = LOOPS = 2
+SERVERS = WORKERS = 2
 READY_IN_A_ROW = 6
 """Ready answers on as many new connections, which the system distributes over the servers."""
 READY_TIMEOUT_S = 60.0
@@ -68,7 +68,7 @@ class Soaked:
     def is_complete(self) -> bool:
         """Whether every process is there that should be. A slow model has one more worker."""
         found = self.processes()
-        return [len(found[role]) for role in ("server", "loader")] == [SERVERS, 1] and len(found["worker"]) >= LOOPS
+        return [len(found[role]) for role in ("server", "loader")] == [SERVERS, 1] and len(found["worker"]) >= WORKERS
 
     async def unready_reason(self) -> str | None:
         """Return why one of the servers is not ready; None if all are, as far as new connections tell."""
@@ -132,7 +132,7 @@ def soaked_service(folders: Folders, settings: Mapping[str, object], variables: 
         "artifacts": folders.artifacts,
         "provider": "cpu",
         "servers": SERVERS,
-        "loops": LOOPS,
+        "workers": WORKERS,
         "data": folders.data,
         "run_directory": folders.run,
         "cache": "100kB",
@@ -140,8 +140,7 @@ def soaked_service(folders: Folders, settings: Mapping[str, object], variables: 
         "max_body_bytes": MAX_BODY_BYTES,
         "max_document_bytes": MAX_DOCUMENT_BYTES,
         "max_texts": MAX_TEXTS,
-        "body_timeout_s": BODY_TIMEOUT_S,
-        "head_timeout_s": BODY_TIMEOUT_S,
+        "client_timeout_s": BODY_TIMEOUT_S,
         "default_timeout_s": 60,
         "max_timeout_s": 120,
         "log_level": "warning",

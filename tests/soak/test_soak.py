@@ -79,6 +79,7 @@ def test_what_was_not_there_in_calm_is_left_over() -> None:
     assert later.beyond(calm) == {"files: run": (10, 8), "rows: attend_jobs": (1, 0)}
 
 
+@pytest.mark.process
 @pytest.mark.slow  # the soak itself, which takes about twenty seconds
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at as Linux shows them")
 def test_a_storm_with_faults_costs_nothing_but_what_the_faults_cost() -> None:

@@ -26,6 +26,11 @@ PATHS = {
     "/libretranslate/translate": "libretranslate",
     "/v1/embeddings": "openai",
     "/v2/rerank": "cohere",
+    "/google/language/translate/v2": "google",
+    "/azure/translate": "azure",
+    "/aws": "amazon",
+    "/mtran/translate": "mtranserver",
+    "/deeplx/translate": "deeplx",
 }
 """Routes that read JSON, and their dialects."""
 

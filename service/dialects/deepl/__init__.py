@@ -9,10 +9,13 @@ from service.dialects.deepl.documents import add_documents, read_form
 from service.dialects.deepl.errors import KEY, DeepLError
 from service.dialects.deepl.glossaries import add_glossaries
 from service.dialects.deepl.translate import CLIENT_FIELDS, add_translate
+from service.dialects.shared.keys import TOKEN
 from service.http.bodies import fields_of, form_or_json
 from service.http.dialect import Backend, Dialect
 
 PARTS = ("translate", "languages", "usage", "glossary-language-pairs", "glossaries", "document")
+OF_APPS = ("/mtran/deepl", "/deeplx/v2/translate")
+"""Paths of other services that have DeepL's shape."""
 NO_LIMIT = 10**12
 """What DeepL tells users without a limit. Its clients read 0 as a limit that is reached."""
 
@@ -28,7 +31,10 @@ class DeepLUsage(BaseModel):
 def routers(backend: Backend) -> list[APIRouter]:
     models = backend.models
     router = DEEPL.router(backend.access.guards(KEY), form_or_json)
-    add_translate(router, models)
+    add_translate(router, "/v2/translate", models)
+    of_apps = DEEPL.router(backend.access.guards(TOKEN, is_open_to_all=True), form_or_json)
+    for path in OF_APPS:
+        add_translate(of_apps, path, models)
     add_glossaries(router, models, backend.stores.glossaries)
     uploads = DEEPL.router(backend.access.guards(KEY), read_form)
     add_documents(router, uploads, backend)
@@ -51,13 +57,13 @@ def routers(backend: Backend) -> list[APIRouter]:
             return DeepLUsage(character_count=account.used, character_limit=account.limit or NO_LIMIT)
         return DeepLUsage(character_count=models.catalog.metrics.n_characters())
 
-    return [router, uploads]
+    return [router, of_apps, uploads]
 
 
 DEEPL = Dialect(
     name="deepl",
     about="DeepL's interface; the server URL for its clients has no path.",
-    paths=("/v2", *(f"/v2/{name}" for name in PARTS), "/v3"),
+    paths=("/v2", *(f"/v2/{name}" for name in PARTS), "/v3", *OF_APPS),
     error=DeepLError,
     routers=routers,
     statuses={401: 403, 409: 503, 422: 400, "quota_exceeded": 456},

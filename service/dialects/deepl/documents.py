@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
+from manifest.stops_early import StopsEarly
 from service.base.errors import InvalidFields, UnsupportedFileType
-from service.base.stops_early import StopsEarly
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, native_languages
 from service.documents.kinds import KINDS_BY_ENDING
+from service.front.directions import Directions
 from service.http.bodies import form_or_json
 from service.http.dialect import Backend
 from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of
 from service.http.json_route import validate
 from service.jobs.job import Job
-from service.models.directions import Directions
 from service.schemas.requests import TranslateRequest
 
 

@@ -4,8 +4,8 @@ from fastapi import Request
 from fastapi.security import APIKeyHeader
 from pydantic import Field
 
+from service.access.guards import Credentials
 from service.base.errors import RequestError
-from service.http.access import Credentials
 from service.http.dialect import ErrorBody
 
 SCHEME = "DeepL-Auth-Key"

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
-from service.base.stops_early import StopsEarly
+from manifest.stops_early import StopsEarly
+from service.dialects.shared.fields import Refused, Texts
 
 
 def _listed(value: Any) -> Any:
@@ -12,12 +13,6 @@ def _listed(value: Any) -> Any:
     parts = [value] if isinstance(value, str) else [] if value is None else value
     if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
         return [name.strip() for part in parts for name in part.split(",") if name.strip()]
-    return value
-
-
-def _refused(value: Any) -> Any:
-    if value:
-        raise ValueError("is not supported here")
     return value
 
 
@@ -29,22 +24,14 @@ def _digit(value: Any) -> Any:
     return str(int(value)) if isinstance(value, bool | int) else value
 
 
-def _list_of_texts(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 Flag = Annotated[bool, BeforeValidator(lambda value: value, json_schema_input_type=bool | int | str)]
 """true or false. Forms have 0 and 1, and so has the JSON of some clients."""
 Listed = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str] | None)]
-Refused = Annotated[Any, AfterValidator(_refused)]
 Formality = Annotated[
     Literal["default", "prefer_more", "prefer_less", "more", "less"],
     BeforeValidator(lower, json_schema_input_type=str),
 ]
 Splitting = Annotated[Literal["0", "1", "nonewlines"], BeforeValidator(_digit, json_schema_input_type=str | int | bool)]
-Texts = Annotated[
-    list[str], Field(min_length=1), BeforeValidator(_list_of_texts, json_schema_input_type=str | list[str])
-]
 
 
 class DeepLFields(StopsEarly):

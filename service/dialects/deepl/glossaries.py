@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from service.base.database_threads import in_thread
 from service.base.errors import UnknownGlossary, UnprocessableRequest
 from service.dialects.deepl.glossary_bodies import (
     DeepLDictionaries,
@@ -23,11 +22,12 @@ from service.dialects.deepl.glossary_bodies import (
     DeepLPairs,
 )
 from service.dialects.deepl.languages import code_of, served_source, served_target
+from service.front.directions import Directions
+from service.front.models import Models
 from service.glossaries.entries import Entries, format_tsv, parse_csv, parse_tsv
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.glossaries import by_pair
-from service.models.directions import Directions
-from service.models.models import Models
+from service.storage.database_threads import in_thread
 from service.text.languages import are_same
 
 TSV = "text/tab-separated-values"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from service.base.stops_early import StopsEarly
+from manifest.stops_early import StopsEarly
 from service.dialects.deepl.fields import lower
 from service.schemas.glossaries import Name
 

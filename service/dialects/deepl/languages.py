@@ -1,12 +1,13 @@
 """DeepL's language codes: in capitals; some targets have regional variants alone."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, Field
 
-from service.base.errors import InvalidFields, UnprocessableRequest
-from service.models.directions import Directions, some
-from service.text.languages import MANY, WantedLanguage, canonical, english_name
+from service.base.errors import InvalidFields
+from service.dialects.shared import languages
+from service.front.directions import Directions, some
+from service.text.languages import canonical, english_name
 
 BRITISH, AMERICAN = ("EN-GB", "English (British)"), ("EN-US", "English (American)")
 EUROPEAN, BRAZILIAN = ("PT-PT", "Portuguese (European)"), ("PT-BR", "Portuguese (Brazilian)")
@@ -33,65 +34,38 @@ def code_of(source: str) -> str:
     """Return DeepL's code of a source language. It has no region, as none of DeepL's sources has."""
     tag = canonical(source) or source
     language, *further = tag.split("-")
-    return "NB" if tag == "no" else "-".join([language, *(part for part in further if not _is_region(part))]).upper()
+    return (
+        "NB"
+        if tag == "no"
+        else "-".join([language, *(part for part in further if not languages.is_region(part))]).upper()
+    )
 
 
 def sources(directions: Directions) -> list[DeepLLanguage]:
     """Return the languages from which models translate."""
-    found = {code_of(one): one for one in _named(_sources(directions))}
+    found = {code_of(one): one for one in languages.sources(directions)}
     return [DeepLLanguage(language=code, name=english_name(code)) for code in sorted(found)]
 
 
 def targets(directions: Directions) -> list[DeepLLanguage]:
     """Return the languages into which models translate."""
     found: dict[str, str] = {}
-    for name in _named(_targets(directions)):
+    for name in languages.targets(directions):
         found |= dict(TARGETS.get(name, ((name.upper(), english_name(name)),)))
     return [DeepLLanguage(language=code, name=found[code], supports_formality=False) for code in sorted(found)]
 
 
 def served_source(code: str, directions: Directions) -> str:
     """Return the native code of a source. Raises InvalidFields: no model translates from it."""
-    names = directions.sources()
-    found = _named_by(code, names) or _variety(code, names) or (code if MANY in names and canonical(code) else None)
+    found = languages.served_source(code, directions)
     return found or _refuse("source_lang", code, [one.language for one in sources(directions)])
 
 
 def served_target(code: str, directions: Directions) -> str:
     """Return the native code of a target. Raises InvalidFields: no model translates into it."""
-    try:
-        return directions.target(code)
-    except UnprocessableRequest:
-        found = _variety(code, _targets(directions))
-        return found or _refuse("target_lang", code, [one.language for one in targets(directions)])
-
-
-def _named_by(code: str, names: Collection[str]) -> str | None:
-    return next((one.form for one in WantedLanguage.closest_first(code) if one.form in names), None)
-
-
-def _variety(code: str, names: Iterable[str]) -> str | None:
-    """Return the regional variety that serves a language without a region, such as pt-BR for PT."""
-    tags = (name.partition("-") for name in names)
-    return next((f"{tag}-{region}" for tag, _, region in tags if tag == canonical(code) and _is_region(region)), None)
+    found = languages.served_target(code, directions)
+    return found or _refuse("target_lang", code, [one.language for one in targets(directions)])
 
 
 def _refuse(field: str, code: str, codes: list[str]) -> str:
     raise InvalidFields([((field,), f"must be one of {some(codes)}, not {code}")])
-
-
-def _sources(directions: Directions) -> list[str]:
-    return [one.language for one in directions.reachable() if one.targets or one.through_pivot]
-
-
-def _targets(directions: Directions) -> list[str]:
-    return sorted({target for one in directions.reachable() for target in (*one.targets, *one.through_pivot)})
-
-
-def _named(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names that are language codes. Models may have other codes too."""
-    return (name for name in names if canonical(name) == name and name != MANY)
-
-
-def _is_region(part: str) -> bool:
-    return len(part) == 2 or part.isdigit()

@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field
 from service.base.errors import UnprocessableRequest
 from service.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.dialects.deepl.languages import code_of, served_source, served_target
+from service.front.directions import AUTO, Directions
+from service.front.models import Models
 from service.http.json_route import validate
 from service.markup.xml import is_well_formed
-from service.models.directions import AUTO, Directions
-from service.models.models import Models
 from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 
@@ -36,10 +36,10 @@ class DeepLTranslations(BaseModel):
     translations: list[DeepLTranslation] = Field(description="One translation for each text, in order.")
 
 
-def add_translate(router: APIRouter, models: Models) -> None:
+def add_translate(router: APIRouter, path: str, models: Models) -> None:
     """Add the route of texts."""
 
-    @router.post("/v2/translate", response_model_exclude_none=True)
+    @router.post(path, response_model_exclude_none=True)
     async def translate(request: DeepLTexts, http: Request) -> DeepLTranslations:
         """Translate texts. Without a source language, that of each text is detected."""
         _refuse_malformed(request)

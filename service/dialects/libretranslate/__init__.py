@@ -5,15 +5,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from service.access.guards import Credentials
 from service.base.errors import BadRequest, KeyMissing, KeyWrong, RateLimited, RequestError
 from service.dialects.libretranslate.files import add_files
 from service.dialects.libretranslate.translate import add_translate
 from service.documents.kinds import KINDS_BY_ENDING
-from service.http.access import Credentials
+from service.front.directions import AUTO
 from service.http.bodies import fields_of
 from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import Body, validate
-from service.models.directions import AUTO
 from service.text.languages import english_name
 
 

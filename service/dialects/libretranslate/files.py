@@ -1,14 +1,14 @@
 """LibreTranslate's files: they are translated while the client waits, then fetched from a URL."""
 
-from contextlib import suppress
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
-from service.base.errors import BadRequest, UnknownDocument, UnprocessableRequest, UnsupportedFileType
+from service.base.errors import BadRequest, UnprocessableRequest, UnsupportedFileType
 from service.dialects.libretranslate.translate import native_source, refuse_languages
+from service.dialects.shared.files import translated_file
 from service.documents.kinds import LISTED_KINDS
 from service.http.bodies import fields_of
 from service.http.dialect import Backend
@@ -39,20 +39,13 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
             await http.close()
         native = validate(TranslateRequest, {"text": "-", "source": source, "target": target})
         try:
-            job, key = await documents.submit(
-                name_of(file.filename), data, native, settings.document_timeout_s, account=http.state.context.account
+            job, key, _ = await translated_file(
+                backend, name_of(file.filename), data, native, http.state.context, keep=True
             )
         except UnsupportedFileType:
             raise BadRequest("Invalid request: file format not supported") from None
         except UnprocessableRequest:
             refuse_languages(source, target, backend.models)
-            raise
-        try:
-            await documents.wait_until_finished(job, key)
-            job, _ = await documents.result(job.id, key)
-        except BaseException:
-            with suppress(UnknownDocument):
-                await documents.delete(job.id, key)
             raise
         base, name = str(http.base_url).rstrip("/"), quote(translated_name(job), safe="")
         return TranslatedFile(

@@ -5,12 +5,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from manifest.stops_early import StopsEarly
 from service.base.errors import BadRequest, UnprocessableRequest
 from service.base.settings import Settings
-from service.base.stops_early import StopsEarly
+from service.front.directions import AUTO
+from service.front.models import Models
 from service.http.json_route import validate
-from service.models.directions import AUTO
-from service.models.models import Models
 from service.schemas.answers import DetectedLanguage, TranslateResponse
 from service.schemas.requests import DetectRequest, TranslateRequest
 from service.text.languages import are_same, english_name

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from service import __version__
+from service.access.guards import Guards
 from service.base.errors import MethodNotAllowed, RequestError, UnknownPath, UnprocessableRequest
 from service.dialects.open_inference.models import CLIENT_FIELDS, VERSION, ModelMetadata, run
 from service.dialects.open_inference.tensors import (
@@ -18,10 +19,9 @@ from service.dialects.open_inference.tensors import (
     read_tensors,
     tensor_response,
 )
-from service.http.access import Guards
+from service.front.catalog import Model
+from service.front.models import Models
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
-from service.models.catalog import Model
-from service.models.models import Models
 from service.schemas.answers import encoded
 from service.schemas.requests import NonEmptyText
 
@@ -70,7 +70,7 @@ class IndexedModel(BaseModel):
 
 class GenerateRequest(Sent):
     text_input: NonEmptyText
-    parameters: Options = Field(default={}, description="The same as those of infer.")
+    parameters: Options = Field(default_factory=dict, description="The same as those of infer.")
 
 
 class GenerateAnswer(BaseModel):

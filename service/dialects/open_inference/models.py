@@ -10,14 +10,14 @@ from pydantic import BaseModel, Field
 
 from service.base.errors import UnprocessableRequest
 from service.dialects.open_inference.tensors import TEXT
+from service.front.catalog import Model
+from service.front.models import Models
 from service.http.json_route import validate
-from service.models.catalog import Model
-from service.models.models import Models
 from service.schemas.answers import ClassifyResponse, EmbedResponse, TranslateResponse
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
-from service.tasks.translation import Translator
+from service.tasks.translation.translator import Translator
 
 VERSION = "1"
 """The only version of every model: a new one replaces the former one."""

@@ -41,7 +41,7 @@ class InputTensor(Sent):
     name: Literal["text_input"]
     shape: list[Size] = Field(max_length=MAX_DIMENSIONS, description="Their product is the number of elements.")
     datatype: Literal["BYTES"]
-    parameters: Options = Field(default={}, description="binary_data_size, if the data follow the JSON.")
+    parameters: Options = Field(default_factory=dict, description="binary_data_size, if the data follow the JSON.")
     data: list[Any] | None = Field(default=None, description="Flat or nested.")
     _raw: bytes | None = PrivateAttr(default=None)
 
@@ -109,13 +109,15 @@ class InputTensor(Sent):
 
 class WantedOutput(Sent):
     name: str
-    parameters: Options = Field(default={}, description="binary_data: whether the output follows the JSON as bytes.")
+    parameters: Options = Field(
+        default_factory=dict, description="binary_data: whether the output follows the JSON as bytes."
+    )
 
 
 class InferRequest(Sent):
     id: Annotated[str, AfterValidator(valid_unicode)] | None = Field(default=None, description="Returned unchanged.")
     parameters: Options = Field(
-        default={},
+        default_factory=dict,
         description="timeout in microseconds; binary_data_output: whether outputs follow the JSON as bytes; options.",
     )
     inputs: list[InputTensor] = Field(min_length=1, max_length=1)

@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
+from service.documents.inline_tags import mapped
 from service.documents.localization.plurals import CATEGORIES
 from service.documents.localization.splicing import (
     PluralForm,
     Splice,
     Value,
     fixed,
-    spliced_contents,
+    rewrite_spliced,
     spliced_plural,
     spliced_value,
 )
@@ -27,8 +28,8 @@ _TAG = re.compile(r"(<!--(?:(?!<!--|-->).)*+-->|<(?:\"[^\"<]*+\"|'[^'<]*+'|[^\"'
 _PLACEHOLDER = re.compile(
     r"<(?P<name>[\w.-]+:g)\b[^<>]*+(?:(?<=/)>|>(?:(?!</?[\w.-]+:g\b).)*+</(?P=name)\s*>)|<xliff-g\b[^<>]*+>", re.DOTALL
 )
-"""What translators must not change, in XLIFF's element <xliff:g>; and what looks like its stand-in."""
-_STAND_IN = re.compile(r'<xliff-g id="(\d+)"/>')
+"""What translators must not change, in XLIFF's element <xliff:g>; and what looks like the tag that stands for it."""
+_NUMBERED = re.compile(r'<xliff-g id="(\d+)"/>')
 _QUOTE = r"['\"]|&apos;|&quot;|&\#3[49];"
 _ESCAPE = re.compile(rf"(?P<code>(?:\\u[0-9a-fA-F]{{4}})+)|\\(?P<sign>{_QUOTE}|[@?#])|\\.|(?P<dropped>\"|&quot;)")
 """Escapes, and quotes that Android drops."""
@@ -36,8 +37,8 @@ _QUOTED = re.compile(_QUOTE)
 _IN_QUOTES = re.compile(r'(\s*")((?:[^"\\]|\\.)*+)("\s*)', re.DOTALL)
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read strings of an Android program.
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite strings of an Android program.
 
     Raises:
         InvalidDocument: the file is not such a file, or is damaged.
@@ -46,7 +47,7 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     text, encoding, root = read_xml(data)
     if root.tag != "resources":
         raise InvalidDocument(f"The root of the file is <{root.tag}>; strings of Android have <resources>")
-    return spliced_contents(data, text, encoding, _splices(text, root, options), "html")
+    return rewrite_spliced(data, text, encoding, _splices(text, root, options), "html")
 
 
 def _splices(text: str, root: XmlElement, options: ReadOptions) -> Iterator[Splice]:
@@ -105,19 +106,21 @@ class _Markup:
 
     def read(self, raw: str) -> str:
         """Return a string as HTML: without Android's escapes, and with empty elements in place of placeholders."""
-        html = _PLACEHOLDER.sub(self._stand_in, raw)
-        return "".join(part if i % 2 else _ESCAPE.sub(_unescaped, part) for i, part in enumerate(_TAG.split(html)))
+        html = _PLACEHOLDER.sub(self._numbered, raw)
+        return mapped(html, lambda text: _ESCAPE.sub(_unescaped, text), tags=_TAG)
 
     def write(self, html: str) -> str:
-        parts = _TAG.split(html)
-        escaped = "".join(part if i % 2 else _QUOTED.sub(r"\\\g<0>", part) for i, part in enumerate(parts))
-        raw = _STAND_IN.sub(lambda match: self.placeholders[int(match[1])], escaped)
+        raw = mapped(html, lambda text: _QUOTED.sub(r"\\\g<0>", text), self._tag, _TAG)
         raw = re.sub(r"^(?=\s*[@?])(\s*)", r"\1\\", raw)
         return for_cdata(raw) if self.is_cdata else raw
 
-    def _stand_in(self, match: re.Match[str]) -> str:
+    def _numbered(self, match: re.Match[str]) -> str:
         self.placeholders.append(match[0])
         return f'<xliff-g id="{len(self.placeholders) - 1}"/>'
+
+    def _tag(self, tag: str) -> str:
+        number = _NUMBERED.fullmatch(tag)
+        return self.placeholders[int(number[1])] if number else tag
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
-from service.documents.localization.splicing import Splice, Value, spliced_contents, spliced_value
+from service.documents.localization.splicing import Splice, Value, rewrite_spliced, spliced_value
 from service.text.spans import Span
 
 _BLANK = r"(?:\s|//[^\r\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
@@ -22,8 +22,8 @@ _ESCAPED = {code: f"\\U{code:04x}" for code in range(32)}
 _ESCAPED |= {92: r"\\", 34: r"\"", 10: r"\n", 13: r"\r", 9: r"\t"}
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read messages of a program for macOS or iOS.
+def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
+    """Rewrite messages of a program for macOS or iOS.
 
     Raises:
         InvalidDocument: the file is not text, is a property list, or has another mistake.
@@ -31,7 +31,7 @@ def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     if data.startswith((b"bplist", b"<?xml")):
         raise InvalidDocument("The file is a property list; convert it to text, as it is in the program's sources")
     text, encoding = decode(data)
-    return spliced_contents(data, text, encoding, _splices(text), "text")
+    return rewrite_spliced(data, text, encoding, _splices(text), "text")
 
 
 def _splices(text: str) -> Iterator[Splice]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from service.documents.contents import ReadOptions
 from service.documents.localization.plurals import plural_texts
-from service.segments.icu_messages import ARGUMENT, QUOTED, can_parse, end_of_braces, icu_messages
+from service.kept.icu_messages import ARGUMENT, QUOTED, can_parse, end_of_braces, icu_messages
 from service.text.spans import Span
 
 _HEAD = re.compile(r"\{\s*([^{},\s]*)\s*,\s*(\w+)\s*,(?:\s*offset:\d+)?\s*")

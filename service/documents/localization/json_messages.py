@@ -6,26 +6,26 @@ from collections.abc import Iterator
 from functools import partial
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
 from service.documents.localization.message_trees import message_splices, message_value
-from service.documents.localization.splicing import Splice, Value, fixed, spliced_contents
+from service.documents.localization.splicing import Splice, Value, fixed, rewrite_spliced
 from service.documents.localization.trees import Items, Mapping, Node, TreeBuilder
 from service.text.spans import Span
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]]|[^\s{}\[\]:,"]+')
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read messages in JSON. Raises InvalidDocument: the file is not text, or not JSON."""
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite messages in JSON. Raises InvalidDocument: the file is not text, or not JSON."""
     text, encoding = decode(data)
-    return spliced_contents(data, text, encoding, message_splices(text, parse_json(text), options), "text")
+    return rewrite_spliced(data, text, encoding, message_splices(text, parse_json(text), options), "text")
 
 
-def read_arb_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read messages of Flutter. Raises InvalidDocument: the file is not text, or not JSON."""
+def rewrite_arb(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite messages of Flutter. Raises InvalidDocument: the file is not text, or not JSON."""
     text, encoding = decode(data)
-    return spliced_contents(data, text, encoding, _arb_splices(text, parse_json(text), options), "text")
+    return rewrite_spliced(data, text, encoding, _arb_splices(text, parse_json(text), options), "text")
 
 
 def _arb_splices(text: str, root: Node, options: ReadOptions) -> Iterator[Splice]:

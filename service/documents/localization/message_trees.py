@@ -82,7 +82,7 @@ def _plurals(text: str, mapping: Mapping) -> Iterator[tuple[list[Member], list[P
     is_plural = all(match is not None and match[1] is None for match in names)
     stems = [match and (match[1] or ("" if is_plural else None)) for match in names]
     n_members = Counter(stems)
-    for stem, group in groupby(zip(mapping.members, names, stems, strict=True), key=lambda one: one[2]):
+    for stem, group in groupby(zip(mapping.members, names, stems, strict=True), key=lambda member: member[2]):
         members, matches, _ = zip(*group, strict=True)
         forms: list[PluralForm] = []
         if stem is not None and len(members) == n_members[stem]:  # forms in several places are names like others

@@ -87,9 +87,9 @@ def plural_texts(
             found = [of for of in counts[category] if of in forms] or [of for of in ("other", *forms) if of in forms][
                 :1
             ]
-            of = max(found, key=lambda one: len(_PLACEHOLDER.findall(forms[one])))
+            of = max(found, key=lambda form: len(_PLACEHOLDER.findall(forms[form])))
             # The Russian `other` is for fractions alone: it gets a number of `many`.
-            numbers = [counts[one][of] for one in (category, *reversed(CATEGORIES)) if of in counts.get(one, {})]
+            numbers = [counts[name][of] for name in (category, *reversed(CATEGORIES)) if of in counts.get(name, {})]
             texts[category] = PluralText(of, forms[of], next(iter(numbers), None))
     return texts
 
@@ -125,7 +125,6 @@ def _rule(language: str | None, is_ordinal: bool) -> "PluralRule | None":
 
 
 def _tags(language: str | None) -> Iterator[str]:
-    """Yield a language's tag, and its tag without script and region."""
     tag = canonical(language) if language else None
     if tag:
         yield from (tag, tag.split("-")[0])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.encodings import decode, named_encoding
 from service.documents.localization.plural_forms import PluralForms
 from service.documents.localization.po_header import (
@@ -21,7 +21,7 @@ from service.documents.localization.po_header import (
 )
 from service.documents.localization.po_syntax import Entry, entries_of, quoted
 from service.documents.localization.printf_order import in_order
-from service.segments.kept_spans import kept_spans
+from service.kept.kept_spans import kept_spans
 from service.text.spans import Replacement, Span, replace_spans
 
 CHARSET = re.compile(rb"\"Content-Type:[^\"\\]*?charset=(?!CHARSET\\n)([\w.:-]+)", re.IGNORECASE)
@@ -34,8 +34,8 @@ NUMBERED = {"c-format", "objc-format", "php-format"}
 """Flags of messages whose conversions may have numbers."""
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a PO file. Raises InvalidDocument: the file is none, or not text in the encoding that it declares."""
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite a PO file. Raises InvalidDocument: the file is none, or not text in the encoding that it declares."""
     charset = CHARSET.search(data)
     declared = named_encoding(charset[1].decode()) if charset else None
     text, encoding = decode(data, declared and replace(declared, errors="strict"))
@@ -44,21 +44,20 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     fields = header.strings.get("msgstr", "") if header else ""
     messages = [entry for entry in entries if all(map(str.strip, entry.messages))]
     if options.only_missing and is_in_language(fields, options.target):
-        messages = [one for one in messages if not all(one.translated) or FUZZY in one.flag_names(text)]
+        messages = [entry for entry in messages if not all(entry.translated) or FUZZY in entry.flag_names(text)]
     texts = [message for entry in messages for message in entry.messages]
-
-    def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(translations)
-        translated = [[next(remaining) for _ in entry.messages] for entry in messages]
-        forms = plural_forms(fields, options.target or "")
-        new_fields = translated_fields(fields, options.target or "", forms)
-        edits = [*_edits(text, zip(messages, translated, strict=True), forms)]
-        try:
-            return encoding.encode(_edited(text, edits, header, new_fields))
-        except UnicodeEncodeError:  # the encoding lacks letters of the target language
-            return replace(encoding, name="utf-8").encode(_edited(text, edits, header, new_fields | UTF_8))
-
-    return Contents(texts, "text", write, data)
+    translations = yield Contents(texts, "text")
+    if translations == texts:
+        return data
+    remaining = iter(translations)
+    translated = [[next(remaining) for _ in entry.messages] for entry in messages]
+    forms = plural_forms(fields, options.target or "")
+    new_fields = translated_fields(fields, options.target or "", forms)
+    edits = [*_edits(text, zip(messages, translated, strict=True), forms)]
+    try:
+        return encoding.encode(_edited(text, edits, header, new_fields))
+    except UnicodeEncodeError:  # the encoding lacks letters of the target language
+        return replace(encoding, name="utf-8").encode(_edited(text, edits, header, new_fields | UTF_8))
 
 
 def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: PluralForms) -> Iterator[Replacement]:
@@ -90,8 +89,8 @@ def _strings(entry: Entry, translations: Sequence[str], forms: PluralForms) -> d
 
 def _have_same_placeholders(message: str, plural: str) -> bool:
     """Return whether a message has what its plural has, unlike "One file" and "%d files"."""
-    kept, kept_of_plural = (sorted(one.span.of(text) for one in kept_spans(text)) for text in (message, plural))
-    return kept == kept_of_plural
+    in_message, in_plural = (sorted(kept.span.of(text) for kept in kept_spans(text)) for text in (message, plural))
+    return in_message == in_plural
 
 
 def _edited(text: str, edits: Iterable[Replacement], header: Entry | None, fields: dict[str, str]) -> str:

@@ -21,7 +21,7 @@ def in_order(text: str, translation: str) -> str:
     free: defaultdict[str, deque[int]] = defaultdict(deque)
     for i, rest in enumerate(before):
         free[rest].append(i)
-    first_arguments = [*accumulate((1 + one.count("*") for one in before), initial=1)]
+    first_arguments = [*accumulate((1 + conversion.count("*") for conversion in before), initial=1)]
 
     def numbered(found: re.Match[str]) -> str:
         if found["rest"] is None:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import Encoding, decode
-from service.documents.localization.splicing import Splice, Value, spliced_contents, spliced_value
+from service.documents.localization.splicing import Splice, Value, rewrite_spliced, spliced_value
 from service.text.spans import Span
 
 _LINE = re.compile(
@@ -29,10 +29,10 @@ _QUOTED = re.compile(r"'[^']*[{}][^']*'")
 """Braces that MessageFormat does not read."""
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read messages of a Java program. Raises InvalidDocument: the file is not text."""
+def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
+    """Rewrite messages of a Java program. Raises InvalidDocument: the file is not text."""
     text, encoding = decode(data, _encoding(data))
-    return spliced_contents(data, text, encoding, _splices(text, encoding, data.isascii()), "text")
+    return rewrite_spliced(data, text, encoding, _splices(text, encoding, data.isascii()), "text")
 
 
 def _encoding(data: bytes) -> Encoding:

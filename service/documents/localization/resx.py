@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from html import unescape
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
-from service.documents.localization.splicing import Splice, Value, spliced_contents, spliced_value
+from service.documents.contents import ReadOptions, Rewriting
+from service.documents.localization.splicing import Splice, Value, rewrite_spliced, spliced_value
 from service.documents.localization.xml_elements import XmlElement, escape_text, for_cdata, read_xml, runs
 from service.text.spans import Span
 
@@ -13,8 +13,8 @@ STRING = "System.String"
 """The type of strings, which nearly all files leave out."""
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read resources of .NET.
+def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
+    """Rewrite resources of .NET.
 
     Raises:
         InvalidDocument: the file is not such a file, or is damaged.
@@ -23,7 +23,7 @@ def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     text, encoding, root = read_xml(data)
     if root.tag != "root":
         raise InvalidDocument(f"The root of the file is <{root.tag}>; resources of .NET have <root>")
-    return spliced_contents(data, text, encoding, _splices(text, root), "text")
+    return rewrite_spliced(data, text, encoding, _splices(text, root), "text")
 
 
 def _splices(text: str, root: XmlElement) -> Iterator[Splice]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise, repeat
 
-from service.documents.contents import Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.encodings import Encoding
 from service.documents.localization.plurals import plural_texts
 from service.schemas.requests import Format
@@ -114,21 +114,21 @@ def spliced_plural(
     wanted = plural_texts(by_form, options.source, options.target, is_ordinal)
     if wanted.keys() == by_category.keys():
         wanted = {category: wanted[category] for category in by_category}
-    gaps = [text[one.span.end : after.span.start] for one, after in pairwise(forms)]
+    gaps = [text[before.span.end : after.span.start] for before, after in pairwise(forms)]
     further = separator + line_break_before(text, forms[0].span.start)
 
     def write(translations: Sequence[str]) -> str:
         remaining = iter(translations)
         written = []
-        for category, one in wanted.items():
-            form = by_category[one.category]
-            translation = one.translated([*islice(remaining, len(one.texts))])
+        for category, plural in wanted.items():
+            form = by_category[plural.category]
+            translation = plural.translated([*islice(remaining, len(plural.texts))])
             new = ((form.name, category), (form.value.span, form.value.written(text, translation)))
             moved = [(span.moved(-form.span.start), replacement) for span, replacement in new]
             written.append(replace_spans(form.span.of(text), moved)[0])
-        return written[0] + "".join(gap + one for gap, one in zip(chain(gaps, repeat(further)), written[1:]))  # noqa: B905
+        return written[0] + "".join(gap + new for gap, new in zip(chain(gaps, repeat(further)), written[1:]))  # noqa: B905
 
-    texts = [text for one in wanted.values() for text in one.texts]
+    texts = [text for plural in wanted.values() for text in plural.texts]
     return [Splice(Span(forms[0].span.start, forms[-1].span.end), texts, write)]
 
 
@@ -138,20 +138,23 @@ def line_break_before(text: str, start: int) -> str:
     return found[0] if found else " "
 
 
-def spliced_contents(data: bytes, text: str, encoding: Encoding, splices: Iterable[Splice], kind: Format) -> Contents:
-    """Return the contents of a file that is translated by splices.
+def rewrite_spliced(
+    data: bytes, text: str, encoding: Encoding, splices: Iterable[Splice], kind: Format, source: str | None = None
+) -> Rewriting:
+    """Rewrite a file by splices.
 
     Args:
         data: the file.
         text: the text of the file.
         splices: in any order; no two overlap.
+        kind: the format of the texts.
+        source: the language of the texts, if the file tells.
     """
     ordered = sorted(splices, key=lambda splice: splice.span.pair)
-    texts = [one for splice in ordered for one in splice.texts]
-
-    def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(translations)
-        new = ((splice.span, splice.write([*islice(remaining, len(splice.texts))])) for splice in ordered)
-        return encoding.encode(replace_spans(text, new)[0])
-
-    return Contents(texts, kind, write, data)
+    texts = [splice_text for splice in ordered for splice_text in splice.texts]
+    translations = yield Contents(texts, kind, source)
+    if translations == texts:
+        return data
+    remaining = iter(translations)
+    new = ((splice.span, splice.write([*islice(remaining, len(splice.texts))])) for splice in ordered)
+    return encoding.encode(replace_spans(text, new)[0])

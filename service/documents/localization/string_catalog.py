@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
 from service.documents.localization.json_messages import parse_json
 from service.documents.localization.plurals import plural_texts
-from service.documents.localization.splicing import Splice, is_translatable, line_break_before, spliced_contents
+from service.documents.localization.splicing import Splice, is_translatable, line_break_before, rewrite_spliced
 from service.documents.localization.trees import Mapping, Member, Node
 from service.text.languages import canonical
 from service.text.spans import Span
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a string catalog; with `options.only_missing`, the texts that have no translation.
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite a string catalog; with `options.only_missing`, the texts that have no translation.
 
     Raises:
         InvalidDocument: the file is not text, or no string catalog.
@@ -36,11 +36,10 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         ]
     except (AttributeError, KeyError, TypeError, RecursionError):
         raise InvalidDocument("The file is not a string catalog of Xcode") from None
-    return spliced_contents(data, text, encoding, splices, "text")
+    return rewrite_spliced(data, text, encoding, splices, "text")
 
 
 def _splices(text: str, member: Member, entry: dict[str, Any], language: str, options: ReadOptions) -> Iterator[Splice]:
-    """Yield what changes in an entry, which is `member` in the file."""
     localizations = entry.get("localizations", {})
     target = options.target or ""
     target = next((name for name in localizations if canonical(name) == canonical(target) is not None), target)

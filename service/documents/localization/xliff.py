@@ -3,16 +3,17 @@
 Inline codes go where their words went. Notes, earlier proposals and everything else stay unchanged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
+from service.documents.localization.splicing import Splice, fixed, rewrite_spliced
 from service.documents.localization.xliff_content import XliffContent
 from service.documents.localization.xml_elements import XmlElement, read_xml, with_attributes
 from service.text.languages import are_same, canonical
-from service.text.spans import Replacement, Span, replace_spans
+from service.text.spans import Span, replace_spans
 
 UNITS = {"trans-unit", "segment"}
 """The elements around source and target, of version 1 and version 2."""
@@ -39,8 +40,8 @@ class _Unit:
     contents: list[tuple[Span, XliffContent]]
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read an XLIFF file.
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite an XLIFF file.
 
     Raises:
         InvalidDocument: the file is damaged, or no XLIFF.
@@ -49,23 +50,14 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
     text, encoding, root = read_xml(data)
     if root.name != "xliff":
         raise InvalidDocument(f"The file is no XLIFF: its first element is {root.tag[:40]}")
-    found = [*_units(text, root, options)]
-    texts = [content.html for unit in found for _, content in unit.contents]
+    target = canonical(options.target or "") or options.target or ""
+    units = (splice for unit in _units(text, root, options) for splice in _unit_splices(text, unit, target))
     languages = [element.attributes.get(name) for element in [root, *root.children] for name in SOURCE_LANGUAGE]
-
-    def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(translations)
-        target = canonical(options.target or "") or options.target or ""
-        edits = [*_language_edits(text, root, target)]
-        for unit in found:
-            edits += _unit_edits(text, unit, [next(remaining) for _ in unit.contents], target)
-        return encoding.encode(replace_spans(text, sorted(edits, key=lambda edit: edit[0].pair))[0])
-
-    return Contents(texts, "html", write, data, next(filter(None, languages), None))
+    source = next(filter(None, languages), None)
+    return rewrite_spliced(data, text, encoding, [*_language_splices(text, root, target), *units], "html", source)
 
 
 def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]:
-    """Yield the units that are translated."""
     codes: dict[XmlElement | None, dict[str, str]] = {}
     for holder in root.all():
         source, target = holder.child("source"), holder.child("target")
@@ -74,12 +66,12 @@ def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]
         if _stays(text, holder, target, options):
             continue
         segmented = holder.child("seg-source") or source
-        segments = [one for one in segmented.all() if one.attributes.get("mtype") == "seg"] or [segmented]
+        segments = [element for element in segmented.all() if element.attributes.get("mtype") == "seg"] or [segmented]
         if holder.parent not in codes:
             codes[holder.parent] = _original_codes(text, holder.parent)
         keeps_space = source.inherited("xml:space") == "preserve"
         read = [
-            (one.content, XliffContent(one.content.of(text), keeps_space, codes[holder.parent])) for one in segments
+            (part.content, XliffContent(part.content.of(text), keeps_space, codes[holder.parent])) for part in segments
         ]
         contents = [(span, content) for span, content in read if content.has_words]
         if contents or (target is None and source.content.of(text).strip()):  # codes alone are copied
@@ -87,7 +79,6 @@ def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]
 
 
 def _stays(text: str, holder: XmlElement, target: XmlElement | None, options: ReadOptions) -> bool:
-    """Return whether a unit keeps its target."""
     language = next(filter(None, map(holder.inherited, TARGET_LANGUAGE)), None)
     if target is None or (language and options.target and not are_same(language, options.target)):
         return False
@@ -100,18 +91,11 @@ def _stays(text: str, holder: XmlElement, target: XmlElement | None, options: Re
 def _original_codes(text: str, unit: XmlElement | None) -> dict[str, str]:
     """Return what the codes of a unit of version 2 stand for, by their id."""
     data = unit.child("originalData") if unit is not None else None
-    return {one.attributes.get("id", ""): unescape(one.content.of(text)) for one in data.children} if data else {}
+    return {code.attributes.get("id", ""): unescape(code.content.of(text)) for code in data.children} if data else {}
 
 
-def _unit_edits(text: str, unit: _Unit, translations: Sequence[str], language: str) -> Iterator[Replacement]:
-    """Yield what changes in a unit."""
+def _unit_splices(text: str, unit: _Unit, language: str) -> Iterator[Splice]:
     holder, target, written = unit.holder, unit.target, unit.written
-    start = written.content.start
-    new = [
-        (span.moved(-start), content.translated(translation))
-        for (span, content), translation in zip(unit.contents, translations, strict=True)
-    ]
-    content, _ = replace_spans(written.content.of(text), new)
     is_first_version = holder.name == "trans-unit"
     attributes: dict[str, str | None] = {}
     if is_first_version:
@@ -120,16 +104,26 @@ def _unit_edits(text: str, unit: _Unit, translations: Sequence[str], language: s
         attributes["xml:lang"] = language
     tag = target.tag if target else written.tag.removesuffix(written.name) + "target"
     start_tag = target.start_tag.of(text).replace("/>", ">") if target else f"<{tag}>"
-    element = f"{with_attributes(start_tag, attributes)}{content}</{tag}>"
-    if target is not None:
-        yield Span(target.start_tag.start, target.end), element
-    else:
-        yield Span(written.end, written.end), _indentation(text, written.start_tag.start) + element
+    start_tag = with_attributes(start_tag, attributes)
+    before = "" if target else _indentation(text, written.start_tag.start)
+
+    def write(translations: Sequence[str]) -> str:
+        new = [
+            (span.moved(-written.content.start), content.translated(translation))
+            for (span, content), translation in zip(unit.contents, translations, strict=True)
+        ]
+        return f"{before}{start_tag}{replace_spans(written.content.of(text), new)[0]}</{tag}>"
+
+    texts = [content.html for _, content in unit.contents]
+    yield Splice(target.span if target else Span(written.end, written.end), texts, write)
     if not is_first_version:
-        state = with_attributes(holder.start_tag.of(text), {"state": "translated", "subState": None})
-        yield holder.start_tag, state
+        yield _with_attributes(text, holder, {"state": "translated", "subState": None})
     elif holder.attributes.get("approved") == "yes":
-        yield holder.start_tag, with_attributes(holder.start_tag.of(text), {"approved": "no"})
+        yield _with_attributes(text, holder, {"approved": "no"})
+
+
+def _with_attributes(text: str, element: XmlElement, values: Mapping[str, str | None]) -> Splice:
+    return fixed(element.start_tag, with_attributes(element.start_tag.of(text), values))
 
 
 def _indentation(text: str, position: int) -> str:
@@ -142,11 +136,11 @@ def _indentation(text: str, position: int) -> str:
     return text[start - (2 if text[start - 2 : start] == "\r\n" else 1) : position]
 
 
-def _language_edits(text: str, root: XmlElement, target: str) -> Iterator[Replacement]:
-    """Yield the start tags that tell the language of the targets, where they tell another one."""
+def _language_splices(text: str, root: XmlElement, target: str) -> Iterator[Splice]:
+    """Yield the start tags that name another language than that of the targets."""
     is_second_version = "srcLang" in root.attributes
     name = TARGET_LANGUAGE[is_second_version]
-    for element in [root] if is_second_version else [one for one in root.children if one.name == "file"]:
+    for element in [root] if is_second_version else [child for child in root.children if child.name == "file"]:
         before = element.attributes.get(name, "")
         if not before or not are_same(before, target):
-            yield element.start_tag, with_attributes(element.start_tag.of(text), {name: target})
+            yield _with_attributes(text, element, {name: target})

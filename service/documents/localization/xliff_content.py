@@ -6,15 +6,14 @@ Inline codes have numbered tags, which alignment moves to the translations of th
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape, unescape
+from html import unescape
 
+from service.documents.inline_tags import escaped, texts_and_tags
 from service.documents.localization.xml_elements import attributes_of, escape_text, for_cdata
 from service.markup.html import VOID
 from service.markup.pieces import PieceKind, ends_of_elements
 from service.markup.xml import MARKUP
 
-TAG = re.compile(r"(<[^<>]*>)")
-NUMBER = re.compile(r"\bid=\"(\d+)\"")
 BREAK = re.compile(r"(\r\n?|\n|\t+| {3,})")
 """The end of a line, or white space between columns."""
 HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
@@ -62,17 +61,14 @@ class XliffContent:
         """Return the content of a target."""
         written: list[str] = []
         ends: list[str] = []
-        for i, part in enumerate(TAG.split(html)):
-            number = NUMBER.search(part) if i % 2 else None
-            if i % 2 == 0:
-                text = unescape(part)
-                written.append(text if self._is_data else escape_text(text))
-            elif number is not None:
-                piece = self._pieces[int(number[1])]
-                written.append(piece.written)
-                if int(number[1]) in self._ends:
-                    ends.append(self._pieces[self._ends[int(number[1])]].written)
-            elif part.startswith("</") and ends:
+        for part in texts_and_tags(html):
+            if isinstance(part, str):
+                written.append(part if self._is_data else escape_text(part))
+            elif part.number is not None:
+                written.append(self._pieces[part.number].written)
+                if part.number in self._ends:
+                    ends.append(self._pieces[self._ends[part.number]].written)
+            elif part.is_end and ends:
                 written.append(ends.pop())
         content = "".join(written)
         return f"<![CDATA[{for_cdata(content)}]]>" if self._is_data else content
@@ -82,7 +78,7 @@ class XliffContent:
         starts = {end: start for start, end in self._ends.items()}
         for i, piece in enumerate(self._pieces):
             if piece.kind is PieceKind.TEXT:
-                yield escape(piece.text, quote=False)
+                yield escaped(piece.text)
             elif i in starts:
                 yield f"</g{starts[i]}>"
             elif i in self._ends:

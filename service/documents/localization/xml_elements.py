@@ -58,7 +58,7 @@ class XmlElement:
 
     def attribute_span(self, text: str, name: str) -> Span:
         """Return where the text of the file has the value of an attribute of this element."""
-        found = next(one for one in ATTRIBUTE.finditer(text, *self.start_tag.pair) if one[1] == name)
+        found = next(match for match in ATTRIBUTE.finditer(text, *self.start_tag.pair) if match[1] == name)
         return Span(*found.span(2 if found[2] is not None else 3))
 
     def all(self) -> Iterator["XmlElement"]:

@@ -9,10 +9,10 @@ from functools import partial
 import yaml
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
 from service.documents.localization.message_trees import message_splices
-from service.documents.localization.splicing import Splice, Value, spliced_contents
+from service.documents.localization.splicing import Splice, Value, rewrite_spliced
 from service.documents.localization.trees import Items, Mapping, Node, TreeBuilder
 from service.text.spans import Span
 
@@ -32,10 +32,10 @@ _RARE_LINE_END = re.compile(r"[\x85\u2028\u2029]|\r(?!\n)")
 _RESOLVER = yaml.resolver.Resolver()
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read messages in YAML. Raises InvalidDocument: the file is not text, or not YAML."""
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite messages in YAML. Raises InvalidDocument: the file is not text, or not YAML."""
     text, encoding = decode(data)
-    return spliced_contents(data, text, encoding, _splices(text, options), "text")
+    return rewrite_spliced(data, text, encoding, _splices(text, options), "text")
 
 
 def _splices(text: str, options: ReadOptions) -> Iterator[Splice]:
@@ -103,7 +103,8 @@ def _plain(text: str, is_flow: bool) -> str:
     except yaml.YAMLError:
         return _single_quoted(text)
     scalars = [event for event in events if isinstance(event, yaml.ScalarEvent)]
-    is_same = [one.value for one in scalars] == ["k", text] and _tag(scalars[1]) == _STRING and not scalars[1].style
+    values = [scalar.value for scalar in scalars]
+    is_same = values == ["k", text] and _tag(scalars[1]) == _STRING and not scalars[1].style
     return text if is_same and not scalars[1].anchor else _single_quoted(text)
 
 

@@ -1,15 +1,16 @@
 """DrawingML: the texts of shapes, slides, charts and diagrams in Office files, and what describes pictures."""
 
 from collections.abc import Iterator, Sequence
-from html import escape, unescape
 from itertools import islice
 
 from lxml import etree
 
 from service.documents.contents import ReadOptions
-from service.documents.office.inline_paragraph import INVALID_XML, TAG, InlineParagraph
+from service.documents.inline_tags import escaped
+from service.documents.office.inline_paragraph import INVALID_XML, InlineParagraph
 from service.documents.office.nodes import DRAWING, Element, local_name
 from service.documents.office.runs import OfficeXml
+from service.documents.wrapping import visible_text
 
 PARAGRAPHS = [f"{{{namespace}}}p" for namespace in DRAWING]
 CHARTS = (
@@ -43,11 +44,11 @@ class PlainText:
         self._element, self._attribute = element, attribute
         text = (element.text if attribute is None else element.get(attribute)) or ""
         self.has_words = any(map(str.isalnum, text))
-        self.html = escape(text, quote=False)
+        self.html = escaped(text)
 
     def write(self, translation: str) -> None:
         """Replace the text by a translation."""
-        text = INVALID_XML.sub("", unescape(TAG.sub("", translation)))
+        text = INVALID_XML.sub("", visible_text(translation))
         if self._attribute is None:
             self._element.text = text
         else:
@@ -77,6 +78,6 @@ def _texts_of(element: Element, options: ReadOptions) -> Iterator[OfficeText]:
     elif name in DESCRIBED:
         yield from (PlainText(element, key) for key in element.attrib if etree.QName(key).localname in DESCRIBED[name])
     elif len(element) == 0:
-        around = {local_name(one) for one in islice(element.iterancestors(), MAX_LEVELS)}
+        around = {local_name(ancestor) for ancestor in islice(element.iterancestors(), MAX_LEVELS)}
         if around & AROUND_STRINGS:
             yield PlainText(element)

@@ -19,7 +19,7 @@ from service.documents.office.formulas import compared_texts, folded
 from service.documents.office.inline_paragraph import InlineParagraph
 from service.documents.office.languages import mark_languages
 from service.documents.office.nodes import Element, local_name
-from service.documents.office.parts import Part, PartText, office_reader
+from service.documents.office.parts import Part, PartText, office_rewrite
 from service.documents.office.repeated_texts import Names, RepeatedTexts
 from service.documents.office.sheet_strings import HeaderXml, StringXml, string_text
 from service.documents.packages import GRAPHICS, MAIN, Package
@@ -83,7 +83,7 @@ def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
         yield Part(part.name, texts, part.serialize, partial(part.finish, options, repeated))
 
 
-read_file = office_reader(_parts)
+rewrite = office_rewrite(_parts)
 
 
 @dataclass(frozen=True)

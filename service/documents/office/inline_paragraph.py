@@ -7,16 +7,14 @@ alignment moves to the translations of their words.
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from html import escape, unescape
 from itertools import groupby
 from typing import Any, Protocol
 
 from service.documents.contents import ReadOptions
+from service.documents.inline_tags import escaped, texts_and_tags
 from service.documents.office.line_breaks import join_lines, part_lines
 from service.documents.office.nodes import NO_BREAK_HYPHEN, Element, Group, Node, NonText, RunChild, Text
 
-TAG = re.compile(r"(<[^<>]*>)")
-NUMBER = re.compile(r"\bid=\"(\d+)\"")
 INVALID_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 HYPHENATED = re.compile(rf"(?<!\w)\w++(?:[-{NO_BREAK_HYPHEN}]\w++)+")
@@ -25,25 +23,33 @@ PARAGRAPH = -1
 
 
 class InlineXml(Protocol):
-    """How a kind of document writes text and its styles in XML. A run is what gives a text its style."""
+    """How a kind of document writes text and its styles in XML. A run is what gives a text its style.
+
+    The methods with a body are for text without styles and groups.
+    """
 
     def nodes(self, paragraph: Element) -> Sequence[Node]:
         """Return the nodes of a paragraph."""
 
-    def style(self, run: Any) -> bytes:
+    def style(self, run: Any) -> bytes:  # noqa: ARG002
         """Return what a reader sees of a run's style. Equal styles have equal bytes."""
+        return b""
 
-    def exact_style(self, run: Any) -> bytes:
+    def exact_style(self, run: Any) -> bytes:  # noqa: ARG002
         """Return all properties of a run, also those that say nothing to a reader."""
+        return b""
 
-    def raised(self, run: Any) -> str:
+    def raised(self, run: Any) -> str:  # noqa: ARG002
         """Return the element of HTML for raised or lowered text: sup, sub, or ""."""
+        return ""
 
-    def is_line_break(self, element: Element) -> bool:
+    def is_line_break(self, element: Element) -> bool:  # noqa: ARG002
         """Return whether a break is of a line, and not of a column or a page, or a tab."""
+        return False
 
     def content_of(self, group: Element) -> Element:
         """Return the element that contains the runs of a group."""
+        return group
 
     def empty(self, element: Element) -> None:
         """Remove the text and the runs of a paragraph or a group."""
@@ -54,8 +60,9 @@ class InlineXml(Protocol):
     def put_text(self, text: str, run: Any, into: Element) -> None:
         """Append text in a run like another one; None: without a style."""
 
-    def close(self, paragraph: Element) -> None:
+    def close(self, paragraph: Element) -> None:  # noqa: ARG002
         """Put what stands behind the text of a paragraph there."""
+        return
 
 
 class InlineParagraph:
@@ -87,23 +94,22 @@ class InlineParagraph:
         missing = {number: node for number, node in enumerate(self._numbered) if isinstance(node, NonText)}
         inside: list[tuple[Element, Text | None, Sequence[RunChild]]]
         inside = [(self._element, self._plain.get(PARAGRAPH), ())]
-        for i, part in enumerate(TAG.split(part_lines(translation, self._lines))):
+        for part in texts_and_tags(part_lines(translation, self._lines)):
             into, style, _ = inside[-1]
-            number = NUMBER.search(part) if i % 2 else None
-            if i % 2 == 0:
-                text = self._with_unbroken(INVALID_XML.sub("", unescape(part)))
+            if isinstance(part, str):
+                text = self._with_unbroken(INVALID_XML.sub("", part))
                 xml.put_text(text, style and style.child.run, into)
-            elif part.startswith("</") and len(inside) > 1:
+            elif part.is_end and len(inside) > 1:
                 xml.put(inside.pop()[2], into)
-            elif number is not None:
-                node = self._numbered[int(number[1])]
+            elif part.number is not None:
+                node = self._numbered[part.number]
                 if isinstance(node, NonText):
                     xml.put(node.children, into)
-                    missing.pop(int(number[1]), None)
+                    missing.pop(part.number, None)
                 elif isinstance(node, Text):
                     inside.append((into, node, ()))
                 else:
-                    inside.append((self._begin(node, into), self._plain.get(int(number[1]), style), node.end))
+                    inside.append((self._begin(node, into), self._plain.get(part.number, style), node.end))
         for node in missing.values():
             xml.put(node.children, self._element)
         xml.close(self._element)
@@ -123,7 +129,7 @@ class InlineParagraph:
             if style is None:
                 for node in alike:
                     yield from self._tag_node(node)
-            elif text := escape(_text(alike), quote=False):
+            elif text := escaped(_text(alike)):
                 if style == most:
                     yield text
                 else:

@@ -22,7 +22,7 @@ def foreign_mark(properties: Element, options: ReadOptions) -> str:
     """Return the language that the properties of a run name; "" if they name none, or the language of the source."""
     if options.source is None:
         return ""
-    said = next((one for one in properties if local_name(one) == "lang"), None)
+    said = next((element for element in properties if local_name(element) == "lang"), None)
     mark = properties.get("lang", "") if said is None else attribute(said, kind_of_letters(options.source))
     return "" if canonical(mark) is None or options.is_source(mark) else mark
 

@@ -148,7 +148,7 @@ def _nodes(parent: Element) -> Iterator[Node]:
 def _nodes_of_run(run: Element, element: Element) -> Iterator[Text | NonText]:
     name, child = local_name(element), RunChild(run, element)
     if name in PICTURES:
-        is_inline = name in ("pict", "object") or any(local_name(one) == "inline" for one in element.iter())
+        is_inline = name in ("pict", "object") or any(local_name(inside) == "inline" for inside in element.iter())
         yield NonText("img" if is_inline else "wbr", [child])
     elif name == "t" and not _is_hidden(run):
         text = element.text or ""
@@ -157,15 +157,15 @@ def _nodes_of_run(run: Element, element: Element) -> Iterator[Text | NonText]:
     elif name == "noBreakHyphen":
         yield Text(NO_BREAK_HYPHEN, child)
     elif name == "ruby":
-        base = (one for one in element if local_name(one) == "rubyBase")  # the reading above it is left out
-        yield Text("".join(one.text or "" for part in base for one in part.iter() if local_name(one) == "t"), child)
+        base = (part for part in element if local_name(part) == "rubyBase")  # the reading above it is left out
+        yield Text("".join(text.text or "" for part in base for text in part.iter("{*}t")), child)
     else:
         yield NonText(TAGS.get(name, "wbr"), [child])
 
 
 def _is_hidden(run: Element) -> bool:
     """Return whether a run is hidden text, which would hide words that a reader should see."""
-    return any(attribute(one, "val") not in OFF for one in run.findall("{*}rPr/{*}vanish"))
+    return any(attribute(hidden, "val") not in OFF for hidden in run.findall("{*}rPr/{*}vanish"))
 
 
 def _texts(text: str, child: RunChild) -> Iterator[Text | NonText]:
@@ -257,7 +257,8 @@ def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
         element = node.children[0].element if isinstance(node, NonText) else None
         name = RANGE.fullmatch("" if element is None else local_name(element))
         if name is not None:
-            key = name[1] or name[3], next(filter(None, (attribute(element, one) for one in NAMES_OF_RANGES)), "")
+            ids = (attribute(element, id_name) for id_name in NAMES_OF_RANGES)
+            key = name[1] or name[3], next(filter(None, ids), "")
             if (name[2] or "start").lower() == "start":
                 begun[key] = i
             elif n_before[begun.get(key, i)] < n_before[i]:
@@ -282,7 +283,6 @@ def _is_mark(node: Node) -> bool:
 
 
 def _children(nodes: Sequence[Node]) -> list[RunChild]:
-    """Return all elements of nodes, with the runs that they are in."""
     children: list[RunChild] = []
     for node in nodes:
         if isinstance(node, Text):

@@ -12,14 +12,14 @@ from lxml import etree
 
 from service.base.errors import InvalidDocument
 from service.documents.archive import Archive, parse_xml, serialize_xml
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.office.drawing import PlainText
 from service.documents.office.formulas import compared_texts, folded
 from service.documents.office.inline_paragraph import InlineParagraph
 from service.documents.office.nodes import Element, attribute, local_name
 from service.documents.office.open_document_languages import mark_languages
 from service.documents.office.open_document_spans import TEXT, SpanXml
-from service.documents.office.parts import TITLES, Part, PartText, read_parts
+from service.documents.office.parts import TITLES, Part, PartText, rewrite_parts
 
 OFFICE, STYLE, TABLE, FORM, PRESENTATION, SVG = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
@@ -62,14 +62,14 @@ NAMED = {
 """Attributes that name the text of a cell, by element."""
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read an OpenDocument file.
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite an OpenDocument file.
 
     Raises:
         InvalidDocument: the file is damaged or encrypted.
         TooLarge: the unpacked file is too large.
     """
-    return read_parts(data, options, _parts)
+    return rewrite_parts(data, options, _parts)
 
 
 def _parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:

@@ -52,8 +52,8 @@ def _mark(properties: Element, kind: str) -> str:
 
 def _set_mark(properties: Element, kind: str, mark: str) -> None:
     language, *more = mark.split("-")
-    script = next((one for one in more if len(one) == len("Latn")), "")
-    country = next((one for one in more if one != script), NO_COUNTRY)
+    script = next((subtag for subtag in more if len(subtag) == len("Latn")), "")
+    country = next((subtag for subtag in more if subtag != script), NO_COUNTRY)
     for name, value in zip(NAMES[kind], (language, country, script, ""), strict=True):
         if value:
             properties.set(name, value)

@@ -12,6 +12,7 @@ from functools import cached_property
 from lxml import etree
 
 from service.documents.contents import ReadOptions
+from service.documents.office.inline_paragraph import InlineXml
 from service.documents.office.nodes import (
     LINK,
     Element,
@@ -62,7 +63,7 @@ class Run:
 NO_RUN = Run()
 
 
-class SpanXml:
+class SpanXml(InlineXml):
     """Spans of a part.
 
     Args:
@@ -78,9 +79,9 @@ class SpanXml:
         for style in root.iterfind("{*}automatic-styles/{*}style"):
             if attribute(style, "family") != "text":
                 continue
-            properties = [pair for one in style.iterfind("{*}text-properties") for pair in sorted(one.items())]
+            properties = [pair for part in style.iterfind("{*}text-properties") for pair in sorted(part.items())]
             seen = [(name, value) for name, value in properties if not INVISIBLE.fullmatch(etree.QName(name).localname)]
-            foreign = [mark for one in style.iterfind("{*}text-properties") if (mark := foreign_mark(one, options))]
+            foreign = [mark for part in style.iterfind("{*}text-properties") if (mark := foreign_mark(part, options))]
             parent = attribute(style, "parent-style-name")
             name = attribute(style, "name")
             looks = parent, seen, foreign
@@ -104,9 +105,6 @@ class SpanXml:
     def is_line_break(self, element: Element) -> bool:
         return local_name(element) == "line-break"
 
-    def content_of(self, group: Element) -> Element:
-        return group
-
     def empty(self, element: Element) -> None:
         element.text = None
         for child in [*element]:
@@ -124,9 +122,6 @@ class SpanXml:
                 _append(span, part if i % 2 == 0 else " ")
                 if i % 2:
                     etree.SubElement(span, f"{{{TEXT}}}s", {f"{{{TEXT}}}c": str(len(part) - 1)})
-
-    def close(self, paragraph: Element) -> None:
-        """Do nothing: no element stands behind the text."""
 
     def _spans(self, run: Run | None, into: Element) -> Element:
         """Return the innermost of copies of the spans of a run, one in the other, at the end of an element."""
@@ -177,7 +172,6 @@ def _nodes_of_child(child: Element, run: Run) -> Iterator[Node]:
 
 
 def _append(element: Element, text: str) -> None:
-    """Append text behind the last child."""
     last = next(element.iterchildren(reversed=True), None)  # lxml counts all children for len(element)
     if last is not None:
         last.tail = (last.tail or "") + text

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Protocol
 
 from service.documents.archive import Archive, pack, parse_xml, serialize_xml, unpack
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewrite, Rewriting
 from service.documents.office.drawing import PlainText
 from service.documents.office.languages import mark_languages
 from service.documents.office.nodes import Element
@@ -46,32 +46,30 @@ class Part:
 ReadParts = Callable[[Archive, ReadOptions], Iterable[Part]]
 
 
-def read_parts(data: bytes, options: ReadOptions, parts_of: ReadParts) -> Contents:
-    """Read a document by its parts. Files of the zip in which nothing changes stay byte for byte.
+def rewrite_parts(data: bytes, options: ReadOptions, parts_of: ReadParts) -> Rewriting:
+    """Rewrite a document by its parts. Files of the zip in which nothing changes stay byte for byte.
 
     Raises:
         InvalidDocument: the file is damaged.
         TooLarge: the unpacked file is too large.
     """
-    texts = [text.html for part in parts_of(unpack(data, options.max_bytes), options) for text in part.texts]
-
-    def write(translations: Sequence[str]) -> bytes:
-        archive, remaining = unpack(data, options.max_bytes), iter(translations)
-        parts = [*parts_of(archive, options)]
-        changed = set()
-        for part in parts:
-            for text in part.texts:
-                if (translation := next(remaining)) != text.html:
-                    text.write(translation)
-                    changed.add(part.name)
-        changed |= {part.name for part in parts if part.finish()}
-        return pack(archive, {part.name: part.serialize() for part in parts if part.name in changed})
-
-    return Contents(texts, "html", write, data)
+    archive = unpack(data, options.max_bytes)
+    parts = [*parts_of(archive, options)]
+    texts = [(part, text) for part in parts for text in part.texts]
+    translations = yield Contents([text.html for _, text in texts], "html")
+    changed = set()
+    for (part, text), translation in zip(texts, translations, strict=True):
+        if translation != text.html:
+            text.write(translation)
+            changed.add(part.name)
+    if not changed:
+        return data
+    changed |= {part.name for part in parts if part.finish()}
+    return pack(archive, {part.name: part.serialize() for part in parts if part.name in changed})
 
 
-def office_reader(parts_of: Callable[[Package, ReadOptions], Iterable[Part]]) -> Callable[..., Contents]:
-    """Return the function that reads Office files of a kind.
+def office_rewrite(parts_of: Callable[[Package, ReadOptions], Iterable[Part]]) -> Rewrite:
+    """Return the function that rewrites Office files of a kind.
 
     Args:
         parts_of: returns the parts with texts, without the properties of the file.
@@ -82,10 +80,7 @@ def office_reader(parts_of: Callable[[Package, ReadOptions], Iterable[Part]]) ->
         yield from parts_of(package, options)
         yield from _core_properties(package, options)
 
-    def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-        return read_parts(data, options, all_parts)
-
-    return read_file
+    return partial(rewrite_parts, parts_of=all_parts)
 
 
 def office_part(name: str, root: Element, texts: Sequence[PartText], options: ReadOptions) -> Part:
@@ -94,9 +89,8 @@ def office_part(name: str, root: Element, texts: Sequence[PartText], options: Re
 
 
 def _core_properties(package: Package, options: ReadOptions) -> Iterator[Part]:
-    """Yield the part with the title and the subject of an Office file."""
-    for one in package.relationships(ROOT):
-        if one.kind == "core-properties" and one.target in package.files:
-            root = parse_xml(package.files[one.target], one.target)
+    for link in package.relationships(ROOT):
+        if link.kind == "core-properties" and link.target in package.files:
+            root = parse_xml(package.files[link.target], link.target)
             texts = [text for text in map(PlainText, root.iter(*TITLES)) if text.has_words]
-            yield office_part(one.target, root, texts, options)
+            yield office_part(link.target, root, texts, options)

@@ -10,7 +10,7 @@ from service.documents.archive import parse_xml
 from service.documents.contents import ReadOptions
 from service.documents.office.drawing import PlainText, office_texts
 from service.documents.office.nodes import Element
-from service.documents.office.parts import Part, office_part, office_reader
+from service.documents.office.parts import Part, office_part, office_rewrite
 from service.documents.packages import GRAPHICS, MAIN, Package
 
 PACKAGE_TYPES = frozenset(
@@ -48,12 +48,12 @@ def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
     for name, kind in package.reached(FOLLOWED).items():
         root = parse_xml(package.files[name], name)
         shown = root.iterfind(SHAPES) if kind in BEHIND else [root]
-        texts = [text for one in shown if not _is_placeholder(one) for text in office_texts(one, options)]
+        texts = [text for shape in shown if not _is_placeholder(shape) for text in office_texts(shape, options)]
         comments = [text for text in map(PlainText, root.iter(*COMMENTS)) if text.has_words]
         yield office_part(name, root, [*texts, *comments], options)
 
 
-read_file = office_reader(_parts)
+rewrite = office_rewrite(_parts)
 
 
 def _is_placeholder(shape: Element) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from lxml import etree
 
 from service.documents.contents import DEFAULT_OPTIONS
+from service.documents.office.inline_paragraph import InlineXml
 from service.documents.office.nodes import (
     SPACE,
     Element,
@@ -33,7 +34,7 @@ FIELDS = ("&P", "&N", "&D", "&T", "&F", "&A", "&Z", "&G")
 RUNS = OfficeXml(DEFAULT_OPTIONS)
 
 
-class StringXml:
+class StringXml(InlineXml):
     """A string of a cell or a comment: a plain text, or runs with properties."""
 
     def __init__(self) -> None:
@@ -58,9 +59,6 @@ class StringXml:
 
     def is_line_break(self, element: Element) -> bool:
         return bool(element.text.count("\n") == 1)
-
-    def content_of(self, group: Element) -> Element:
-        return group
 
     def empty(self, string: Element) -> None:
         self._plain, string.text = None, None
@@ -100,7 +98,7 @@ class StringXml:
             element.text, self._plain = "".join(parts), None
 
 
-class HeaderXml:
+class HeaderXml(InlineXml):
     """Headers and footers: a text with codes."""
 
     def nodes(self, header: Element) -> list[Node]:
@@ -117,30 +115,12 @@ class HeaderXml:
                 found.append(NonText("br" if part in SECTIONS else "x" if part in FIELDS else "wbr", [child]))
         return found
 
-    def style(self, _: None) -> bytes:
-        return b""
-
-    def exact_style(self, _: None) -> bytes:
-        return b""
-
-    def raised(self, _: None) -> str:
-        return ""
-
-    def is_line_break(self, _: Element) -> bool:
-        return False
-
-    def content_of(self, group: Element) -> Element:
-        return group
-
     def empty(self, header: Element) -> None:
         header.text = ""
 
     def put(self, children: Sequence[RunChild], into: Element) -> None:
         for child in children:
             into.text += child.element.text
-
-    def close(self, header: Element) -> None:
-        """Do nothing: no element stands behind the text."""
 
     def put_text(self, text: str, _: None, into: Element) -> None:
         is_number = into.text[-1:].isdigit() and text[:1].isdigit()  # behind the size of a font

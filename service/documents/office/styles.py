@@ -28,7 +28,7 @@ def style_of(run: Element, options: ReadOptions) -> bytes:
     if properties is None:
         return b""
     said = sorted(f"{name}={value} " for name, value in properties.items() if name not in UNSEEN_ATTRIBUTES)
-    elements = (_shown(one) for one in properties if local_name(one) not in UNSEEN)
+    elements = (_shown(element) for element in properties if local_name(element) not in UNSEEN)
     return "".join([*said, foreign_mark(properties, options)]).encode() + b"".join(elements)
 
 
@@ -51,7 +51,7 @@ def vertical_tag(run: Element) -> str:
     properties = properties_of(run)
     if properties is None:
         return ""
-    said = next((attribute(one, "val") for one in properties if local_name(one) == "vertAlign"), "")
+    said = next((attribute(element, "val") for element in properties if local_name(element) == "vertAlign"), "")
     said = said or properties.get("baseline", "")
     return next((tag for tag, pattern in RAISED.items() if pattern.fullmatch(said)), "")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from service.documents.archive import parse_xml
 from service.documents.contents import ReadOptions
 from service.documents.office.drawing import office_texts
-from service.documents.office.parts import Part, office_part, office_reader
+from service.documents.office.parts import Part, office_part, office_rewrite
 from service.documents.packages import GRAPHICS, MAIN, Package
 
 PACKAGE_TYPES = frozenset(
@@ -37,4 +37,4 @@ def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
         yield office_part(name, root, texts, options)
 
 
-read_file = office_reader(_parts)
+rewrite = office_rewrite(_parts)

@@ -64,7 +64,7 @@ class Row:
         is_level = self.bottom - line.size / 2 <= line.base <= self.top + LINE_PITCH * line.size
         if line.left > last[-1].right and is_level:
             self.cells.append([line])
-        elif line.left > max(one.right for one in self.cells[-2]) and _goes_on(last, line):
+        elif line.left > max(above.right for above in self.cells[-2]) and _goes_on(last, line):
             last.append(line)
         else:
             return False
@@ -121,7 +121,7 @@ def _line(words: Sequence[Word], page: int) -> Line:
     sizes: Counter[float] = Counter()
     for word in words:
         sizes[word.size] += len(word.text)
-    size = max(sizes, key=lambda one: sizes[one])
+    size = max(sizes, key=sizes.__getitem__)
     base = next(word.base for word in words if word.size == size)
     return Line(
         page,
@@ -179,7 +179,7 @@ def with_rows(lines: Iterable[Line]) -> list[Line | Row]:
         elif last and line.left > last.right and line.page == last.page and line.base > last.base - line.size / 2:
             cell = _taken_back(found, line)
             if cell:
-                bases = [one.base for one in [*cell, line]]
+                bases = [cell_line.base for cell_line in [*cell, line]]
                 found.append(Row([cell, [line]], max(bases), min(bases)))
                 continue
         found.append(line)
@@ -189,7 +189,7 @@ def with_rows(lines: Iterable[Line]) -> list[Line | Row]:
 def _goes_on(cell: list[Line], line: Line) -> bool:
     last = cell[-1]
     below = last.base - line.base
-    overlaps = line.left < max(one.right for one in cell) and line.right > min(one.left for one in cell)
+    overlaps = line.left < max(above.right for above in cell) and line.right > min(above.left for above in cell)
     return overlaps and line.page == last.page and 0 < below < LINE_PITCH * line.size and len(cell) < MAX_CELL_LINES
 
 

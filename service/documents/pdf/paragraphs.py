@@ -68,7 +68,7 @@ def blocks_of(layout: Sequence[Line | Row], size: float) -> list[Paragraph | Tab
         blocks += (
             [table]
             if table
-            else [Paragraph(one, join([line.text for line in one], words)) for one in columns.paragraphs(lines)]
+            else [Paragraph(part, join([line.text for line in part], words)) for part in columns.paragraphs(lines)]
         )
     paragraphs = [block for block in blocks if isinstance(block, Paragraph)]
     _find_headings(paragraphs, size)
@@ -222,18 +222,22 @@ def _below(before: Line, line: Line) -> float:
 
 
 def _find_headings(paragraphs: Sequence[Paragraph], size: float) -> None:
-    n_bold = sum(len(one.text) for one in paragraphs if one.lines[0].is_bold)
-    bold_is_usual = 2 * n_bold > sum(len(one.text) for one in paragraphs)
+    n_bold = sum(len(paragraph.text) for paragraph in paragraphs if paragraph.lines[0].is_bold)
+    bold_is_usual = 2 * n_bold > sum(len(paragraph.text) for paragraph in paragraphs)
     headings: list[tuple[Paragraph, float]] = []
-    for one in paragraphs:
-        first = one.lines[0]
+    for paragraph in paragraphs:
+        first = paragraph.lines[0]
         is_larger = first.size >= LARGER * size
-        is_bold = not bold_is_usual and all(line.is_bold for line in one.lines) and not ENDS_SENTENCE.search(one.text)
-        is_short = len(one.lines) <= MAX_HEADING_LINES and len(one.text) <= MAX_HEADING_CHARACTERS
-        found = ITEM.match(one.text)
+        is_bold = (
+            not bold_is_usual
+            and all(line.is_bold for line in paragraph.lines)
+            and not ENDS_SENTENCE.search(paragraph.text)
+        )
+        is_short = len(paragraph.lines) <= MAX_HEADING_LINES and len(paragraph.text) <= MAX_HEADING_CHARACTERS
+        found = ITEM.match(paragraph.text)
         is_item = found is not None and found[1] in BULLETS
-        if is_short and not is_item and (is_larger or is_bold) and any(map(str.isalpha, one.text)):
-            headings.append((one, round(first.size) if is_larger else 0))
+        if is_short and not is_item and (is_larger or is_bold) and any(map(str.isalpha, paragraph.text)):
+            headings.append((paragraph, round(first.size) if is_larger else 0))
     sizes = sorted({size for _, size in headings}, reverse=True)
-    for one, heading_size in headings:
-        one.level = min(MAX_LEVELS, sizes.index(heading_size) + 1)
+    for paragraph, heading_size in headings:
+        paragraph.level = min(MAX_LEVELS, sizes.index(heading_size) + 1)

@@ -6,7 +6,7 @@ from html import escape
 from itertools import groupby
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.pdf.layout import lines_of, with_rows, without_margins
 from service.documents.pdf.paragraphs import Paragraph, Table, blocks_of
 from service.documents.pdf.words import read_pages
@@ -16,8 +16,8 @@ STYLE = "table { border-collapse: collapse } td { border: 1px solid; padding: 0.
 MAX_TITLE = 200
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a PDF. The file that is written is HTML.
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite a PDF as HTML.
 
     Raises:
         InvalidDocument: the file is damaged or encrypted, or has no text.
@@ -29,9 +29,9 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         sizes[round(2 * line.size) / 2] += len(line.text)
     if not sizes:
         raise InvalidDocument("The PDF has no text, only pictures: recognize its text first (OCR)")
-    size = max(sizes, key=lambda one: sizes[one])
+    size = max(sizes, key=sizes.__getitem__)
     layout = with_rows(line for page in without_margins(pages, size) for line in page)
-    return html.read_file(_html(blocks_of(layout, size), options.target).encode(), options)
+    return html.rewrite(_html(blocks_of(layout, size), options.target).encode(), options)
 
 
 def _html(blocks: Sequence[Paragraph | Table], language: str | None) -> str:

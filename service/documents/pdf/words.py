@@ -94,7 +94,6 @@ def read_pages(data: bytes, max_bytes: int) -> Iterator[Page]:
 
 
 def _rules(page: pdfium.FPDF_PAGE) -> list[Rule]:
-    """Return the vertical lines of a page, and the sides of its rectangles."""
     rules: set[tuple[float, float, float]] = set()
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
     for i in range(min(pdfium.FPDFPage_CountObjects(page), MAX_OBJECTS)):
@@ -126,7 +125,7 @@ def _words(page: pdfium.FPDF_TEXTPAGE) -> tuple[int, list[Word]]:
             if placed is not None:
                 found[placed[0]].append(placed[1])
         first, text = i + 1, ""
-    return max(found.items(), key=lambda one: len(one[1]), default=(0, []))
+    return max(found.items(), key=lambda item: len(item[1]), default=(0, []))
 
 
 def _word(page: pdfium.FPDF_TEXTPAGE, text: str, first: int, last: int) -> tuple[int, Word] | None:

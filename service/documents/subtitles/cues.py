@@ -5,11 +5,10 @@ proportion.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape, unescape
 from itertools import chain, groupby, islice
 
 from service.base.errors import InvalidDocument
-from service.documents.contents import Contents
+from service.documents.contents import Contents, Rewriting
 from service.documents.encodings import Encoding
 from service.documents.wrapping import balance_tags, visible_text, wrap
 from service.text.scripts import is_unspaced
@@ -63,10 +62,13 @@ _Exchange = list[_Speech]
 """Speeches that share cues: each begins in the cue where the last one ends. An element may span several speeches."""
 
 
-def contents_of(parts: Sequence[str | Line], times: Sequence[Times], encoding: Encoding, timing: str) -> Contents:
-    """Return the texts of a file with subtitles.
+def rewrite_subtitles(
+    data: bytes, parts: Sequence[str | Line], times: Sequence[Times], encoding: Encoding, timing: str
+) -> Rewriting:
+    """Rewrite a file with subtitles.
 
     Args:
+        data: the file.
         parts: the lines of text and everything between them, in order.
         times: the times of each cue.
         timing: a line that begins a cue, as an example.
@@ -77,20 +79,19 @@ def contents_of(parts: Sequence[str | Line], times: Sequence[Times], encoding: E
     if not times:
         raise InvalidDocument(f'The file has no subtitles: it has no line such as "{timing}"')
     exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, Line)], times))
-    texts = [_texts(exchange) for exchange in exchanges]
-
-    framed = [_unframed(text) for text in chain.from_iterable(texts)]
-
-    def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(f"{before}{new}{after}" for (before, _, after), new in zip(framed, translations, strict=True))
-        lines = iter(
-            line
-            for exchange, before in zip(exchanges, texts, strict=True)
-            for line in _exchange_lines(exchange, before, [*islice(remaining, len(before))])
-        )
-        return encoding.encode("".join(part if isinstance(part, str) else next(lines) for part in parts))
-
-    return Contents([text for _, text, _ in framed], "html", write)
+    speeches = [balance_tags(map(_html, exchange)) for exchange in exchanges]
+    framed = [_unframed(speech) for speech in chain.from_iterable(speeches)]
+    texts = [text for _, text, _ in framed]
+    translations = yield Contents(texts, "html")
+    if translations == texts:
+        return data
+    remaining = iter(f"{before}{new}{after}" for (before, _, after), new in zip(framed, translations, strict=True))
+    lines = iter(
+        line
+        for exchange, before in zip(exchanges, speeches, strict=True)
+        for line in _exchange_lines(exchange, before, [*islice(remaining, len(before))])
+    )
+    return encoding.encode("".join(part if isinstance(part, str) else next(lines) for part in parts))
 
 
 def _unframed(text: str) -> tuple[str, str, str]:
@@ -103,15 +104,6 @@ def seconds(*values: str | None) -> float:
     """Return the seconds of hours, minutes, seconds and a fraction of a second, each in digits."""
     hours, minutes, whole, fraction = (value or "0" for value in values)
     return int(hours) * 3600 + int(minutes) * 60 + float(f"{whole}.{fraction}")
-
-
-def escape_text(text: str, tag: re.Pattern[str]) -> str:
-    """Return a text as HTML, in which only the tags of a pattern are tags. The pattern is one group."""
-    return "".join(part if i % 2 else escape(part, quote=False) for i, part in enumerate(tag.split(text)))
-
-
-def unescape_text(html: str, tag: re.Pattern[str]) -> str:
-    return "".join(part if i % 2 else unescape(part) for i, part in enumerate(tag.split(html)))
 
 
 def _speeches(lines: list[Line], times: Sequence[Times]) -> list[_Speech]:
@@ -148,11 +140,6 @@ def _exchanges(speeches: list[_Speech]) -> list[_Exchange]:
         else:
             exchanges.append([speech])
     return exchanges
-
-
-def _texts(exchange: _Exchange) -> list[str]:
-    """Return each speech as HTML with balanced tags."""
-    return balance_tags(map(_html, exchange))
 
 
 def _html(speech: _Speech) -> str:

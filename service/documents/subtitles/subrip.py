@@ -2,10 +2,12 @@
 
 import re
 from functools import partial
+from html import unescape
 
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
-from service.documents.subtitles.cues import LINE, Line, Times, contents_of, escape_text, seconds, unescape_text
+from service.documents.inline_tags import escaped, mapped
+from service.documents.subtitles.cues import LINE, Line, Times, rewrite_subtitles, seconds
 from service.documents.wrapping import visible_text
 
 _TIME = r"(\d{1,4}):(\d{1,2}):(\d{1,2})(?:[.,](\d{0,3}))?"
@@ -18,17 +20,17 @@ BEGINS_LINE = re.compile(r"(?P<mark>\[br\])?(?P<place>\s*(?:\{\\[^{}]*\})*)")
 BREAK = re.compile(r"(?=\[br\])")
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a SubRip file. Raises InvalidDocument: the file is not text, or has no cue."""
-    return _read(data, SUBRIP, "00:00:01,000 --> 00:00:02,500")
+def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
+    """Rewrite a SubRip file. Raises InvalidDocument: the file is not text, or has no cue."""
+    return _rewrite(data, SUBRIP, "00:00:01,000 --> 00:00:02,500")
 
 
-def read_youtube_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a file in YouTube's format. Raises InvalidDocument: the file is not text, or has no cue."""
-    return _read(data, YOUTUBE, "0:00:01.000,0:00:02.500")
+def rewrite_youtube(data: bytes, _: ReadOptions) -> Rewriting:
+    """Rewrite a file in YouTube's format. Raises InvalidDocument: the file is not text, or has no cue."""
+    return _rewrite(data, YOUTUBE, "0:00:01.000,0:00:02.500")
 
 
-def _read(data: bytes, timing: re.Pattern[str], example: str) -> Contents:
+def _rewrite(data: bytes, timing: re.Pattern[str], example: str) -> Rewriting:
     text, encoding = decode(data)
     lines = [match.groups() for match in LINE.finditer(text)]
     timings = {i: match for i, (line, _) in enumerate(lines) if ":" in line and (match := timing.fullmatch(line))}
@@ -43,9 +45,9 @@ def _read(data: bytes, timing: re.Pattern[str], example: str) -> Contents:
             parts.append(line + end)
         else:
             shown = BREAK.split(line) if timing is YOUTUBE else [line]
-            parts += (_line(len(times) - 1, one, "") for one in shown[:-1])
+            parts += (_line(len(times) - 1, line, "") for line in shown[:-1])
             parts.append(_line(len(times) - 1, shown[-1], end))
-    return contents_of(parts, times, encoding, example)
+    return rewrite_subtitles(data, parts, times, encoding, example)
 
 
 def _line(cue: int, line: str, line_end: str) -> str | Line:
@@ -57,9 +59,14 @@ def _line(cue: int, line: str, line_end: str) -> str | Line:
     end = line[len(before) + len(text) :] + line_end
     dropped = line_end if found["mark"] else ""
     return Line(
-        cue, escape_text(text, TAG), line + line_end, partial(_written, before, end), found["place"].strip(), dropped
+        cue,
+        mapped(text, escaped, tags=TAG),
+        line + line_end,
+        partial(_written, before, end),
+        found["place"].strip(),
+        dropped,
     )
 
 
 def _written(before: str, end: str, html: str) -> str:
-    return before + unescape_text(html, TAG) + end
+    return before + mapped(html, unescape, tags=TAG) + end

@@ -6,9 +6,9 @@ Karaoke is dropped from a line that is translated, since its words change places
 import re
 from collections.abc import Iterator
 
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
-from service.documents.subtitles.cues import LINE, Line, Times, contents_of, seconds
+from service.documents.subtitles.cues import LINE, Line, Times, rewrite_subtitles, seconds
 from service.documents.subtitles.substation_overrides import BLOCK, Overrides
 
 EVENT = re.compile(r"\s{0,9}(Format|Dialogue)\s{0,9}:\s{0,9}", re.IGNORECASE)
@@ -20,8 +20,8 @@ FIELDS: tuple[str, ...] = ("layer", "start", "end", "style", "name", "marginl", 
 MAX_FIELDS = 32
 
 
-def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a SubStation file. Raises InvalidDocument: the file is not text, or has no dialogue."""
+def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
+    """Rewrite a SubStation file. Raises InvalidDocument: the file is not text, or has no dialogue."""
     text, encoding = decode(data)
     parts: list[str | Line] = []
     times: list[Times] = []
@@ -46,11 +46,10 @@ def read_file(data: bytes, _: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         else:
             parts.append(line)
         parts.append(end)
-    return contents_of(parts, times, encoding, "Dialogue: 0,0:00:01.00,0:00:02.50,Default,,0,0,0,,Text")
+    return rewrite_subtitles(data, parts, times, encoding, "Dialogue: 0,0:00:01.00,0:00:02.50,Default,,0,0,0,,Text")
 
 
 def _lines(text: str, overrides: Overrides, cue: int, speaker: str) -> Iterator[str | Line]:
-    """Yield the lines of an event, each with the line break before it."""
     if any(map(DRAWING.search, BLOCK.findall(text))):
         yield text
         return

@@ -2,9 +2,9 @@
 
 import re
 from functools import partial
-from html import escape, unescape
 from itertools import accumulate, groupby
 
+from service.documents.inline_tags import Numbering, escaped, texts_and_tags
 from service.documents.subtitles.cues import Line
 
 BLOCK = re.compile(r"(\{[^{}]*\})")
@@ -16,7 +16,6 @@ STYLE = re.compile(
 OF_TIME = re.compile(r"\\[kK][fot]?\s{0,9}\d*|\\t\((?:[^()]|\([^()]*\))*\)?")
 """Karaoke, and styles that change in time."""
 TOGGLES = frozenset("bius")
-STAND_IN = re.compile(r"(</?x\d+>)")
 
 State = dict[str, str]
 """The value of each override that is in force, by name."""
@@ -29,8 +28,7 @@ class Overrides:
     sentence over several events may take it to another event."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Change, int] = {}
-        self._changes: list[Change] = []
+        self._changes = Numbering[Change]()
         self.begin_event()
 
     def begin_event(self) -> None:
@@ -54,7 +52,7 @@ class Overrides:
         start, end = (len(before_words) + n for n in (len(spaced) - len(spaced.lstrip()), len(spaced.rstrip())))
         pieces = [(_change(base, states[i]), _plain(parts[2 * i])) for i in range(first, last + 1)]
         html = "".join(
-            self._element(change, escape("".join(piece for _, piece in alike), quote=False))
+            self._element(change, escaped("".join(piece for _, piece in alike)))
             for change, alike in groupby(pieces, key=lambda piece: piece[0])
         )
         moved = "".join(map(_of_event, blocks[first:last]))
@@ -67,10 +65,8 @@ class Overrides:
     def _element(self, change: Change, html: str) -> str:
         if not change:
             return html
-        if change not in self._numbers:
-            self._numbers[change] = len(self._changes)
-            self._changes.append(change)
-        return f"<x{self._numbers[change]}>{html}</x{self._numbers[change]}>"
+        number = self._changes.of(change)
+        return f"<x{number}>{html}</x{number}>"
 
     def _written(
         self, before: str, after: str, after_of_event: str, states: tuple[State, State, State, State], html: str
@@ -87,13 +83,13 @@ class Overrides:
         base, state, words_end, line_end = states
         wanted = base
         written = [before]
-        for i, part in enumerate(STAND_IN.split(html)):
-            if i % 2:
-                change = () if part.startswith("</") else self._changes[int(part.strip("<x>"))]
-                wanted = {name: value for name, value in {**base, **dict(change)}.items() if value}
-            elif part:
-                written += [_written_change(state, wanted), unescape(part).replace("\xa0", r"\h")]
+        for part in texts_and_tags(html):
+            if isinstance(part, str):
+                written += [_written_change(state, wanted), part.replace("\xa0", r"\h")]
                 state = wanted
+            else:
+                change = () if part.number is None else self._changes.codes[part.number]
+                wanted = {name: value for name, value in {**base, **dict(change)}.items() if value}
         written.append(after if state == words_end else after_of_event + _written_change(state, line_end))
         return "".join(written)
 

@@ -4,13 +4,13 @@ Times within a cue (karaoke) are dropped from a cue that is translated, since it
 """
 
 import re
-from dataclasses import replace
 from functools import partial
 from html import escape, unescape
 
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
-from service.documents.subtitles.cues import LINE, Line, Times, contents_of, seconds
+from service.documents.inline_tags import Numbering, escaped, mapped
+from service.documents.subtitles.cues import LINE, Line, Times, rewrite_subtitles, seconds
 from service.documents.wrapping import visible_text
 
 _TIME = r"(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
@@ -26,11 +26,11 @@ LEFT_OUT = re.compile(r"<rt\b[^<>]*>[^<>]*(?:</rt>)?|</?ruby\b[^<>]*>|<[\d:.]*>|
 """Readings of words (ruby), times of words, and classes without a name: a translation has none."""
 VOICE = re.compile(r"\s*<v(?:\.[^\s<>]*)?(?:\s[^<>]*)?>(?!.*</?v[\s.>].*\S)")
 """A speaker at the start of a line that has one speaker. The end tag may follow at the end of the line."""
-STAND_IN = re.compile(r"(</?x\d+>)")
+NUMBERED = re.compile(r"(</?x\d+>)")
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a WebVTT file. Raises InvalidDocument: the file is not text, or has no cue."""
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite a WebVTT file. Raises InvalidDocument: the file is not text, or has no cue."""
     text, encoding = decode(data)
     lines = [match.groups() for match in LINE.finditer(text)]
     parts: list[str | Line] = []
@@ -55,7 +55,7 @@ def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
         else:
             block = block or line
         parts.append(line + end)
-    return replace(contents_of(parts, times, encoding, "00:01.000 --> 00:02.500"), original=data)
+    return rewrite_subtitles(data, parts, times, encoding, "00:01.000 --> 00:02.500")
 
 
 class _Markup:
@@ -67,8 +67,7 @@ class _Markup:
 
     def __init__(self, escapes_greater: bool) -> None:
         self._escapes_greater = escapes_greater
-        self._numbers: dict[str, int] = {}
-        self._tags: list[str] = []
+        self._tags = Numbering[str]()
         self.begin_cue()
 
     def begin_cue(self) -> None:
@@ -84,41 +83,31 @@ class _Markup:
         text = line[start:].rstrip()
         if self._speaker and text.endswith("</v>") and not any(map(VOICE.match, self._open)):
             text = text.removesuffix("</v>").rstrip()
-        html = "".join(
-            self._stand_in(part) if i % 2 else escape(unescape(part), quote=False)
-            for i, part in enumerate(TAG.split(LEFT_OUT.sub("", text)))
-        )
+        html = mapped(LEFT_OUT.sub("", text), lambda part: escaped(unescape(part)), self._numbered, TAG)
         if is_last:
-            html += "".join(f"</x{self._number(one)}>" for one in reversed(self._open))
+            html += "".join(f"</x{self._tags.of(tag)}>" for tag in reversed(self._open))
         if not visible_text(html).strip():
             return line + line_end
         write = partial(self._written, line[:start], line[start + len(text) :] + line_end)
         return Line(cue, html, line + line_end, write, speaker=self._speaker)
 
-    def _stand_in(self, tag: str) -> str:
+    def _numbered(self, tag: str) -> str:
         name = _name(tag)
         if not tag.endswith(">"):
             return escape(tag)
         if not tag.startswith("</"):
             self._open += [tag] * bool(name)
-            return f"<x{self._number(tag)}>" if name else ""
+            return f"<x{self._tags.of(tag)}>" if name else ""
         if self._open and _name(self._open[-1]) == name:
-            return f"</x{self._number(self._open.pop())}>"
+            return f"</x{self._tags.of(self._open.pop())}>"
         return ""  # players ignore it, too
 
-    def _number(self, tag: str) -> int:
-        if tag not in self._numbers:
-            self._numbers[tag] = len(self._tags)
-            self._tags.append(tag)
-        return self._numbers[tag]
-
     def _written(self, before: str, end: str, html: str) -> str:
-        parts = STAND_IN.split(html)
-        return before + "".join(self._tag(part) if i % 2 else self._escaped(part) for i, part in enumerate(parts)) + end
+        return before + mapped(html, self._escaped, self._tag, NUMBERED) + end
 
-    def _tag(self, stand_in: str) -> str:
-        tag = self._tags[int(stand_in.strip("</x>"))]
-        return f"</{_name(tag)}>" if stand_in.startswith("</") else tag
+    def _tag(self, numbered: str) -> str:
+        tag = self._tags.codes[int(numbered.strip("</x>"))]
+        return f"</{_name(tag)}>" if numbered.startswith("</") else tag
 
     def _escaped(self, html: str) -> str:
         text = unescape(html).replace("&", "&amp;").replace("<", "&lt;").replace("\xa0", "&nbsp;")

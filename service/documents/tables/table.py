@@ -8,15 +8,15 @@ from functools import partial
 from itertools import takewhile
 
 from service.base.errors import TooLarge
-from service.documents.contents import Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.encodings import decode
 from service.documents.tables.table_cells import MAX_CELLS, Cell, rows_of, written_cell
 from service.documents.tables.table_columns import Column, find_columns
 from service.text.spans import Replacement, Span, replace_spans
 
 
-def read_file(data: bytes, options: ReadOptions, separator: str | None) -> Contents:
-    """Read a table.
+def _rewrite(data: bytes, options: ReadOptions, separator: str | None) -> Rewriting:
+    """Rewrite a table.
 
     Args:
         separator: what stands between two cells; None: found by the content.
@@ -34,47 +34,45 @@ def read_file(data: bytes, options: ReadOptions, separator: str | None) -> Conte
     if n_added > MAX_CELLS:
         raise TooLarge(f"The translation would add {n_added} cells to the table; the limit is {MAX_CELLS}")
     translated = [
-        [one for one in _within(columns, row) if i >= has_header and _is_translated(row, one, options.only_missing)]
+        [column for column in _within(columns, row) if i >= has_header and _is_translated(row, column, options)]
         for i, row in enumerate(rows)
     ]
-    texts = [row[one.source].text for row, columns in zip(rows, translated, strict=True) for one in columns]
+    texts = [row[column.source].text for row, columns in zip(rows, translated, strict=True) for column in columns]
+    translations = yield Contents(texts, "text")
+    if translations == texts:
+        return data
+    remaining, edits = iter(translations), list[Replacement]()
+    new = {column.target: column.name for column in columns if column.name}
+    sign = separator or ("," if new else "")
+    written = partial(_written, text, separator=sign)
+    for i, (row, translated_columns) in enumerate(zip(rows, translated, strict=True)):
+        values = _new_cells(new, row, is_header=i < has_header)
+        if new and not separator:  # the only cell may have commas
+            values[0] = written(row[0].text, row[0], row[0])
+        for column in translated_columns:
+            source = row[column.source]
+            like = row[column.target] if column.target < len(row) else source
+            values[column.target] = written(next(remaining), source, like)
+        edits += _row_edits(row, values, sign)
+    return encoding.encode(replace_spans(text, edits)[0])
 
-    def write(translations: Sequence[str]) -> bytes:
-        remaining, edits = iter(translations), list[Replacement]()
-        new = {column.target: column.name for column in columns if column.name}
-        sign = separator or ("," if new else "")
-        written = partial(_written, text, separator=sign)
-        for i, (row, translated_columns) in enumerate(zip(rows, translated, strict=True)):
-            values = _new_cells(new, row, is_header=i < has_header)
-            if new and not separator:  # the only cell may have commas
-                values[0] = written(row[0].text, row[0], row[0])
-            for column in translated_columns:
-                source = row[column.source]
-                like = row[column.target] if column.target < len(row) else source
-                values[column.target] = written(next(remaining), source, like)
-            edits += _row_edits(row, values, sign)
-        return encoding.encode(replace_spans(text, edits)[0])
 
-    return Contents(texts, "text", write, data)
-
-
-read_csv = partial(read_file, separator=None)
-read_tsv = partial(read_file, separator="\t")
+rewrite_csv = partial(_rewrite, separator=None)
+rewrite_tsv = partial(_rewrite, separator="\t")
 
 
 def _within(columns: Sequence[Column], row: Sequence[Cell]) -> Iterator[Column]:
-    """Yield the columns that a row has."""
     return takewhile(lambda column: column.source < len(row), columns)
 
 
-def _is_translated(row: Sequence[Cell], column: Column, only_missing: bool) -> bool:
+def _is_translated(row: Sequence[Cell], column: Column, options: ReadOptions) -> bool:
     text = row[column.source].text
     if not text.strip() or text.startswith("="):  # a formula
         return False
     if column.source == column.target:
         return any(map(str.isalpha, text))
     is_filled = column.target < len(row) and row[column.target].text.strip() != ""
-    return not (only_missing and is_filled)
+    return not (options.only_missing and is_filled)
 
 
 def _new_cells(new: dict[int, str], row: Sequence[Cell], is_header: bool) -> dict[int, str]:

@@ -5,7 +5,7 @@ The package document names the pages, and their order.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from urllib.parse import unquote
 
@@ -13,7 +13,7 @@ from lxml import etree
 
 from service.base.errors import InvalidDocument
 from service.documents.archive import Archive, pack, parse_xml, unpack
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.web.epub_metadata import read_metadata
 from service.documents.web.html import read_page
 from service.documents.web.pieces import FileInPieces
@@ -29,22 +29,21 @@ DOCTYPE = re.compile(rb"<!DOCTYPE[^<>\[]*>")
 ReadPart = Callable[[bytes, ReadOptions], FileInPieces]
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read a book.
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite a book.
 
     Raises:
         InvalidDocument: the file is damaged, or its pages are encrypted.
         TooLarge: the unpacked file is too large.
     """
-    parts = _read_parts(unpack(data, options.max_bytes), options)
+    archive = unpack(data, options.max_bytes)
+    parts = _read_parts(archive, options)
     texts = [text for part in parts.values() for text in part.texts]
-
-    def write(translations: Sequence[str]) -> bytes:
-        remaining = iter(translations)
-        replaced = {name: part.write([*islice(remaining, len(part.texts))]) for name, part in parts.items()}
-        return pack(unpack(data, options.max_bytes), replaced)
-
-    return Contents(texts, "html", write, data)
+    translations = yield Contents(texts, "html")
+    if translations == texts:
+        return data
+    remaining = iter(translations)
+    return pack(archive, {name: part.write([*islice(remaining, len(part.texts))]) for name, part in parts.items()})
 
 
 def _read_parts(archive: Archive, options: ReadOptions) -> dict[str, FileInPieces]:
@@ -70,7 +69,7 @@ def _refuse_encrypted(files: Mapping[str, bytes]) -> None:
 
 def _packages(files: Mapping[str, bytes]) -> list[str]:
     """Return the names of the package documents. A book with several has one for each rendition."""
-    names = [one.get("full-path", "") for one in parse_xml(files[CONTAINER], CONTAINER).iter("{*}rootfile")]
+    names = [rootfile.get("full-path", "") for rootfile in parse_xml(files[CONTAINER], CONTAINER).iter("{*}rootfile")]
     names = [*dict.fromkeys(name if name in files else unquote(name) for name in names)]
     if not files.keys() & {*names}:
         raise InvalidDocument(f"The file is a damaged book: {CONTAINER} names no file in it")
@@ -80,7 +79,7 @@ def _packages(files: Mapping[str, bytes]) -> list[str]:
 def _parts_of_package(package: etree._Element, folder: str) -> Iterator[tuple[str, ReadPart]]:
     """Yield the names of the parts with texts: pages in the order of the book, other pages, the table of contents."""
     items = {item.get("id"): item for item in package.iter("{*}item")}
-    spine = [items[one.get("idref")] for one in package.iter("{*}itemref") if one.get("idref") in items]
+    spine = [items[idref] for link in package.iter("{*}itemref") if (idref := link.get("idref")) in items]
     in_order = sorted([*spine, *items.values()], key=lambda item: item.get("media-type") == NCX)
     for item in in_order:
         kind, path = item.get("media-type", ""), unquote(item.get("href", "").partition("#")[0])

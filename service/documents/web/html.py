@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 from html import escape, unescape
 
-from service.documents.contents import DEFAULT_OPTIONS, Contents, ReadOptions
+from service.documents.contents import Contents, ReadOptions, Rewriting
 from service.documents.encodings import Encoding, decode, named_encoding
 from service.documents.web.pieces import FileInPieces, Text
+from service.kept.placeholders import protect
+from service.kept.restoration import Restored, keep_original
 from service.markup.html import parse
 from service.markup.passages import Passage, fill, split_at_anchors
-from service.segments.placeholders import protect
-from service.segments.restoration import Restored, keep_original
 from service.text.spans import NO_EDITS
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
@@ -20,14 +20,15 @@ PRESCAN = 1024
 """Number of bytes in which HTML must declare its encoding."""
 
 
-def read_file(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Contents:
-    """Read an HTML file. Raises InvalidDocument: the file is not text in its encoding, or its encoding is not known."""
+def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
+    """Rewrite an HTML file. Raises InvalidDocument: the file is not text in its encoding, or nobody knows that."""
     page = read_page(data, options)
-    return Contents(page.texts, "html", page.write, data)
+    translations = yield Contents(page.texts, "html")
+    return data if translations == page.texts else page.write(translations)
 
 
 def read_page(data: bytes, options: ReadOptions) -> FileInPieces:
-    """Read a page of HTML or XHTML. Raises InvalidDocument as `read_file`."""
+    """Read a page of HTML or XHTML. Raises InvalidDocument as `rewrite`."""
     html, encoding = decode(data, declared_encoding(data))
     return FileInPieces([*_pieces(parse(html, languages=options.languages).parts)], encoding)
 
@@ -42,7 +43,7 @@ def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | Text]:
         if isinstance(part, Passage):
             yield Text(fill(_render_source(part), {anchor: _render_source(one) for anchor, one in values.items()}))
         else:
-            yield from (_value(values[one]) if one in values else one for one in split_at_anchors(part, values))
+            yield from (_value(values[piece]) if piece in values else piece for piece in split_at_anchors(part, values))
         values = {}
 
 

@@ -127,6 +127,18 @@ export async function upload(file, options, signal) {
   return bodyOf(await reach("translate/document", { method: "POST", body, signal }));
 }
 
+/** @returns {Promise<{id: string, name: string}[]>} */
+export async function glossaries() {
+  return (await bodyOf(await reach("glossaries", {}))).glossaries;
+}
+
+/** @param {File} file @param {string} source @param {string} target @returns {Promise<{id: string}>} */
+export async function uploadGlossary(file, source, target) {
+  const body = new FormData();
+  for (const [name, value] of Object.entries({ file, source, target })) body.append(name, value);
+  return bodyOf(await reach("glossaries/file", { method: "POST", body }));
+}
+
 /** @param {string} address @param {AbortSignal} signal @returns {Promise<import("./types.js").DocumentCard>} */
 export async function statusOf(address, signal) {
   return bodyOf(await reach(address, { signal }));

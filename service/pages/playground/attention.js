@@ -103,6 +103,7 @@ export class AttentionPanel {
   request(text) {
     if (!this.#panel.open || this.#panel.hidden) return {};
     const kinds = text.length <= ALL_KINDS ? [...this.#parts.kind.options].map((option) => option.value) : [this.#kind];
+    if (!kinds[0]) return {}; // which model answers is not known yet
     const layers = text.length <= ALL_LAYERS ? "all" : [this.#layer];
     return { attention: { kinds, layers, heads: "all", encoding: "base64" } };
   }

@@ -69,8 +69,8 @@ export class Directions {
   }
 
   /**
-   * What comes nearest to a wish. Without one: from the page's language, into one of the visitor's from which there is a
-   * way back.
+   * What comes nearest to a wish. Without one the language is detected; the target is what comes nearest from the page's
+   * language, one of the visitor's from which there is a way back.
    *
    * @param {{source?: string | null, target?: string | null, model?: string | null}} [wish]
    * @returns {Choice}
@@ -81,15 +81,17 @@ export class Directions {
       (code) => this.has({ source: code, target: wish.target }),
       (code) => code === OF_PAGE,
     ]);
-    const source = wish.source === AUTO ? AUTO : known;
-    const target = best(this.targets(source), [
+    const detects = wish.source === AUTO || (!wish.source && !wish.model && this.many);
+    const source = detects ? AUTO : known;
+    const target = best(this.targets(known).toSorted(), [
       (code) => code === wish.target,
-      (code) => this.models(source, code).length > 0,
-      (code) => this.models(code, source).length > 0,
+      (code) => this.models(known, code).length > 0,
+      (code) => this.models(code, known).length > 0,
       (code) => OF_VISITOR.has(code),
     ]);
-    const models = this.models(source, target);
-    return { source, target, model: models.find(({ name }) => name === wish.model) ?? models[0] ?? null };
+    const wished = detects && wish.target && this.targets(AUTO).includes(wish.target) ? wish.target : target;
+    const models = this.models(source, wished);
+    return { source, target: wished, model: models.find(({ name }) => name === wish.model) ?? models[0] ?? null };
   }
 
   /** @param {string} name */

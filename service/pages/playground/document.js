@@ -9,6 +9,7 @@ const LOOKS_MS = 1000;
 export class DocumentTask {
   #parts;
   #options;
+  #heard;
   #controller = new AbortController();
   #address = "";
   /** @type {File | undefined} */
@@ -17,10 +18,12 @@ export class DocumentTask {
   /**
    * @param {Record<string, any>} parts
    * @param {() => Record<string, unknown>} options  What is asked of a file, as of a text.
+   * @param {(language: string) => void} heard  The language of a file is known.
    */
-  constructor(parts, options) {
+  constructor(parts, options, heard) {
     this.#parts = parts;
     this.#options = options;
+    this.#heard = heard;
     const { pick, file, stop, dropzone, missing, columns } = parts;
     pick.addEventListener("click", () => file.click());
     file.addEventListener("change", () => {
@@ -69,6 +72,7 @@ export class DocumentTask {
     this.#say(`${file.name}: sending`);
     try {
       let card = await upload(file, { ...this.#options(), ...this.#own() }, signal);
+      this.#heard(card.source);
       this.#address = `translate/document/${card.id}?key=${encodeURIComponent(card.key)}`;
       for (let wait = FIRST_LOOK_MS; card.status !== "done"; wait = Math.min(2 * wait, LOOKS_MS)) {
         if (card.status === "error") throw new Problem(422, card.error, [], 1);

@@ -7,6 +7,9 @@ const UNITS = { accuracy: " %" };
 /** The scores of sentences that small models get wrong: no test set. */
 const CASES = "cases";
 
+/** BLEU by kind of text. */
+const KINDS = "kinds";
+
 const ADVICE = "Better models can be imported: the command “make model” lists them.";
 
 /** @param {import("./types.js").Model[]} models  The model that answers, or both where one translates for the other. */
@@ -24,11 +27,18 @@ function ofOne(model) {
   const known = parameters !== undefined || origin !== undefined;
   return [
     known ? (origin ? imported : own) : "",
+    kinds(model.expect ?? {}),
     scores(model.evaluation, origin !== undefined),
     small ? ADVICE : "",
   ]
     .filter((sentence) => sentence !== "")
     .join(" ");
+}
+
+/** Returns by kind of text what to expect. @param {Record<string, string[]>} expect */
+function kinds(expect) {
+  const sentence = Object.entries(expect).map(([word, kinds]) => `${word} with ${kinds.join(", ")}`).join("; ");
+  return sentence && `${sentence[0].toUpperCase()}${sentence.slice(1)}.`;
 }
 
 /** @param {number} count */
@@ -44,7 +54,7 @@ function sized(count) {
  * @param {boolean} published  Whether others have measured it.
  */
 function scores(evaluation, published) {
-  const tests = Object.entries(evaluation).filter(([test, metrics]) => test !== CASES && Object.keys(metrics).length > 0);
+  const tests = Object.entries(evaluation).filter(([test, metrics]) => test !== CASES && test !== KINDS && Object.keys(metrics).length > 0);
   let last = "";
   const told = tests.slice(0, MOST_TESTS).map(([test, metrics]) => {
     const [metric, score] = Object.entries(metrics)[0];

@@ -8,6 +8,8 @@ import { label } from "./spans.js";
 
 const LARGEST_CELL = 32;
 const LONGEST_LABEL = 150;
+/** Part of the width that a label may take, so that on a phone all columns have room. */
+const MOST_OF_WIDTH = 0.18;
 const LABEL_GAP = 8;
 const SLANT = Math.PI / 4;
 
@@ -83,12 +85,13 @@ export class HeatMap {
     const context = this.#canvas.getContext("2d");
     const font = `${style.fontSize} ${style.fontFamily}`;
     context.font = font;
-    const longest = (tokens) => Math.min(LONGEST_LABEL, Math.max(...tokens.map((token) => context.measureText(label(token)).width)));
+    const most = Math.min(LONGEST_LABEL, width * MOST_OF_WIDTH);
+    const longest = (tokens) => Math.min(most, Math.max(...tokens.map((token) => context.measureText(label(token)).width)));
     // With thousands of cells there is no room for labels, and the size of a canvas is limited.
     const labelled = Math.max(rows.length, columns.length) <= 128;
     const left = labelled ? Math.ceil(longest(rows)) + LABEL_GAP : 0;
     const slanted = labelled ? Math.ceil((longest(columns) + LABEL_GAP) * Math.sin(SLANT)) + LABEL_GAP : 0;
-    const smallest = labelled ? 18 : 4;
+    const smallest = labelled ? 14 : 4;
     const room = Math.floor((width - left - slanted) / columns.length);
     const cell = Math.max(smallest, Math.min(LARGEST_CELL, room));
     this.#grid = { left, top: slanted, cell };
@@ -100,14 +103,14 @@ export class HeatMap {
     context.textBaseline = "middle";
     rows.forEach((token, i) => {
       context.textAlign = "right";
-      context.fillText(label(token), left - LABEL_GAP, slanted + (i + 0.5) * cell, LONGEST_LABEL);
+      context.fillText(label(token), left - LABEL_GAP, slanted + (i + 0.5) * cell, most);
     });
     columns.forEach((token, j) => {
       context.save();
       context.translate(left + (j + 0.5) * cell, slanted - LABEL_GAP);
       context.rotate(-SLANT);
       context.textAlign = "left";
-      context.fillText(label(token), 0, 0, LONGEST_LABEL);
+      context.fillText(label(token), 0, 0, most);
       context.restore();
     });
   }

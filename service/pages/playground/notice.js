@@ -46,6 +46,7 @@ export class Notice {
   #say(title, detail, ...more) {
     this.#box.replaceChildren(element("strong", {}, title), " ", element("span", {}, detail), ...more);
     this.#box.hidden = false;
+    this.#box.scrollIntoView({ block: "nearest" });
     announce(`${title} ${detail}`);
   }
 

@@ -13,6 +13,10 @@ import { showTiming } from "./timing.js";
 
 const ANNOUNCE_AFTER_MS = 1000;
 
+/** Most characters of a text, and from which part of them on the limit is shown. */
+const MAX_CHARACTERS = Number(document.querySelector("main").dataset.maxCharacters);
+const NEAR_LIMIT = 0.8;
+
 /**
  * @typedef {object} Plan  The difference between the tasks.
  * @property {string} path
@@ -98,6 +102,7 @@ export class Task {
   ask(options) {
     const { text } = this.editor;
     this.parts.count.textContent = counted(text);
+    this.parts.count.classList.toggle("over", [...text].length > MAX_CHARACTERS);
     this.parts.clear.hidden = text === "";
     this.#showCommand();
     if (text.trim() === "") {
@@ -174,5 +179,6 @@ export function wordsUnder(line, { span }) {
 
 function counted(text) {
   const count = [...text].length;
-  return count === 0 ? "" : `${count.toLocaleString("en")} ${count === 1 ? "character" : "characters"}`;
+  const limit = count > NEAR_LIMIT * MAX_CHARACTERS ? ` of ${MAX_CHARACTERS.toLocaleString("en")}` : "";
+  return count === 0 ? "" : `${count.toLocaleString("en")}${limit} ${count === 1 ? "character" : "characters"}`;
 }

@@ -4,12 +4,12 @@ import { AUTO, Directions, nameOf, segments } from "./directions.js";
 import { DocumentTask } from "./document.js";
 import { copies, element } from "./dom.js";
 import { TO_TRANSLATE } from "./examples.js";
+import { GlossaryField } from "./glossary.js";
 import { Task, wordsUnder } from "./task.js";
 import { WordLine } from "./wordline.js";
 import { WordLinks } from "./wordlinks.js";
 
 const OTHER_WORDINGS = 2;
-const TERM = /^\s*(.+?)\s*(?:=|\t)\s*(.+?)\s*$/;
 
 export class TranslateView {
   #task;
@@ -18,6 +18,7 @@ export class TranslateView {
   #choice;
   #result;
   #links;
+  #glossary;
   /** The detected source of the last answer, if it was detected. */
   #detected = "";
 
@@ -48,8 +49,9 @@ export class TranslateView {
     for (const name of ["source", "target", "model"]) {
       this.#parts[name].addEventListener("change", () => this.#choose(name, this.#parts[name].value));
     }
-    this.#parts.terms.addEventListener("input", () => this.#task.ask());
-    new DocumentTask(this.#parts, () => this.#asked());
+    this.#glossary = new GlossaryField(this.#parts, () => this.#task.ask());
+    this.#parts.check.addEventListener("change", () => this.#task.ask({ now: true }));
+    new DocumentTask(this.#parts, () => this.#asked(), (language) => this.#choice.source === AUTO && this.#detect(language));
     copies(this.#parts.copy, () => this.#result.text);
   }
 
@@ -57,8 +59,7 @@ export class TranslateView {
   restore(state) {
     const [source, target, model] = ["source", "target", "model"].map((name) => state.get(name));
     this.#use(this.#directions.nearest({ source, target, model }), state.get("attention") ?? "");
-    this.#parts.terms.value = state.get("terms") ?? "";
-    this.#parts.glossary.open = this.#parts.terms.value !== "";
+    this.#glossary.text = state.get("terms") ?? "";
     this.#task.editor.text = state.get("text") ?? "";
     this.#task.ask({ now: true });
   }
@@ -71,7 +72,7 @@ export class TranslateView {
     const { model, source, target } = this.#choice;
     const named = this.#directions.models(source, target).length > 1 ? model.name : "";
     const { attention, editor } = this.#task;
-    return { source, target, model: named, attention: attention.state, terms: this.#parts.terms.value, text: editor.text };
+    return { source, target, model: named, attention: attention.state, terms: this.#glossary.text, text: editor.text };
   }
 
   #use(choice, attention = "") {
@@ -81,8 +82,8 @@ export class TranslateView {
     const { many } = this.#directions;
     // One direction and its opposite need no lists: the swap button is enough.
     for (const [side, code] of Object.entries({ source, target })) {
-      this.#parts[`${side}-name`].textContent = nameOf(code);
-      this.#parts[`${side}-name`].hidden = many;
+      this.#parts[`${side}-name`].textContent = many ? { source: "Text", target: "Translation" }[side] : nameOf(code);
+      this.#parts[`${side}-name`].className = many ? "sr-only" : "";
       this.#parts[side].hidden = !many;
     }
     offer(this.#parts.source, this.#directions.sources.map(named), source, [[AUTO, "Detect the language"]]);
@@ -104,9 +105,10 @@ export class TranslateView {
   #detect(language) {
     this.#detected = language;
     const { source } = this.#parts;
-    source.options[0].textContent = language ? `${nameOf(language)} (detected)` : "Detect the language";
+    source.options[0].textContent = language ? `Detected: ${nameOf(language)}` : "Detect the language";
     this.#parts.swap.hidden = !this.#directions.has({ source: this.#choice.target, target: this.#source });
     this.#task.editor.language = this.#source;
+    this.#glossary.between(this.#source, this.#choice.target);
   }
 
   #turn(choice) {
@@ -132,7 +134,7 @@ export class TranslateView {
 
   #body(text) {
     const { model } = this.#choice;
-    const body = { text, ...this.#asked(), alignment: true };
+    const body = { text, ...this.#asked(), alignment: true, ...(this.#parts.check.checked && { checks: true }) };
     const alternatives = Math.min(OTHER_WORDINGS, this.#directions.beam(model) - 1);
     return alternatives > 0 ? { ...body, alternatives } : body;
   }
@@ -140,19 +142,7 @@ export class TranslateView {
   /** Returns the options for every text and file. */
   #asked() {
     const { model, source, target } = this.#choice;
-    const glossary = this.#terms();
-    return {
-      source,
-      target,
-      ...(model && { model: model.name }),
-      ...(Object.keys(glossary).length > 0 && { glossary }),
-    };
-  }
-
-  /** Returns the terms of the glossary; a line that is still being written is not a term. */
-  #terms() {
-    const found = this.#parts.terms.value.split("\n").map((line) => TERM.exec(line));
-    return Object.fromEntries(found.filter((term) => term !== null).map(([, source, target]) => [source, target]));
+    return { source, target, ...(model && { model: model.name }), ...this.#glossary.asked };
   }
 
   /** @param {string} text */
@@ -162,13 +152,19 @@ export class TranslateView {
   }
 
   #clear() {
-    this.#parts.copy.hidden = this.#parts.other.hidden = true;
+    this.#parts.copy.hidden = this.#parts.other.hidden = this.#parts.checks.hidden = true;
     this.#result.show("", []);
   }
 
   /** @param {import("./types.js").Answer} answer @param {import("./types.js").Translation} translation */
-  #show(answer, { text, alternatives = [], alignment, attention, detected, model, pivot }) {
+  #show(answer, { text, alternatives = [], alignment, attention, checks, detected, model, pivot }) {
     if (this.#choice.source === AUTO) this.#detect(detected?.language ?? "");
+    if (this.#choice.source === AUTO && detected?.language === this.#choice.target) {
+      // The text is in the target's language already: translate it into another one.
+      this.#turn({ ...this.#choice, target: this.#directions.nearest({ source: detected.language }).target });
+    }
+    this.#parts.checks.hidden = checks === undefined;
+    this.#parts.checks.replaceChildren(...checked(checks ?? []));
     const through = pivot ?? answer.pivot;
     const others = through ? `${through.models.join(" and ")}, through ${nameOf(through.language)}. ` : "";
     const both = through?.models.map((name) => this.#directions.named(name)).filter((found) => found !== null);
@@ -222,5 +218,11 @@ function wording(text, first, language) {
   const known = new Set(segments(first, language).map(({ segment }) => segment.toLowerCase()));
   const isKnown = ({ segment, isWordLike }) => !isWordLike || known.has(segment.toLowerCase());
   const words = segments(text, language).map((word) => (isKnown(word) ? word.segment : element("em", {}, word.segment)));
-  return element("li", {}, ...words);
+  return element("li", { dir: "auto" }, ...words);
+}
+
+/** Returns what checks found, for people. */
+function checked(checks) {
+  const found = checks.map(({ kind, source, target }) => element("li", { dir: "auto" }, `${kind}: ${source}${target ? ` → ${target}` : ""}`));
+  return [element("h3", {}, checks.length > 0 ? "Worth a look" : "Checked: nothing lost"), element("ul", {}, ...found)];
 }

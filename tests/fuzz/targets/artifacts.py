@@ -15,18 +15,19 @@ from unittest import mock
 import numpy as np
 from safetensors.numpy import save
 
+from manifest.layout import MANIFEST, TOKENIZER, WEIGHTS
+from manifest.sums import FileSum
+from service.access.key_file import read_keys
 from service.base.artifact import OpenedFile, read_artifacts
 from service.base.configuration import announce, read_settings
 from service.base.errors import StartRefused
-from service.base.manifest import MANIFEST, TOKENIZER, WEIGHTS, FileSum
-from service.http.key_file import read_keys
+from service.kept.slots import slots_of
 from service.runner.safetensors_file import DTYPES, SafetensorsFile
-from service.segments.slots import slots_of
 from service.text.tokenization import Tokenizer
 from tests.fuzz.mutation import mutate_lines
 from tests.fuzz.structures import nested, repeated
 from tests.fuzz.target import MutateBytes, Target
-from tests.service.http.key_tables import table
+from tests.service.access.key_tables import table
 from tests.service.tiny_artifacts import TinyTranslator
 
 FOLDER = Path(tempfile.mkdtemp(prefix="attend-fuzz-"))

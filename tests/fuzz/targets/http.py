@@ -103,18 +103,38 @@ BODIES: tuple[tuple[str, Any], ...] = (
     ("/models/tiny-sentiment/rerank", {"query": "a", "texts": ["b"]}),
     ("/v1/embeddings", {"input": ["the dog", "a"], "model": "tiny-en-fr", "encoding_format": "base64", "dimensions": 3, "user": "u"}),
     ("/v1/rerank", {"query": "a", "documents": ["b", {"text": "c"}], "model": "tiny-sentiment", "top_n": 1, "return_documents": True}),
+    ("/google/language/translate/v2", {"q": ["the <b>dog</b>", ""], **EN_FR, "format": "html", "model": "nmt", "cid": []}),
+    ("/language/translate/v2/detect", {"q": "the dog"}),
+    ("/v3/projects/p/locations/l:translateText", {"contents": ["the dog"], "targetLanguageCode": "fr", "mimeType": "text/plain", "model": "general/nmt"}),
+    ("/v3/projects/p:detectLanguage", {"content": "the dog"}),
+    ("/azure/translate?api-version=3.0&to=fr&from=en&includeAlignment=true&includeSentenceLength=true", [{"Text": "the dog. a cat"}]),
+    ("/azure/translate?api-version=2026-06-06", {"inputs": [{"text": "the dog", "targets": [{"language": "fr", "deploymentName": "general"}]}]}),
+    ("/azure/breaksentence?api-version=3.0", [{"Text": "the dog. a cat"}]),
+    ("/mtran/translate", {"from": "auto", "to": "fr", "text": "the dog", "html": True}),
+    ("/mtran/hcfy", {"name": "a", "text": "the dog\na cat", "destination": ["法语", "英语"]}),
+    ("/mtran/kiss", {"to": "fr", "texts": ["the dog", ""]}),
+    ("/immersive", {"source_lang": "auto", "target_lang": "fr", "text_list": ["the <b0>dog</b0>"]}),
+    ("/deeplx/translate", {"text": "the dog", "source_lang": "", "target_lang": "FR", "tag_handling": "html"}),
+)  # fmt: skip
+TO_AMAZON = "X-Amz-Target: AWSShineFrontendService_20170701."
+AMAZON = (
+    ("TranslateText", {"Text": "the dog", "SourceLanguageCode": "auto", "TargetLanguageCode": "fr", "TerminologyNames": ["a"]}),
+    ("TranslateDocument", {"Document": {"Content": "YQ==", "ContentType": "text/plain"}, "SourceLanguageCode": "en", "TargetLanguageCode": "fr"}),
+    ("ListLanguages", {"DisplayLanguageCode": "zh-TW", "MaxResults": 2, "NextToken": "1"}),
 )  # fmt: skip
 PATHS = (
     "/languages", "/models", "/glossaries", "/glossaries/a", "/health/ready", "/metrics", "/", "/docs", "/openapi.json",
     "/playground/main.js", "/libretranslate/languages", "/v2/models/tiny-en-fr", "/v2/languages?type=target", "/v2/usage",
     "/v2/glossaries/a/entries", "/v3/glossaries", "/v1/models/tiny-en-fr", "/models/tiny-en-fr/info", "/translate/document/a",
+    "/lingva/api/v1/en/fr/the%20dog%2F%0Aa", "/google/language/translate/v2?q=a&target=fr&key=b", "/mtran/google/translate_a/single?q=a&tl=fr&dj=1",
+    "/azure/languages?api-version=3.0&scope=translation", "/v3/projects/p/glossaries/a",
 )  # fmt: skip
 HEADERS = (
     "Accept: text/event-stream", "Accept-Encoding: gzip;q=0.5, *;q=0", "Accept-Language: fr;q=0.9, *", "Range: bytes=0-9",
     "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "X-Forwarded-For: 10.0.0.1, ::1", "X-Request-ID: a",
     "Expect: 100-continue", "Transfer-Encoding: chunked", "Content-Encoding: gzip", "Connection: close", "Upgrade: h2c",
     "Authorization: DeepL-Auth-Key a", "Origin: https://a.b", "If-None-Match: *", "Content-Type: application/x-www-form-urlencoded",
-    "Inference-Header-Content-Length: 10", "Accept: application/problem+json;q=0.1", "Cookie: a=b", "Content-Type: text/plain; charset=utf-16",
+    "Inference-Header-Content-Length: 10", "Accept: application/problem+json;q=0.1", "Cookie: a=b", "Ocp-Apim-Subscription-Key: a", "Authorization: AWS4-HMAC-SHA256 Credential=a/20261129/b", "Content-Type: text/plain; charset=utf-16",
 )  # fmt: skip
 
 
@@ -125,6 +145,7 @@ def _seeds() -> list[bytes]:
     zipped = gzip.compress(json.dumps({"inputs": [INPUT]}).encode(), mtime=0)
     return [
         *(post(path, body) for path, body in BODIES),
+        *(post("/aws", body, f"{TO_AMAZON}{name}") for name, body in AMAZON),
         *(request("GET", path) for path in PATHS),
         *(post(*BODIES[0], header) for header in HEADERS),
         *(request("GET", "/", b"", header) for header in HEADERS),

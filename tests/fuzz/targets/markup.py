@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from service.markup import html, markdown, plain, xml
-from service.markup.passages import Document
+from service.markup.passages import ParsedText
 from service.markup.pieces import PieceKind
 from tests.fuzz.mutation import mutate_xml
 from tests.fuzz.stand_in import WAYS, rendered
@@ -32,7 +32,7 @@ def read(data: bytes) -> Iterator[str]:
     name, _, way = settings[:MAX_SETTINGS].decode(errors="replace").partition(" ")
     name = name if name in PARSERS else "html"
     text = body.decode(errors="replace")
-    document: Document = PARSERS[name](text)
+    document: ParsedText = PARSERS[name](text)
     yield "read"
     same = unchanged(document)
     yield "rendered as it is"

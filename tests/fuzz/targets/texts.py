@@ -9,10 +9,10 @@ from itertools import pairwise
 from service.base.errors import InvalidGlossary, LimitExceeded
 from service.glossaries.entries import format_tsv, parse_tsv, read_file
 from service.glossaries.terms import Terms
-from service.segments.carried_spans import carried_spans
-from service.segments.comparison import compare
-from service.segments.kept_spans import kept_spans
-from service.segments.restoration import keep_original
+from service.kept.carried_spans import carried_spans
+from service.kept.kept_spans import kept_spans
+from service.kept.restoration import keep_original
+from service.numbers.comparison import compare
 from service.text.identification import identify
 from service.text.sentences import cells, ends_of, sentence_spans
 from tests.fuzz.mutation import mutate_xml

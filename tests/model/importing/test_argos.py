@@ -8,8 +8,9 @@ from typing import Any, get_args
 import pytest
 import torch
 
+from manifest.schema import Language
 from model.checkpoint import Checkpoint, load_checkpoint
-from model.config import Language, TransformerConfig
+from model.config import TransformerConfig
 from model.decoding.search import beam_search
 from model.importing.argos import import_directory
 from model.importing.families import import_model

@@ -8,7 +8,7 @@ import torch
 from ctranslate2.specs import TransformerSpec
 from ctranslate2.specs.common_spec import Activation
 
-from model.checkpoint import Alignment
+from manifest.schema import AlignmentChoice
 from model.decoding.search import greedy_search
 from model.importing.ctranslate2 import ImportedTransformer, read_transformer
 from model.importing.imported import ModelImportError
@@ -98,12 +98,12 @@ def test_vocabularies_are_filled_up_with_tokens_that_no_translation_has(director
     ("chosen", "expected"),
     [
         ((-1, 1), None),
-        ((1, 2), Alignment(layer=1, heads=(0, 1), next_row=False)),
-        ((-1, 0), Alignment(layer=2, heads=(0, 1, 2), next_row=False)),
+        ((1, 2), AlignmentChoice(layer=1, heads=(0, 1), next_row=False)),
+        ((-1, 0), AlignmentChoice(layer=2, heads=(0, 1, 2), next_row=False)),
     ],
 )
 def test_heads_that_align_are_those_that_the_file_names(
-    tmp_path: Path, chosen: tuple[int, int], expected: Alignment | None
+    tmp_path: Path, chosen: tuple[int, int], expected: AlignmentChoice | None
 ) -> None:
     directory = save(random_spec(OPENNMT_TOKENS, alignment=chosen), tmp_path)
     assert read_transformer(directory, "en", "vi").alignment == expected

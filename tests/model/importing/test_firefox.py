@@ -14,7 +14,8 @@ import sentencepiece
 import torch
 import yaml
 
-from model.checkpoint import Alignment, load_checkpoint
+from manifest.schema import AlignmentChoice
+from model.checkpoint import load_checkpoint
 from model.config import TransformerConfig
 from model.decoding.search import beam_search, greedy_search, greedy_search_uncached
 from model.importing import firefox, marian_npz
@@ -97,7 +98,7 @@ def test_searches_languages_and_licence_are_firefoxs(copied: Path) -> None:
     assert isinstance(config.model, TransformerConfig)
     assert (config.model.source, config.model.target) == ("en", "fr")
     assert (config.decoding.beam_size, config.decoding.length_penalty, config.decoding.stop) == (1, 1, "empty")
-    assert imported.alignment == Alignment(layer=2, heads=(0,), next_row=False)
+    assert imported.alignment == AlignmentChoice(layer=2, heads=(0,), next_row=False)
     assert config.provenance is not None
     assert config.provenance.licence == "mpl-2.0"
     (copied / "metadata.json").write_text(json.dumps({"sourceLanguage": "en", "targetLanguage": "zh-Hans"}))

@@ -11,8 +11,9 @@ import sentencepiece
 import torch
 import yaml
 
-from model.checkpoint import Alignment, Checkpoint, load_checkpoint
-from model.config import Language, TransformerConfig
+from manifest.schema import AlignmentChoice, Language
+from model.checkpoint import Checkpoint, load_checkpoint
+from model.config import TransformerConfig
 from model.importing.families import import_model
 from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.marian_npz import import_directory, recognizes
@@ -192,7 +193,7 @@ def test_languages_are_those_of_the_card_or_of_the_file_about_the_release_or_tho
 @pytest.mark.parametrize(("said", "layer"), [("last", 2), (1, 0), ("2", 1)])
 def test_the_first_head_of_a_layer_aligns_where_it_was_trained_to(tmp_path: Path, said: object, layer: int) -> None:
     write_release(tmp_path / "m", transformer_guided_alignment_layer=said)
-    alignment = Alignment(layer=layer, heads=(0,), next_row=False)
+    alignment = AlignmentChoice(layer=layer, heads=(0,), next_row=False)
     assert import_directory(tmp_path / "m", Options()).alignment == alignment
     (tmp_path / "m" / MODEL).rename(tmp_path / "m" / "model.npz")
     change(tmp_path / "m" / "decoder.yml", models=["/elsewhere/model.npz"])
@@ -361,6 +362,7 @@ def test_a_language_that_a_model_does_not_write_is_refused(tmp_path: Path) -> No
         import_directory(tmp_path / "m", Options(targets=("deu",)))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", KINDS)
 @torch.inference_mode()
 def test_scores_are_marians(tmp_path: Path, kind: str) -> None:

@@ -36,6 +36,21 @@ def test_a_translator_has_bleu_and_chrf_by_test_set_and_languages(tmp_path: Path
     }
 
 
+def test_a_card_without_scores_for_programs_has_them_in_a_table(tmp_path: Path) -> None:
+    table = """| testset               | BLEU  | chr-F |
+|-----------------------|-------|-------|
+| newstest2008.en.fr \t| 29.4 \t| 0.551 |
+| Tatoeba.en.fr \t| 50.5 \t| - |
+
+| language | people |
+|---|---|
+| French | 300 |
+"""
+    (tmp_path / "README.md").write_text(f"---\nlicense: mit\n---\n## Benchmarks\n\n{table}")
+    expected = {"newstest2008.en.fr": {"bleu": 29.4, "chrf": 55.1}, "Tatoeba.en.fr": {"bleu": 50.5}}
+    assert published_scores(tmp_path, "translation") == expected
+
+
 def test_a_classifier_has_its_accuracy_in_percent(tmp_path: Path) -> None:
     dataset = {"name": "glue", "type": "glue", "config": "sst2", "split": "validation"}
     results = [

@@ -41,6 +41,7 @@ def test_every_publisher_is_named_by_a_score() -> None:
     assert set(re.findall(r"^\[publishers\.(\w+)\]", text, re.MULTILINE)) == set(re.findall(r'by = "(\w+)"', text))
 
 
+@pytest.mark.process
 def test_the_list_is_printed_by_plain_python() -> None:
     """`make model` prints it before PyTorch is installed: -S leaves out all that is installed."""
     command = [sys.executable, "-S", "-m", "model.importing.recommended"]
@@ -52,6 +53,7 @@ def test_the_list_is_printed_by_plain_python() -> None:
         assert all(score in printed for score in model.score.split(", "))
 
 
+@pytest.mark.process
 def test_make_without_a_model_lists_them_and_fails() -> None:
     command = ["make", "model", "FROM=", f"VENV={sys.prefix}"]
     made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

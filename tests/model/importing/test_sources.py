@@ -174,6 +174,7 @@ def test_a_name_that_no_directory_can_have_is_refused(tmp_path: Path, name: str)
         import_model(str(tmp_path), tmp_path / "c", Options(name))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("source", ["Helsinki-NLP/opus-mt-en-fr", "here/my model/", "opus 1.2.tar.bz2"])
 def test_make_hands_a_model_on_whole(tmp_path: Path, source: str) -> None:
     makefile = (Path(__file__).parents[3] / "Makefile").read_text(encoding="utf-8")

@@ -70,7 +70,7 @@ def test_files_that_the_manifest_does_not_name_are_left_alone(artifact: Path) ->
     for name in (".DS_Store", "README.md", "config.yaml", "cpu/notes.txt", "cuda/encoder.onnx"):
         (artifact / name).parent.mkdir(exist_ok=True)
         (artifact / name).touch()
-    assert not read_artifact(artifact).manifest.has_graphs_for("cuda")
+    assert read_artifact(artifact).manifest.providers == ["cpu"]
 
 
 def test_files_may_be_links_to_where_their_owner_keeps_them(artifact: Path, tmp_path: Path) -> None:
@@ -96,12 +96,12 @@ def test_graphs_for_another_provider_come_all_together_or_not_at_all(artifact: P
     missing = "graphs.cuda/decoder_step.onnx, files.cuda/decoder_step.onnx"
     assert refusal(artifact) == f"manifest.json: Value error, translation needs {missing}"
     edit(artifact, lambda manifest: add(manifest, "decoder_step.onnx"))
-    assert read_artifact(artifact).manifest.has_graphs_for("cuda")
+    assert read_artifact(artifact).manifest.providers == ["cpu", "cuda"]
 
 
 def test_another_format_version_is_refused_before_anything_else(artifact: Path) -> None:
     edit(artifact, lambda manifest: (manifest.update(format_version=1, new_field=1), manifest.pop("labels")))
-    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 9"
+    assert refusal(artifact) == "manifest.json: format_version is 1, this version of attend reads 9"
 
 
 @pytest.mark.parametrize(

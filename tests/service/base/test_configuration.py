@@ -39,7 +39,6 @@ def warnings(caplog: pytest.LogCaptureFixture, **environment: str) -> list[str]:
         ("ATTEND_API_KEY", "ATTEND_API_KEYS"),
         ("ATTEND_THREDS", "ATTEND_THREADS"),
         ("ATTEND_MAX_TEXT", "ATTEND_MAX_TEXTS"),
-        ("ATTEND_WORKERS", "ATTEND_LOOPS"),
         ("ATTEND_HTTP_PORT", "ATTEND_PORT"),
         ("attend_hosts", "ATTEND_HOST"),
     ],
@@ -160,6 +159,7 @@ def test_the_folder_has_an_option_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ == {"ATTEND_ARTIFACTS": "models"}
 
 
+@pytest.mark.process
 def test_help_names_every_setting_and_loads_no_server() -> None:
     shown = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "service", "--help"], cwd=ROOT, capture_output=True, text=True

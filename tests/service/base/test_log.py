@@ -33,6 +33,7 @@ def said(form: Form) -> tuple[list[str], bool]:
     return ran.stderr.splitlines(), ran.stdout == "True\n"
 
 
+@pytest.mark.process
 def test_a_line_of_text_has_time_and_offset_level_logger_and_message() -> None:
     lines, has_structlog = said("text")
     assert re.fullmatch(rf"{TIME} INFO service\.x: one two", lines[0])
@@ -42,6 +43,7 @@ def test_a_line_of_text_has_time_and_offset_level_logger_and_message() -> None:
     assert not has_structlog
 
 
+@pytest.mark.process
 def test_every_line_of_json_is_an_object_with_the_fields_of_a_request() -> None:
     lines, _ = said("json")
     one, failed, old = [json.loads(line) for line in lines]

@@ -12,6 +12,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the proportional set size")
 
 
+@pytest.mark.process
 def test_children_belong_to_the_family() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         assert [*family(os.getpid())].count(child.pid) == 1
@@ -22,6 +23,7 @@ def test_children_belong_to_the_family() -> None:
 GROWING = "import os; print(flush=1); input(); kept = bytearray(os.urandom(1)) * 64_000_000; print(flush=1); input()"
 
 
+@pytest.mark.process
 def test_memory_is_measured_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen([sys.executable, "-c", GROWING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
@@ -42,6 +44,7 @@ def test_memory_is_measured_again_after_a_pause(monkeypatch: pytest.MonkeyPatch)
         wait_until(lambda: footprint.bytes() is None)
 
 
+@pytest.mark.process
 def test_a_process_that_has_ended_has_no_memory() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

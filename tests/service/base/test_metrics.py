@@ -15,15 +15,15 @@ def test_gauges_are_summed_over_the_models_of_a_task() -> None:
     metrics = Metrics()
     metrics.watch(
         lambda: [
-            ModelState("en-fr", "translation", "int8", "cpu", waiting=1, running=2, slots=64),
-            ModelState("en-de", "translation", "fp32", "cpu", waiting=10, running=20, slots=64),
+            ModelState("en-fr", "translation", "int8", "cpu", waiting=1, running=2, rows=64),
+            ModelState("en-de", "translation", "fp32", "cpu", waiting=10, running=20, rows=64),
         ],
         lambda: True,
     )
     value = metrics.registry.get_sample_value
     assert value("attend_waiting", {"task": "translation"}) == 11
     assert value("attend_running", {"task": "translation"}) == 22
-    assert value("attend_slots", {"task": "translation"}) == 128
+    assert value("attend_rows", {"task": "translation"}) == 128
     info = {"model": "en-de", "task": "translation", "precision": "fp32", "provider": "cpu"}
     assert value("attend_model_info", info) == 1
 
@@ -88,6 +88,7 @@ def test_the_version_is_a_metric() -> None:
     assert Metrics().registry.get_sample_value("attend_build_info", {"version": __version__}) == 1
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="has no several servers")
 def test_what_servers_count_has_its_room_from_the_start(tmp_path: Path) -> None:
     """A process that counts in a hole of a file dies when the disk is full."""
@@ -95,10 +96,10 @@ def test_what_servers_count_has_its_room_from_the_start(tmp_path: Path) -> None:
 import os
 from pathlib import Path
 from service.server.app import create_app
-from service.http.keys import Keys
+from service.access.keys import Keys
 from service.http.problems import WHEN
 from service.base.metrics import SHARED_BYTES, Metrics, forget_gauges
-from service.models.serving import Serving
+from service.front.serving import Serving
 from service.base.settings import Settings
 
 folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
@@ -132,6 +133,7 @@ def beside_others(folder: Path) -> dict[str, str]:
     return os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="has no several servers")
 def test_a_server_goes_on_counting_where_the_one_before_it_was_killed(tmp_path: Path) -> None:
     """Each server that died left files behind, which every scrape read."""

@@ -14,9 +14,9 @@ import pytest
 
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.assembly import load_catalog
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
+from tests.service.in_process import load_in_process
 from tests.service.tiny_artifacts import TinyTranslator, save_translators
 from tests.service.tiny_classifier import TinyClassifier
 from tests.waiting import look_later, wait_until
@@ -27,8 +27,8 @@ Listen = Callable[..., str]
 @contextmanager
 def listening(**given: object) -> Iterator[str]:
     """Run a server in a thread, and yield its address."""
-    settings, metrics = Settings(provider="cpu", threads=1, loops=0, **given), Metrics()  # type: ignore[arg-type]
-    models = load_catalog(settings, metrics)
+    settings, metrics = Settings(provider="cpu", threads=1, **given), Metrics()  # type: ignore[arg-type]
+    models = load_in_process(settings, metrics)
     server = server_of(models, metrics, settings, log_config=None)
     thread = threading.Thread(target=server.run)
     thread.start()

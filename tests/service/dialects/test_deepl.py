@@ -280,11 +280,12 @@ def test_keys_missing_and_wrong_are_authorization_failures(with_keys: str) -> No
 
 
 def test_it_can_be_turned_off(listen: Listen) -> None:
-    address = listen(deepl=False)
+    address = listen(dialects="open_inference")
     gone = httpx.post(f"{address}/v2/translate", json={})
     assert (gone.status_code, gone.json().keys()) == (404, {"message", "error"})
     assert httpx.get(f"{address}/v3/glossaries").headers["content-type"] == "application/problem+json"
-    refused(httpx.post(f"{listen(open_inference=False)}/v2/write/rephrase"), 404, "/v2/write/rephrase")
+    alone = listen(dialects="deepl")
+    refused(httpx.post(f"{alone}/v2/write/rephrase"), 404, "/v2/write/rephrase")
 
 
 def test_it_is_described(address: str) -> None:

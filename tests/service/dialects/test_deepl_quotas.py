@@ -6,8 +6,8 @@ import deepl
 import httpx
 import pytest
 
+from tests.service.access.key_tables import table
 from tests.service.dialects.conftest import Listen
-from tests.service.http.key_tables import table
 
 TRANSLATORS = {"into": (3, "fr pb", "en"), "from": (11, "en", "de zh_Hans pt nb")}
 TEXT = "the dog runs on the beach"

@@ -12,13 +12,14 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.types import Message
 
+from service.access.guards import Credentials, Guards
 from service.base.errors import MethodNotAllowed, RateLimited, RequestError, UnknownPath
 from service.base.metrics import Metrics
-from service.http.access import Credentials, Guards
+from service.front.serving import Serving
 from service.http.bodies import fields_of, form_or_json
 from service.http.dialect import Backend, Dialect, Dialects, ErrorBody
-from service.http.middleware import Middleware
-from service.models.serving import Serving
+from service.http.identity import Identity
+from service.http.limits import Limits
 from tests.service.conftest import Serve, problem
 from tests.service.fakes import PATIENCE_S
 
@@ -178,7 +179,8 @@ async def test_a_request_cancelled_by_a_stopping_server_gets_an_error_of_its_sha
     async def send(message: Message) -> None:
         sent.append(message)
 
-    app = Middleware(never, Metrics(), Serving(1), Dialects([ECHO], []), {}, 10, PATIENCE_S, access_log=False)
+    limited = Limits(never, Serving(1), {}, 10, PATIENCE_S)
+    app = Identity(limited, Metrics(), Dialects([ECHO], []), access_log=False)
     scope = {"type": "http", "method": "POST", "path": "/echo/say", "headers": []}
     task = asyncio.ensure_future(app(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
     await began.wait()
@@ -194,7 +196,7 @@ async def test_a_body_that_is_too_slow_gets_an_error_of_its_shape(serve: Serve) 
         yield b"{"
         await asyncio.Event().wait()
 
-    async with serve(body_timeout_s=1e-3) as client:
+    async with serve(client_timeout_s=1e-3) as client:
         assert wrong(await client.post("/echo/say", content=slowly()), 408).startswith("BodyTooSlow: ")
 
 

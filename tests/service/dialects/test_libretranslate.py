@@ -249,6 +249,6 @@ def test_keys_are_in_the_body_and_each_has_its_rate(with_keys: str) -> None:
 
 
 def test_its_setting_turns_it_off(listen: Listen) -> None:
-    answer = httpx.get(f"{listen(libretranslate=False)}/libretranslate/languages")
+    answer = httpx.get(f"{listen(dialects='none')}/libretranslate/languages")
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"

@@ -12,8 +12,8 @@ import numpy as np
 import openai
 import pytest
 
+from tests.service.access.key_tables import table
 from tests.service.dialects.conftest import Listen, post_json
-from tests.service.http.key_tables import table
 
 TEXTS = ["the dog runs", "a cat sees the red house", "the man"]
 
@@ -125,7 +125,7 @@ def test_the_client_retries_after_the_time_it_is_told(listen: Listen, monkeypatc
 
 
 def test_it_can_be_turned_off(listen: Listen) -> None:
-    gone = httpx.get(f"{listen(openai=False)}/v1/models")
+    gone = httpx.get(f"{listen(dialects='none')}/v1/models")
     assert (gone.status_code, gone.headers["content-type"]) == (404, "application/problem+json")
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from tests.service.dialects.conftest import Listen
 
+pytestmark = pytest.mark.process
+
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 RUN = "--max-examples 10 --phases examples,coverage,fuzzing --continue-on-failure --generation-deterministic --no-color"
 

@@ -63,7 +63,7 @@ def test_what_cohere_cannot_ask_for_is_said(address: str, body: dict[str, Any], 
 
 
 def test_other_dialects_keep_their_paths_and_cohere_can_be_turned_off(listen: Listen) -> None:
-    gone = httpx.post(f"{listen(cohere=False)}/v1/rerank", json={})
+    gone = httpx.post(f"{listen(dialects='none')}/v1/rerank", json={})
     assert (gone.status_code, gone.json().keys()) == (404, {"error"})
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
 from service.documents.localization import android_strings
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 STRINGS = r"""<?xml version="1.0" encoding="utf-8"?>
 <!-- <string name="x">a comment</string> -->
@@ -39,7 +39,7 @@ def to(target: str, source: str = "en") -> ReadOptions:
 
 
 def test_strings_are_translated_and_everything_else_stays() -> None:
-    new = translated(android_strings.read_file(STRINGS.encode(), to("de"))).decode()
+    new = translated(Opened(android_strings.rewrite, STRINGS.encode(), to("de"))).decode()
     expected = STRINGS
     for before, after in {
         r"Don\'t stop &amp; go\nnow": r"DON\'T STOP &amp; GO\nNOW",
@@ -61,7 +61,7 @@ def test_strings_are_translated_and_everything_else_stays() -> None:
     ("target", "quantities"), [("ru", ["one", "few", "many", "other"]), ("ja", ["other"]), ("de", ["one", "other"])]
 )
 def test_plurals_have_the_quantities_of_the_target(target: str, quantities: list[str]) -> None:
-    new = translated(android_strings.read_file(STRINGS.encode(), to(target))).decode()
+    new = translated(Opened(android_strings.rewrite, STRINGS.encode(), to(target))).decode()
     begin, _, rest = new.partition("<plurals")
     plurals = rest.partition("</plurals>")[0]
     items = [line for line in plurals.splitlines() if "<item" in line]
@@ -73,7 +73,7 @@ def test_plurals_have_the_quantities_of_the_target(target: str, quantities: list
 @pytest.mark.parametrize(("source", "after"), [("en", "de"), ("fr", "en-US")])
 def test_the_language_of_a_file_becomes_the_target(source: str, after: str) -> None:
     data = '<resources xmlns:tools="t" tools:locale="en-US"><string name="a">dog</string></resources>'
-    new = translated(android_strings.read_file(data.encode(), to("de", source))).decode()
+    new = translated(Opened(android_strings.rewrite, data.encode(), to("de", source))).decode()
     assert new == data.replace("en-US", after).replace("dog", "DOG")
 
 
@@ -90,7 +90,7 @@ def test_the_language_of_a_file_becomes_the_target(source: str, after: str) -> N
 )
 def test_a_translation_is_escaped_as_android_reads_it(before: str, html: str, after: str) -> None:
     data = f"<resources><string>{before}</string></resources>"
-    assert android_strings.read_file(data.encode()).write([html]).decode() == data.replace(before, after)
+    assert Opened(android_strings.rewrite, data.encode()).write([html]).decode() == data.replace(before, after)
 
 
 CONTENT = st.lists(
@@ -105,9 +105,9 @@ CONTENT = st.lists(
 @given(CONTENT.map("".join))
 def test_without_a_translation_a_file_comes_out_byte_for_byte(content: str) -> None:
     data = f'<resources xmlns:a="x"><string name="a">{content}</string></resources>'.encode()
-    contents = android_strings.read_file(data, to("ru"))
+    contents = Opened(android_strings.rewrite, data, to("ru"))
     assert contents.write(contents.texts) == data
-    again = android_strings.read_file(contents.write([f"{text}." for text in contents.texts]))
+    again = Opened(android_strings.rewrite, contents.write([f"{text}." for text in contents.texts]))
     assert [text.removesuffix(".") for text in again.texts] == contents.texts
 
 
@@ -124,13 +124,13 @@ def test_without_a_translation_a_file_comes_out_byte_for_byte(content: str) -> N
 )
 def test_another_file_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        android_strings.read_file(data)
+        Opened(android_strings.rewrite, data)
 
 
 @pytest.mark.parametrize("unit", ["<", "<a:g>", "<a:g ", "<!--", '"', "\\", "<a '", "&"])
 def test_a_hostile_string_takes_time_in_proportion(unit: str) -> None:
     data = f"<resources><string><![CDATA[{unit * (200_000 // len(unit))}]]></string></resources>".encode()
     began = time.monotonic()
-    contents = android_strings.read_file(data)
+    contents = Opened(android_strings.rewrite, data)
     contents.write(["x"] * len(contents.texts))
     assert time.monotonic() - began < 2

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
 from service.documents.localization import apple_strings
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 MESSAGES = r"""/* a comment; "a" = "b"; */
 "hello" = "Hello \"you\"\nagain";
@@ -22,7 +22,7 @@ def test_values_are_translated_and_everything_else_stays() -> None:
         expected.replace(r"caf\U00e9", "CAFÉ").replace("it's", "IT'S").replace("a dog\nand a cat", "A DOG\nAND A CAT")
     )
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
-        assert translated(apple_strings.read_file(MESSAGES.encode(encoding))) == expected.encode(encoding)
+        assert translated(Opened(apple_strings.rewrite, MESSAGES.encode(encoding))) == expected.encode(encoding)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_values_are_translated_and_everything_else_stays() -> None:
     ],
 )
 def test_a_translation_is_quoted_where_it_must_be(before: str, text: str, after: str) -> None:
-    assert apple_strings.read_file(before.encode()).write([text]).decode() == after
+    assert Opened(apple_strings.rewrite, before.encode()).write([text]).decode() == after
 
 
 ENTRIES = st.lists(
@@ -46,10 +46,10 @@ ENTRIES = st.lists(
 
 @given(ENTRIES.map("".join))
 def test_a_translation_is_read_as_it_is_and_nothing_else_changes(text: str) -> None:
-    contents = apple_strings.read_file(text.encode())
+    contents = Opened(apple_strings.rewrite, text.encode())
     assert contents.write(contents.texts) == text.encode()
     new = [f'{i} "l\'été"\n\\ 犬' for i in range(len(contents.texts))]
-    assert apple_strings.read_file(contents.write(new)).texts == new
+    assert Opened(apple_strings.rewrite, contents.write(new)).texts == new
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_a_translation_is_read_as_it_is_and_nothing_else_changes(text: str) -> N
 )
 def test_a_file_with_a_mistake_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        apple_strings.read_file(data)
+        Opened(apple_strings.rewrite, data)
 
 
 def test_a_mistake_has_its_line() -> None:
     with pytest.raises(InvalidDocument, match="Line 2 "):
-        apple_strings.read_file(b'"a" = "b";\n"c" =\n')
+        Opened(apple_strings.rewrite, b'"a" = "b";\n"c" =\n')
 
 
 def test_both_halves_of_a_pair_are_read_in_any_letters() -> None:
-    contents = apple_strings.read_file(rb'"a" = "a dog \ud83d\udc36 \Ud83d\Udc36";')
+    contents = Opened(apple_strings.rewrite, rb'"a" = "a dog \ud83d\udc36 \Ud83d\Udc36";')
     assert contents.texts == ["a dog \N{DOG FACE} \N{DOG FACE}"]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument
 from service.documents import plain
 from service.documents.encodings import BYTE_ORDER_MARKS, decode
+from tests.service.documents.translating import Opened
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.sampled_from([*BYTE_ORDER_MARKS, b""]))
@@ -35,4 +36,4 @@ def test_a_byte_order_mark_is_no_text_where_it_is_repeated(mark: bytes) -> None:
 )
 def test_what_is_no_text_is_refused_with_the_place(data: bytes, part: str) -> None:
     with pytest.raises(InvalidDocument, match=part):
-        plain.read_file(data)
+        Opened(plain.rewrite, data)

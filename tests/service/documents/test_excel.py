@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument, TooLarge
 from service.documents.contents import ReadOptions
 from service.documents.kinds import kind_of
-from service.documents.office.excel import PACKAGE_TYPES, read_file
+from service.documents.office.excel import PACKAGE_TYPES, rewrite
 from tests.service.documents.office_files import A, R, S, office
-from tests.service.documents.translating import in_capitals, translated
+from tests.service.documents.translating import Opened, in_capitals, translated
 from tests.service.documents.word_files import files_in, related
 
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
@@ -80,7 +80,7 @@ def columns_of(data: bytes) -> list[str]:
     ],
 )
 def test_strings_are_read_as_html_and_keep_runs_readings_and_lines(inside: str, html: str, new: str | None) -> None:
-    contents = read_file(workbook(f"<si>{inside}</si>"))
+    contents = Opened(rewrite, workbook(f"<si>{inside}</si>"))
     assert contents.texts == [html]
     if new is None:
         new = re.sub(r"(?<=>)(?!reading)[^<]+", lambda match: match[0].upper(), inside)
@@ -88,7 +88,7 @@ def test_strings_are_read_as_html_and_keep_runs_readings_and_lines(inside: str, 
 
 
 def test_runs_go_where_their_words_went() -> None:
-    contents = read_file(workbook(f"<si>{run('the ')}{run('red', BOLD)}{run(' house')}</si>"))
+    contents = Opened(rewrite, workbook(f"<si>{run('the ')}{run('red', BOLD)}{run(' house')}</si>"))
     assert (
         strings_of(translated(contents, backwards=True)) == f"<si>{run('HOUSE ')}{run('RED', BOLD)}{run(' THE')}</si>"
     )
@@ -100,12 +100,15 @@ def test_rows_stay_byte_for_byte_and_strings_in_cells_are_translated() -> None:
         '<headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"&amp;12The house&amp;Rpage &amp;P</oddHeader></headerFooter>'
     )
     data = workbook(string("a dog"), rows=shared, after=header)
-    assert read_file(data).texts == ["a dog", '<br id="0"><wbr id="1"><wbr id="2">The house<br id="3">page <x id="4"/>']
-    new = files_in(translated(read_file(data)))["w/one.xml"].decode()
+    assert Opened(rewrite, data).texts == [
+        "a dog",
+        '<br id="0"><wbr id="1"><wbr id="2">The house<br id="3">page <x id="4"/>',
+    ]
+    new = files_in(translated(Opened(rewrite, data)))["w/one.xml"].decode()
     assert f"<sheetData>{shared}</sheetData>" in new
     assert '&amp;L&amp;"Arial,Bold"&amp;12THE HOUSE&amp;RPAGE &amp;P<' in new
     inline = '<row><c t="inlineStr"><is><t>a cat</t></is></c></row>'
-    new = files_in(translated(read_file(workbook(rows=shared + inline, after=header))))["w/one.xml"].decode()
+    new = files_in(translated(Opened(rewrite, workbook(rows=shared + inline, after=header))))["w/one.xml"].decode()
     assert inline.replace("a cat", "A CAT") in new
     assert "<v>a result</v>" in new
 
@@ -114,21 +117,21 @@ def test_texts_that_are_values_of_cells_are_translated_and_results_are_not() -> 
     """Some libraries write texts this way."""
     rows = '<row><c t="str"><v>a dog\n2 cats</v></c><c t="str"><f>A1</f><v>a dog</v></c><c><v>1</v></c></row>'
     data = workbook(rows=rows, links=TABLE, more=table("a dog_x000a_2 cats"))
-    new = translated(read_file(data))
+    new = translated(Opened(rewrite, data))
     assert rows.replace("a dog\n2 cats", "A DOG\n2 CATS") in files_in(new)["w/one.xml"].decode()
     assert columns_of(new) == ["A DOG_x000a_2 CATS"]
 
 
 def test_a_size_in_a_header_does_not_become_part_of_a_number() -> None:
     header = "<headerFooter><oddFooter>&amp;12the 3 dogs</oddFooter></headerFooter>"
-    contents = read_file(workbook(after=header))
+    contents = Opened(rewrite, workbook(after=header))
     new = files_in(contents.write(['<wbr id="0">3 Hunde &amp; mehr']))["w/one.xml"].decode()
     assert "&amp;12 3 Hunde &amp;&amp; mehr<" in new
 
 
 def test_a_header_that_would_be_too_long_stays() -> None:
     data = workbook(string("a dog"), after="<headerFooter><oddFooter>&amp;Lthe end</oddFooter></headerFooter>")
-    new = files_in(read_file(data).write(["ein Hund", '<br id="0">' + "das Ende " * 30]))["w/one.xml"].decode()
+    new = files_in(Opened(rewrite, data).write(["ein Hund", '<br id="0">' + "das Ende " * 30]))["w/one.xml"].decode()
     assert "<oddFooter>&amp;Lthe end</oddFooter>" in new
 
 
@@ -143,7 +146,7 @@ def test_comments_messages_and_texts_in_drawings_are_translated() -> None:
         "<a:p><a:r><a:t>in the box</a:t></a:r></a:p></drawing>",
     }
     links = (("comments", "k.xml"), ("threadedComment", "t.xml"), ("drawing", "d.xml"))
-    contents = read_file(workbook(string("Red"), string("green"), after=validation, links=links, more=more))
+    contents = Opened(rewrite, workbook(string("Red"), string("green"), after=validation, links=links, more=more))
     assert sorted(contents.texts) == sorted(
         ["green", "choose", "a color", "not so", "a note", "a reply", "a box", "a tip", "in the box"]
     )
@@ -159,26 +162,32 @@ def test_what_formulas_look_for_stays() -> None:
     after = '<conditionalFormatting><cfRule><formula>A1="open"</formula></cfRule></conditionalFormatting>'
     texts = ['Yes, it "is"', "big dogs", "No", "open", "closed", "rate"]
     data = workbook(*map(string, texts), rows=rows, after=after, names='<definedName name="n">"rate"</definedName>')
-    assert read_file(data).texts == ["closed"]
+    assert Opened(rewrite, data).texts == ["closed"]
 
 
 def test_columns_of_tables_are_named_as_their_header_cells() -> None:
     strings = [string("the name"), string("two\nlines"), f"<si>{run('the ')}{run('price', BOLD)}</si>", string("2024")]
     data = workbook(*strings, links=TABLE, more=table("the name", "two_x000a_lines", "the price", "2024", "Column5"))
-    assert columns_of(translated(read_file(data))) == ["THE NAME", "TWO_x000a_LINES", "THE PRICE", "2024", "Column5"]
+    assert columns_of(translated(Opened(rewrite, data))) == [
+        "THE NAME",
+        "TWO_x000a_LINES",
+        "THE PRICE",
+        "2024",
+        "Column5",
+    ]
 
 
 def test_the_label_of_a_total_follows_its_cell() -> None:
     columns = '<tableColumns><tableColumn name="the dog" totalsRowLabel="the sum"/></tableColumns>'
     more = {"w/table.xml": f"<table {XMLNS}>{columns}</table>"}
-    new = files_in(translated(read_file(workbook(string("the dog"), string("the sum"), links=TABLE, more=more))))
+    new = files_in(translated(Opened(rewrite, workbook(string("the dog"), string("the sum"), links=TABLE, more=more))))
     assert '<tableColumn name="THE DOG" totalsRowLabel="THE SUM"/>' in new["w/table.xml"].decode()
 
 
 def test_names_that_would_make_a_table_damaged_are_put_back_with_their_cells() -> None:
     names = ["big", "large", "long", "price"]
     data = workbook(*map(string, names), links=TABLE, more=table(*names))
-    new = read_file(data).write(["grand", "Grand", "x" * 256, "prix"])
+    new = Opened(rewrite, data).write(["grand", "Grand", "x" * 256, "prix"])
     assert columns_of(new) == ["big", "large", "long", "prix"]
     assert strings_of(new) == "".join(map(string, ["big", "large", "long", "prix"]))
 
@@ -187,7 +196,7 @@ def test_a_header_that_is_written_twice_in_another_way_stays() -> None:
     data = workbook(
         string("the price"), f"<si>{run('the ')}{run('price', BOLD)}</si>", links=TABLE, more=table("the price")
     )
-    new = read_file(data).write(["le prix", 'prix <g0 id="0">du</g0>'])
+    new = Opened(rewrite, data).write(["le prix", 'prix <g0 id="0">du</g0>'])
     assert columns_of(new) == ["the price"]
 
 
@@ -202,10 +211,10 @@ def test_pivots_and_filters_follow_the_cells_and_tables_without_headers_stay() -
     }  # fmt: skip
     after = '<autoFilter><filterColumn><filters><filter val="a dog"/></filters></filterColumn></autoFilter>'
     data = workbook(string("animal"), string("a dog"), after=after, links=TABLE, more=more)
-    new = files_in(translated(read_file(data)))
+    new = files_in(translated(Opened(rewrite, data)))
     assert '<cacheField name="ANIMAL"><sharedItems><s v="A DOG"/><n v="1"/>' in new["w/p.xml"].decode()
     assert '<filter val="A DOG"/>' in new["w/one.xml"].decode()
-    assert columns_of(translated(read_file(data))) == ["animal"]
+    assert columns_of(translated(Opened(rewrite, data))) == ["animal"]
 
 
 @pytest.mark.parametrize("media_type", sorted(PACKAGE_TYPES))
@@ -228,7 +237,7 @@ def test_titles_of_the_file_are_translated_and_languages_of_drawings_named() -> 
         "core.xml": core,
     }
     data = office("book.xml", WORKBOOK, files, ("core-properties", "core.xml"))
-    new = files_in(translated(read_file(data, ReadOptions(source="en", target="ja"))))
+    new = files_in(translated(Opened(rewrite, data, ReadOptions(source="en", target="ja"))))
     assert "<dc:title>THE BOOK</dc:title><dc:creator>me</dc:creator>" in new["core.xml"].decode()
     assert 'lang="ja-JP"' in new["d.xml"].decode()
 
@@ -243,7 +252,7 @@ STRINGS = TEXTS.map(string) | st.lists(st.builds(run, TEXTS, st.sampled_from([""
 @given(st.lists(STRINGS, max_size=5), st.booleans())
 def test_nothing_but_text_is_changed_lost_or_doubled(strings: list[str], backwards: bool) -> None:
     data = workbook(*strings, rows="<row/>")
-    contents = read_file(data)
+    contents = Opened(rewrite, data)
     assert contents.write(contents.texts) == data
     new = translated(contents, backwards)
     before, after = (re.sub("<[^>]*>", "", xml) for xml in ("".join(strings), strings_of(new)))
@@ -254,7 +263,7 @@ def test_nothing_but_text_is_changed_lost_or_doubled(strings: list[str], backwar
 @pytest.mark.parametrize("rows", ["<row>", "<row/></sheetData></x>", '<!DOCTYPE a [<!ENTITY b "c">]>&b;'])
 def test_damaged_sheets_are_refused_if_their_cells_have_texts(rows: str) -> None:
     with pytest.raises(InvalidDocument, match=r"w/one\.xml (is damaged|has a document type)"):
-        read_file(workbook(rows='<c t="inlineStr"/>' + rows))
+        Opened(rewrite, workbook(rows='<c t="inlineStr"/>' + rows))
 
 
 @pytest.mark.parametrize(
@@ -262,20 +271,20 @@ def test_damaged_sheets_are_refused_if_their_cells_have_texts(rows: str) -> None
 )
 def test_hostile_workbooks_are_read_or_refused_in_linear_time(part: str) -> None:
     with suppress(InvalidDocument, TooLarge):
-        translated(read_file(workbook(string("a dog"), rows=part * (400_000 // len(part)))))
+        translated(Opened(rewrite, workbook(string("a dog"), rows=part * (400_000 // len(part)))))
     with suppress(InvalidDocument, TooLarge):
-        translated(read_file(workbook(string("a dog"), more={"w/one.xml": part * (400_000 // len(part))})))
+        translated(Opened(rewrite, workbook(string("a dog"), more={"w/one.xml": part * (400_000 // len(part))})))
 
 
 def test_hostile_workbooks_are_refused() -> None:
     with pytest.raises(InvalidDocument, match="its main part is missing"):
-        read_file(office("book.xml", WORKBOOK, {}))
+        Opened(rewrite, office("book.xml", WORKBOOK, {}))
     with pytest.raises(TooLarge, match="limit"):
-        read_file(workbook(string("x" * 10_000)), ReadOptions(max_bytes=5_000))
+        Opened(rewrite, workbook(string("x" * 10_000)), ReadOptions(max_bytes=5_000))
 
 
 def test_names_that_collide_in_a_chain_are_put_back_quickly() -> None:
     names = [f"name {i}" for i in range(2_000)]
     data = workbook(*map(string, names), links=TABLE, more=table(*names))
-    new = read_file(data).write([*names[1:], names[-1]])
+    new = Opened(rewrite, data).write([*names[1:], names[-1]])
     assert columns_of(new) == names

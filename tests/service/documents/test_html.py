@@ -5,7 +5,7 @@ from service.base.errors import InvalidDocument
 from service.documents.web import html
 from service.markup.html import parse
 from service.markup.passages import Passage
-from tests.service.documents.translating import in_capitals, translated
+from tests.service.documents.translating import Opened, in_capitals, translated
 from tests.service.markup.test_document_properties import HTML, TREES
 
 PAGE = """\ufeff<!doctype html>\r
@@ -21,12 +21,12 @@ def test_words_are_translated_and_all_else_stays() -> None:
         .replace("One<br>two", "ONE<br>TWO")
         .replace("three<li>four", "THREE<li>FOUR")
     )
-    assert translated(html.read_file(PAGE.encode())) == expected.encode()
+    assert translated(Opened(html.rewrite, PAGE.encode())) == expected.encode()
 
 
 @given(HTML)
 def test_without_a_translation_a_page_comes_out_byte_for_byte(page: str) -> None:
-    contents = html.read_file(page.encode())
+    contents = Opened(html.rewrite, page.encode())
     assert contents.write(contents.texts) == page.encode()
 
 
@@ -34,7 +34,7 @@ def test_without_a_translation_a_page_comes_out_byte_for_byte(page: str) -> None
 @example("<b>a<p>b</b>c")
 @example("<td>x <i>y<td>z</i> &lt")
 def test_a_page_in_parts_is_translated_as_a_whole(page: str) -> None:
-    contents = html.read_file(page.encode())
+    contents = Opened(html.rewrite, page.encode())
     read = [parse(text).passages for text in contents.texts]
     assert [shape(one) for passages in read for one in passages] == [shape(one) for one in parse(page).passages]
     if contents.texts:
@@ -48,10 +48,10 @@ def shape(passage: Passage) -> tuple[object, ...]:
 @pytest.mark.parametrize("name", ["iso-8859-1", "windows-1251", "Shift_JIS", "utf-8"])
 def test_a_page_says_its_encoding(name: str) -> None:
     page = f'<html><meta http-equiv="Content-Type" content="text/html; charset={name}"><p>a \\</p>'
-    contents = html.read_file(page.encode(name))
+    contents = Opened(html.rewrite, page.encode(name))
     assert contents.texts == ["a \\"]
     written = contents.write(["été 犬 собака"])
-    assert html.read_file(written).texts != ["?"]
+    assert Opened(html.rewrite, written).texts != ["?"]
     assert written.decode("cp1252" if name == "iso-8859-1" else name).startswith(page[:-8])
 
 
@@ -73,30 +73,30 @@ def test_a_page_says_its_encoding(name: str) -> None:
 )
 def test_an_encoding_is_read_as_browsers_read_it(name: str, data: bytes, text: str) -> None:
     page = f"<meta charset={name}><p>".encode() + data + b"<p>x"
-    contents = html.read_file(page)
+    contents = Opened(html.rewrite, page)
     assert contents.texts == [text, "x"]
     assert contents.write([text, "y"]) == page[:-1] + b"y"
 
 
 def test_xhtml_may_say_its_encoding_as_xml_does() -> None:
     page = b'<?xml version="1.0" encoding="iso-8859-1"?><p>caf\xe9<p>x'
-    assert html.read_file(page).texts == ["café", "x"]
-    assert html.read_file(page.replace(b"<p>x", b"<meta charset=koi8-r>")).texts == ["cafИ"]
+    assert Opened(html.rewrite, page).texts == ["café", "x"]
+    assert Opened(html.rewrite, page.replace(b"<p>x", b"<meta charset=koi8-r>")).texts == ["cafИ"]
 
 
 def test_a_byte_that_an_encoding_has_not_is_refused() -> None:
     for name, byte in (("windows-1253", b"\xd2"), ("shift_jis", b"\x81<"), ("utf-8", b"\x81")):
         with pytest.raises(InvalidDocument):
-            html.read_file(f"<meta charset={name}>".encode() + byte)
+            Opened(html.rewrite, f"<meta charset={name}>".encode() + byte)
 
 
 def test_pythons_spellings_of_an_encoding_are_known() -> None:
     for name, data in (("latin-1", b"\xe9"), ("utf_8", b"\xc3\xa9")):
-        assert html.read_file(f"<meta charset={name}><p>".encode() + data).texts == ["é"]
+        assert Opened(html.rewrite, f"<meta charset={name}><p>".encode() + data).texts == ["é"]
 
 
 def test_a_letter_that_an_encoding_has_not_is_written_by_number() -> None:
-    contents = html.read_file(b"<meta charset=latin1><p>caf\xe9</p>")
+    contents = Opened(html.rewrite, b"<meta charset=latin1><p>caf\xe9</p>")
     assert contents.texts == ["café"]
     assert contents.write(["犬 é"]) == b"<meta charset=latin1><p>&#29356; \xe9</p>"
 
@@ -104,4 +104,4 @@ def test_a_letter_that_an_encoding_has_not_is_written_by_number() -> None:
 @pytest.mark.parametrize("name", ["hex", "klingon", "unicode_escape", "idna", "cp850", "iso-2022-kr", "x-user-defined"])
 def test_an_encoding_that_is_not_known_is_refused(name: str) -> None:
     with pytest.raises(InvalidDocument, match=name):
-        html.read_file(f"<meta charset={name}>".encode())
+        Opened(html.rewrite, f"<meta charset={name}>".encode())

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from service.documents.contents import ReadOptions
 from service.documents.localization.icu_plurals import MAX_LENGTH, with_plural_forms
-from service.segments.icu_messages import can_parse
+from service.kept.icu_messages import can_parse
 
 DOGS = "{n, plural, =0{no dogs} one{# dog} other{# dogs}}"
 

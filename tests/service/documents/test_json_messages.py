@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
 from service.documents.localization import json_messages
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 MESSAGES = r"""{
   "title" : "Two dogs", "n": [1, true, null, "a \"red\" bus", ""],
@@ -35,7 +35,7 @@ def to(target: str, source: str = "en") -> ReadOptions:
 
 
 def test_values_are_translated_and_everything_else_stays() -> None:
-    new = translated(json_messages.read_file(MESSAGES.encode(), to("fr"))).decode()
+    new = translated(Opened(json_messages.rewrite, MESSAGES.encode(), to("fr"))).decode()
     expected = MESSAGES.replace("Two dogs", "TWO DOGS").replace(r"a \"red\" bus", r"A \"RED\" BUS")
     assert new == expected.replace(r"one\/two", r"ONE\/TWO").replace(r': "caf\u00e9"', r': "CAF\u00c9"')
 
@@ -43,7 +43,7 @@ def test_values_are_translated_and_everything_else_stays() -> None:
 @given(VALUES, st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]), st.booleans())
 def test_without_a_translation_a_file_comes_out_byte_for_byte(value: Any, encoding: str, is_ascii: bool) -> None:
     data = json.dumps(value, ensure_ascii=is_ascii).encode(encoding)
-    contents = json_messages.read_file(data, to("ru"))
+    contents = Opened(json_messages.rewrite, data, to("ru"))
     assert all(contents.texts)
     assert contents.write(contents.texts) == data
 
@@ -55,7 +55,7 @@ def test_a_translation_has_the_same_names_and_numbers(value: Any) -> None:
             return {name: outline(inner) for name, inner in one.items()}
         return [outline(inner) for inner in one] if isinstance(one, list) else one if isinstance(one, int) else ""
 
-    contents = json_messages.read_file(json.dumps(value).encode(), to("de"))
+    contents = Opened(json_messages.rewrite, json.dumps(value).encode(), to("de"))
     assert outline(json.loads(contents.write([f'"{text}\\' for text in contents.texts]))) == outline(value)
 
 
@@ -68,7 +68,7 @@ def test_a_translation_has_the_same_names_and_numbers(value: Any) -> None:
     ],
 )
 def test_plurals_get_the_forms_of_the_target(target: str, dogs: list[str], places: list[str], cats: list[str]) -> None:
-    text = translated(json_messages.read_file(PLURALS.encode(), to(target))).decode()
+    text = translated(Opened(json_messages.rewrite, PLURALS.encode(), to(target))).decode()
     new = json.loads(text)
     assert [name for name in new if name.startswith("dog")] == dogs
     assert [name.rpartition("_")[2] for name in new if name.startswith("place")] == (
@@ -82,33 +82,35 @@ def test_plurals_get_the_forms_of_the_target(target: str, dogs: list[str], place
 
 def test_the_language_of_a_file_becomes_the_target() -> None:
     data = b'{"en-GB": {"a": "dog"}}'
-    assert translated(json_messages.read_file(data, to("de"))) == b'{"de": {"a": "DOG"}}'
-    assert translated(json_messages.read_file(data, to("de", "fr"))) == b'{"en-GB": {"a": "DOG"}}'
-    assert translated(json_messages.read_file(b'{"en": "dog"}', to("de"))) == b'{"en": "DOG"}'
+    assert translated(Opened(json_messages.rewrite, data, to("de"))) == b'{"de": {"a": "DOG"}}'
+    assert translated(Opened(json_messages.rewrite, data, to("de", "fr"))) == b'{"en-GB": {"a": "DOG"}}'
+    assert translated(Opened(json_messages.rewrite, b'{"en": "dog"}', to("de"))) == b'{"en": "DOG"}'
 
 
 def test_of_several_languages_one_is_translated() -> None:
     data = b'{"en": {"a": "dog"}, "fr": {"a": "chien"}}'
-    assert translated(json_messages.read_file(data, to("de"))) == data.replace(b'"en', b'"de').replace(b"dog", b"DOG")
+    assert translated(Opened(json_messages.rewrite, data, to("de"))) == data.replace(b'"en', b'"de').replace(
+        b"dog", b"DOG"
+    )
     with pytest.raises(InvalidDocument, match="texts in fr already"):
-        json_messages.read_file(data, to("fr"))
+        Opened(json_messages.rewrite, data, to("fr"))
 
 
 def test_forms_that_are_not_together_stay_as_they_are() -> None:
     data = b'{"dog_other": "{{count}} dogs", "x": 1, "dog_one": "a dog", "one": "b", "z": {"one": 1, "other": "%d"}}'
-    new = json.loads(translated(json_messages.read_file(data, to("ru"))))
+    new = json.loads(translated(Opened(json_messages.rewrite, data, to("ru"))))
     assert [*new] == ["dog_other", "x", "dog_one", "one", "z"]
     assert [*new["z"]] == ["one", "other"]
 
 
 @pytest.mark.parametrize("value", ["mainMenu", "MainMenu", "app.title", "Dogs::Cat", "en-US", "2027-01-31T10:00:00Z"])
 def test_an_identifier_stays(value: str) -> None:
-    assert json_messages.read_file(f'{{"a": "{value}", "b": "{value} runs"}}'.encode()).texts == [f"{value} runs"]
+    assert Opened(json_messages.rewrite, f'{{"a": "{value}", "b": "{value} runs"}}'.encode()).texts == [f"{value} runs"]
 
 
 @pytest.mark.parametrize("value", ["OK", "Settings", "E-mail", "and/or", "Done.", "DOGS", "10:30"])
 def test_a_word_is_a_text(value: str) -> None:
-    assert json_messages.read_file(f'["{value}"]'.encode()).texts == [value]
+    assert Opened(json_messages.rewrite, f'["{value}"]'.encode()).texts == [value]
 
 
 ARB = """{
@@ -119,7 +121,7 @@ ARB = """{
 
 
 def test_messages_of_flutter_keep_their_metadata() -> None:
-    contents = json_messages.read_arb_file(ARB.encode(), to("pt-BR"))
+    contents = Opened(json_messages.rewrite_arb, ARB.encode(), to("pt-BR"))
     branches = "=0 {You have no dogs.} one {You have {n} dogs.} many {You have {n} dogs.} other {You have {n} dogs.}"
     assert contents.texts == ["Hello, {name}!", f"{{n, plural, {branches}}}"]
     new = json.loads(contents.write(["Olá, {name}!", "x"]))
@@ -129,6 +131,6 @@ def test_messages_of_flutter_keep_their_metadata() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{'a': 1}", b"[" * 20_000, b'"caf\xe9"', b"9" * 5_000, b'{"a": "b"} x'])
 def test_a_file_that_is_not_json_is_refused(data: bytes) -> None:
-    for read_file in (json_messages.read_file, json_messages.read_arb_file):
+    for rewrite in (json_messages.rewrite, json_messages.rewrite_arb):
         with pytest.raises(InvalidDocument):
-            read_file(data)
+            Opened(rewrite, data)

@@ -6,6 +6,7 @@ from docs.generate import ROOT
 from service.base.errors import InvalidDocument, RequestError, UnsupportedFileType
 from service.documents.contents import DEFAULT_OPTIONS
 from service.documents.kinds import KINDS, KINDS_BY_ENDING, kind_of
+from tests.service.documents.translating import Opened
 from tests.service.documents.word_files import by_hand, files_in, paragraph, run, zipped
 
 SERVED = f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"
@@ -43,7 +44,7 @@ def test_a_zip_that_says_nothing_is_what_its_name_says() -> None:
     data = zipped({"word/document.xml": files_in(by_hand(paragraph(run("the dog"))))["word/document.xml"]})
     kind = kind_of("a.docx", data)
     assert kind.name == "docx"
-    assert kind.read_file(data, DEFAULT_OPTIONS).texts == ["the dog"]
+    assert Opened(kind.rewrite, data, DEFAULT_OPTIONS).texts == ["the dog"]
 
 
 @pytest.mark.parametrize(

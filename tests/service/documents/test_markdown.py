@@ -6,7 +6,7 @@ from service.documents.encodings import CONTROL
 from service.markup.markdown import parse
 from service.markup.passages import Passage
 from tests.service.documents.test_html import shape
-from tests.service.documents.translating import in_capitals, translated
+from tests.service.documents.translating import Opened, in_capitals, translated
 from tests.service.markup.test_markdown_properties import MARKDOWN
 
 LONG = "word " * 500
@@ -23,7 +23,7 @@ def passages(text: str) -> list[tuple[object, ...]]:
 @example(f"{LONG}\n\n[x][a B] and [ a\n b ]\n\n{LONG}\n\n[A  b]: <http://x/ y> 't'\n")
 def test_a_text_in_pieces_reads_as_a_whole(text: str) -> None:
     text = CONTROL.sub("", text)
-    contents = markdown.read_file(text.encode())
+    contents = Opened(markdown.rewrite, text.encode())
     assert contents.write(contents.texts) == text.encode()
     assert [one for piece in contents.texts for one in passages(piece)] == passages(text)
 
@@ -32,7 +32,7 @@ def test_a_long_text_has_many_pieces_and_its_links_go_where_they_went() -> None:
     text = (
         f"---\ntitle: x\n---\n# One [link][a]\n\n{LONG}\n\n" * 1 + f"[two][A] *three*\n\n{LONG}\n\n" * 4 + "[a]: /u\n"
     )
-    contents = markdown.read_file(text.encode())
+    contents = Opened(markdown.rewrite, text.encode())
     assert len(contents.texts) == 5
     assert translated(contents).decode() == in_capitals(text, "markdown")
     assert "*THREE*" in translated(contents).decode()

@@ -10,10 +10,10 @@ from lxml import etree
 from service.base.errors import InvalidDocument, RequestError
 from service.documents.contents import ReadOptions
 from service.documents.kinds import kind_of
-from service.documents.office.open_document import MEDIA_TYPES, read_file
+from service.documents.office.open_document import MEDIA_TYPES, rewrite
 from service.documents.wrapping import visible_text
 from tests.service.documents.open_document_files import DECLARATION, XMLNS, content, entry, open_document, style
-from tests.service.documents.translating import in_capitals, translated
+from tests.service.documents.translating import Opened, in_capitals, translated
 from tests.service.documents.word_files import files_in, zipped
 
 STYLES = (
@@ -39,7 +39,7 @@ def odt(body: str) -> bytes:
 
 
 def texts(body: str) -> list[str]:
-    return read_file(odt(body)).texts
+    return Opened(rewrite, odt(body)).texts
 
 
 def body_of(data: bytes, file: str = "content.xml") -> str:
@@ -49,7 +49,7 @@ def body_of(data: bytes, file: str = "content.xml") -> str:
 
 
 def written(body: str, backwards: bool = False) -> str:
-    return body_of(translated(read_file(odt(body)), backwards))
+    return body_of(translated(Opened(rewrite, odt(body)), backwards))
 
 
 def test_spans_go_where_their_words_went() -> None:
@@ -91,12 +91,12 @@ def test_a_link_in_a_span_stays_in_it() -> None:
 def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
     [text] = [one for one in texts(paragraph(inside)) if one != "1"]
     assert text == html
-    again = read_file(translated(read_file(odt(paragraph(inside))))).texts
+    again = Opened(rewrite, translated(Opened(rewrite, odt(paragraph(inside))))).texts
     assert re.sub(" +", " ", in_capitals(html, "html")) in [re.sub(" +", " ", one) for one in again]
 
 
 def test_spaces_are_written_so_that_none_is_lost() -> None:
-    contents = read_file(odt(paragraph("a")))
+    contents = Opened(rewrite, odt(paragraph("a")))
     assert body_of(contents.write(["b  c   d"])) == paragraph('b <text:s text:c="1"/>c <text:s text:c="2"/>d')
 
 
@@ -132,7 +132,7 @@ def test_headers_and_footers_are_translated_and_prompts_of_masters_are_not() -> 
     page = f"<draw:page>{empty}<text:p>a slide</text:p></draw:page>"
     body = f"<presentation:footer-decl>the end</presentation:footer-decl>{page}"
     data = open_document(content(body, kind="presentation"), ".odp", {"styles.xml": styles})
-    assert read_file(data).texts == ["the end", "a slide", "the header", "the footer", "a logo"]
+    assert Opened(rewrite, data).texts == ["the end", "a slide", "the header", "the footer", "a logo"]
 
 
 def test_the_titles_of_a_chart_are_translated_and_its_ranges_are_not() -> None:
@@ -144,7 +144,7 @@ def test_the_titles_of_a_chart_are_translated_and_its_ranges_are_not() -> None:
     )
     more = {"Graphs/1/content.xml": chart, "Object 9/content.xml": chart}
     data = open_document(content(paragraph("text")), more=more, entries=entry("Graphs/1/", CHART))
-    contents = read_file(data)
+    contents = Opened(rewrite, data)
     assert contents.texts == ["text", "Sales of dogs", "East"]
     new = files_in(translated(contents))
     assert ">SALES OF DOGS<" in new["Graphs/1/content.xml"].decode()
@@ -167,13 +167,13 @@ def test_cells_stay_that_are_numbers_or_results_or_that_formulas_look_for() -> N
             cell("12 dogs", 'office:value-type="float" office:value="12"').replace("<text:p>", f"{note}<text:p>"),
         ]
     )
-    assert read_file(open_document(content(body, kind="spreadsheet"), ".ods")).texts == ["a dog", "a note"]
+    assert Opened(rewrite, open_document(content(body, kind="spreadsheet"), ".ods")).texts == ["a dog", "a note"]
 
 
 def test_the_value_of_a_cell_is_translated_beside_what_it_shows() -> None:
     attributes = 'office:value-type="string" office:string-value="a dog"'
     data = open_document(content(cell("a dog", attributes), kind="spreadsheet"), ".ods")
-    assert body_of(translated(read_file(data))) == cell("A DOG", attributes.replace("a dog", "A DOG"))
+    assert body_of(translated(Opened(rewrite, data))) == cell("A DOG", attributes.replace("a dog", "A DOG"))
 
 
 def test_labels_of_forms_and_tips_of_links_are_translated() -> None:
@@ -210,7 +210,7 @@ def test_what_names_the_source_names_the_target(source: str, target: str, marks:
     inside = f"<dc:title>A dog</dc:title><dc:language>{source}-XX</dc:language>"
     meta = f"{DECLARATION}<office:document-meta {XMLNS}><office:meta>{inside}</office:meta></office:document-meta>"
     data = open_document(content(paragraph("a dog"), styles), more={"meta.xml": meta})
-    new = translated(read_file(data, ReadOptions(source=source, target=target)))
+    new = translated(Opened(rewrite, data, ReadOptions(source=source, target=target)))
     found = language_marks(new)
     named = [f"{one['language']}-{one['country']}" for one in found]
     assert [*named, f"{found[0]['language-asian']}-{found[0]['country-asian']}"] == marks
@@ -221,7 +221,7 @@ def test_a_passage_that_is_marked_as_another_language_keeps_its_mark() -> None:
     styles = style("FR", 'fo:language="fr" fo:country="FR"') + style("GB", 'fo:language="en" fo:country="GB"')
     styles += style("No", 'fo:language="zxx" fo:country="none"')
     body = paragraph(f"the {span('FR', 'mot')} is {span('GB', 'not')} {span('No', 'here')}")
-    contents = read_file(open_document(content(body, styles)), ReadOptions(source="en", target="de"))
+    contents = Opened(rewrite, open_document(content(body, styles)), ReadOptions(source="en", target="de"))
     assert contents.texts == ['the <g0 id="0">mot</g0> is not here']
     assert body_of(translated(contents)) == paragraph(f"THE {span('FR', 'MOT')} IS NOT HERE")
 
@@ -229,7 +229,7 @@ def test_a_passage_that_is_marked_as_another_language_keeps_its_mark() -> None:
 def test_japanese_is_named_where_japanese_letters_are() -> None:
     styles = style("T", 'fo:language="en" fo:country="US" style:language-asian="zh" style:country-asian="CN"')
     new = translated(
-        read_file(open_document(content(paragraph("a dog"), styles)), ReadOptions(source="en", target="ja"))
+        Opened(rewrite, open_document(content(paragraph("a dog"), styles)), ReadOptions(source="en", target="ja"))
     )
     assert language_marks(new)[0]["language-asian"] == "ja"
     assert language_marks(new)[0]["country-asian"] == "JP"
@@ -239,7 +239,7 @@ def test_japanese_is_named_where_japanese_letters_are() -> None:
 def test_a_file_is_known_by_its_mimetype_and_keeps_it_first_and_stored(ending: str) -> None:
     data = open_document(content(paragraph("text")), ending)
     assert kind_of("a.zip", data).endings == (ending,)
-    with zipfile.ZipFile(BytesIO(translated(read_file(data)))) as new:
+    with zipfile.ZipFile(BytesIO(translated(Opened(rewrite, data)))) as new:
         first, *others = new.infolist()
         assert new.read("META-INF/manifest.xml") == files_in(data)["META-INF/manifest.xml"]
     assert (first.filename, first.compress_type, first.extra) == ("mimetype", zipfile.ZIP_STORED, b"")
@@ -252,7 +252,7 @@ def test_the_type_of_an_old_manifest_is_no_reason_to_refuse_it() -> None:
     old = manifest.replace(
         "<manifest:m", '<!DOCTYPE manifest:manifest PUBLIC "-//OpenOffice.org" "M.dtd"><manifest:m', 1
     )
-    assert read_file(zipped(files | {"META-INF/manifest.xml": old})).texts == ["a dog"]
+    assert Opened(rewrite, zipped(files | {"META-INF/manifest.xml": old})).texts == ["a dog"]
 
 
 def test_spans_in_spans_are_read_as_deep_as_xml_may_be() -> None:
@@ -275,14 +275,14 @@ def test_spans_in_spans_are_read_as_deep_as_xml_may_be() -> None:
 )
 def test_files_that_are_encrypted_damaged_or_hostile_are_refused(data: bytes, part: str) -> None:
     with pytest.raises(InvalidDocument, match=part):
-        read_file(data)
+        Opened(rewrite, data)
 
 
 def test_a_bad_number_of_spaces_is_refused_or_read_as_one() -> None:
     for count in ("-1", "x", "1e9", "9" * 5_000):
         data = odt(paragraph(f'a<text:s text:c="{count}"/>b'))
         try:
-            assert translated(read_file(data))
+            assert translated(Opened(rewrite, data))
         except RequestError:
             continue
 
@@ -303,7 +303,7 @@ def around(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 @given(st.lists(around(around(LEAVES)), max_size=4).map("".join), st.booleans())
 def test_nothing_but_text_is_changed_lost_or_doubled(inside: str, backwards: bool) -> None:
     data = odt(paragraph(inside))
-    contents = read_file(data)
+    contents = Opened(rewrite, data)
     assert contents.write(contents.texts) == data
     new = translated(contents, backwards)
     assert counted(new) == counted(data)

@@ -10,12 +10,12 @@ from service.documents.contents import ReadOptions
 from service.documents.pdf import pdf
 from service.documents.pdf.words import read_pages
 from tests.service.documents.pdf_files import Text, paragraph, pdf_from, pdf_of, with_objects
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 
 def body(data: bytes) -> str:
     """What the file shows, as HTML."""
-    contents = pdf.read_file(data)
+    contents = Opened(pdf.rewrite, data)
     html = contents.write(contents.texts).decode()
     return html.partition("<body>\n")[2].partition("\n</body>")[0]
 
@@ -69,7 +69,7 @@ def test_headings_paragraphs_lists_and_tables_are_told_apart() -> None:
 
 
 def test_every_text_is_translated_and_the_file_says_its_language() -> None:
-    html = translated(pdf.read_file(REPORT, ReadOptions(target="fr"))).decode()
+    html = translated(Opened(pdf.rewrite, REPORT, ReadOptions(target="fr"))).decode()
     assert '<html lang="fr">' in html
     assert "<title>THE HARBOUR</title>" in html
     assert not re.search("[a-z]", re.sub(r"<style>.*</style>|<[^>]*>|&\w+;", "", html))
@@ -159,9 +159,9 @@ PIECES = st.builds(
 @given(st.lists(st.lists(PIECES, max_size=12), min_size=1, max_size=4))
 def test_no_page_is_refused_and_the_texts_come_out(pages: list[list[Text]]) -> None:
     data = pdf_of([Text("Zebra stripes")], *pages)
-    contents = pdf.read_file(data)
+    contents = Opened(pdf.rewrite, data)
     assert "Zebra stripes" in " ".join(contents.texts)
-    assert contents.write(contents.texts) == pdf.read_file(data).write(contents.texts)
+    assert contents.write(contents.texts) == Opened(pdf.rewrite, data).write(contents.texts)
     assert all(text.strip() for text in contents.texts)
 
 
@@ -182,23 +182,23 @@ CYCLE = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [2 0 R 2 
 )
 def test_what_cannot_be_read_is_refused_in_words(data: bytes, reason: str) -> None:
     with pytest.raises(InvalidDocument, match=reason):
-        pdf.read_file(data)
+        Opened(pdf.rewrite, data)
 
 
 def test_a_file_made_to_take_long_or_much_does_not() -> None:
     with pytest.raises((InvalidDocument, TooLarge)):
-        pdf.read_file(with_objects(CYCLE))
+        Opened(pdf.rewrite, with_objects(CYCLE))
     blank = zlib.compress(b" " * 20_000_000)
     with pytest.raises(InvalidDocument, match="only pictures"):
-        pdf.read_file(pdf_from([blank], stream_fields=b"/Filter /FlateDecode"))
+        Opened(pdf.rewrite, pdf_from([blank], stream_fields=b"/Filter /FlateDecode"))
     many = zlib.compress(b"\n".join(Text(f"{i} a b", i % 50 * 12, i // 50 * 7, 6).drawn() for i in range(5_000)))
-    pdf.read_file(pdf_from([many], stream_fields=b"/Filter /FlateDecode"))
+    Opened(pdf.rewrite, pdf_from([many], stream_fields=b"/Filter /FlateDecode"))
     with pytest.raises(TooLarge, match="too much text"):
-        pdf.read_file(pdf_from([many], stream_fields=b"/Filter /FlateDecode"), ReadOptions(max_bytes=1_000))
+        Opened(pdf.rewrite, pdf_from([many], stream_fields=b"/Filter /FlateDecode"), ReadOptions(max_bytes=1_000))
 
 
 def test_letters_without_height_are_left_out() -> None:
     flat = b"".join(b"1 0 0 0 72 %d Tm (word) Tj " % (700 - 2 * i) for i in range(5))
     assert body(pdf_from([b"BT /F0 12 Tf " + flat + b"1 0 0 1 72 600 Tm (a dog) Tj ET"])) == "<p>a dog</p>"
     with pytest.raises(InvalidDocument, match="no text"):
-        pdf.read_file(pdf_from([b"BT /F0 12 Tf " + flat + b"ET"]))
+        Opened(pdf.rewrite, pdf_from([b"BT /F0 12 Tf " + flat + b"ET"]))

@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from service.documents import plain
 from service.documents.plain import MAX_PIECE_LENGTH, MIN_PIECE_LENGTH
+from tests.service.documents.translating import Opened
 
 TEXTS = st.lists(
     st.sampled_from(
@@ -16,7 +17,7 @@ TEXTS = st.lists(
 @example("x" * (2 * MAX_PIECE_LENGTH + 1))
 def test_without_a_translation_a_text_comes_out_byte_for_byte(text: str) -> None:
     data = text.encode()
-    contents = plain.read_file(data)
+    contents = Opened(plain.rewrite, data)
     assert contents.write(contents.texts) == data
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
-from service.documents.localization.po import read_file
-from tests.service.documents.translating import translated
+from service.documents.localization.po import rewrite
+from tests.service.documents.translating import Opened, translated
 
 FRENCH = ReadOptions(source="en", target="fr")
 HEADER = r"""# The title.
@@ -67,7 +67,7 @@ TRANSLATED = (
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_messages_are_translated_and_all_else_stays(line_end: str) -> None:
-    contents = read_file(MESSAGES.replace("\n", line_end).encode(), FRENCH)
+    contents = Opened(rewrite, MESSAGES.replace("\n", line_end).encode(), FRENCH)
     assert contents.texts == ['a "red"\tbus\n', "%d dog", "%d dogs", "one\ntwo"]
     assert translated(contents).decode() == TRANSLATED.replace("\n", line_end)
 
@@ -84,7 +84,7 @@ def test_what_others_write_is_read_and_the_reverse(
         catalog.add((message, plural) if plural else message, context=context, auto_comments=["x" + comment.strip()])
     file = io.BytesIO()
     write_po(file, catalog, width=width)
-    contents = read_file(file.getvalue(), ReadOptions(target="de"))
+    contents = Opened(rewrite, file.getvalue(), ReadOptions(target="de"))
     assert contents.write(contents.texts) == file.getvalue()
     written = read_po(io.BytesIO(contents.write([f"-{text}" for text in contents.texts])))
     assert [one.id for one in written] == [one.id for one in catalog]
@@ -106,7 +106,7 @@ def test_what_others_write_is_read_and_the_reverse(
     ],
 )
 def test_each_plural_form_of_the_target_is_made_of_the_message_that_it_is_for(language: str, forms: list[str]) -> None:
-    written = read_po(io.BytesIO(translated(read_file(MESSAGES.encode(), ReadOptions(target=language)))))
+    written = read_po(io.BytesIO(translated(Opened(rewrite, MESSAGES.encode(), ReadOptions(target=language)))))
     found = written.get("%d dog")
     assert found is not None
     assert [*found.string] == forms
@@ -115,7 +115,7 @@ def test_each_plural_form_of_the_target_is_made_of_the_message_that_it_is_for(la
 def test_a_singular_without_its_number_is_for_one_alone() -> None:
     data = b'msgid "One dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     for language, form in (("ru", "%D DOGS"), ("fr", "ONE DOG")):
-        assert f'msgstr[0] "{form}"'.encode() in translated(read_file(data, ReadOptions(target=language)))
+        assert f'msgstr[0] "{form}"'.encode() in translated(Opened(rewrite, data, ReadOptions(target=language)))
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_the_header_says_what_the_translation_is(before: str, target: str, after
         return 'msgid ""\nmsgstr ""\n' + "".join(f'"{one}\\n"\n' for one in fields.split("|"))
 
     data = (header(before) + '\nmsgid "a"\nmsgstr ""\n').encode()
-    written = translated(read_file(data, ReadOptions(target=target))).decode()
+    written = translated(Opened(rewrite, data, ReadOptions(target=target))).decode()
     assert written == header(after) + '\n#, fuzzy\nmsgid "a"\nmsgstr "A"\n'
 
 
 def test_a_file_without_a_header_gets_one() -> None:
-    written = translated(read_file(b'msgid "a"\nmsgstr ""\n', FRENCH))
+    written = translated(Opened(rewrite, b'msgid "a"\nmsgstr ""\n', FRENCH))
     catalog = read_po(io.BytesIO(written))
     assert (str(catalog.locale), catalog.num_plurals, catalog.charset) == ("fr", 2, "utf-8")
 
@@ -167,16 +167,16 @@ def test_a_file_without_a_header_gets_one() -> None:
 def test_what_a_person_has_translated_stays_if_only_missing_ones_are_asked_for() -> None:
     data = b'msgid "a"\nmsgstr "x"\n\n#, fuzzy\nmsgid "b"\nmsgstr "y"\n\nmsgid "c"\nmsgstr ""\n'
     missing = ReadOptions(target="fr", only_missing=True)
-    contents = read_file(data, missing)
+    contents = Opened(rewrite, data, missing)
     assert contents.texts == ["b", "c"]
     assert b'msgid "a"\nmsgstr "x"' in translated(contents)
     german = b'msgid ""\nmsgstr "Language: de\\n"\n\n' + data
-    assert read_file(german, missing).texts == ["a", "b", "c"], "what is there is not French"
+    assert Opened(rewrite, german, missing).texts == ["a", "b", "c"], "what is there is not French"
 
 
 def test_a_file_keeps_its_encoding_if_that_has_the_letters() -> None:
     header = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=iso-8859-1\\n"\n\n'
-    contents = read_file((header + '# \xe9\nmsgid "caf\xe9 \\303\\251"\nmsgstr ""\n').encode("latin-1"), FRENCH)
+    contents = Opened(rewrite, (header + '# \xe9\nmsgid "caf\xe9 \\303\\251"\nmsgstr ""\n').encode("latin-1"), FRENCH)
     assert contents.texts == ["café Ã©"]
     assert 'msgstr "été"\n' in contents.write(["été"]).decode("latin-1")
     written = contents.write(["собака"]).decode()
@@ -198,13 +198,13 @@ def test_a_file_keeps_its_encoding_if_that_has_the_letters() -> None:
 def test_conversions_in_another_order_get_numbers(text: str, translation: str, written: str) -> None:
     for flag, expected in (("#, c-format\n", written), ("#, python-format\n", translation)):
         data = f'{flag}msgid "{text}"\nmsgstr ""\n'.encode()
-        assert f'msgstr "{expected}"'.encode() in read_file(data, FRENCH).write([translation])
+        assert f'msgstr "{expected}"'.encode() in Opened(rewrite, data, FRENCH).write([translation])
 
 
 def test_lines_are_as_wide_as_those_of_the_file() -> None:
     long = "word " * 40
     for data, n_lines in ((b'msgid "a"\nmsgstr ""\n', 3), (f'msgid "{long}"\nmsgstr ""\n'.encode(), 1)):
-        written = read_file(data, FRENCH).write([f"-{long}"]).decode()
+        written = Opened(rewrite, data, FRENCH).write([f"-{long}"]).decode()
         strings = written.rpartition("msgstr ")[2]
         assert len([line for line in strings.splitlines() if line != '""']) == n_lines
 
@@ -224,26 +224,27 @@ def test_lines_are_as_wide_as_those_of_the_file() -> None:
 )
 def test_a_file_that_is_not_a_po_file_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        read_file(data)
+        Opened(rewrite, data)
 
 
 @pytest.mark.parametrize("part", ['"Language: x" ', "#| a\n", '"\\\\" ', "#~ a\n\n", '"a\\n"\n'])
 def test_a_large_file_is_read_and_written_in_time(part: str) -> None:
     data = 'msgid ""\nmsgstr ""\n' + part * (300_000 // len(part)) + '\nmsgid "a"\nmsgstr ""\n'
-    assert b'msgstr "A"' in translated(read_file(data.encode(), FRENCH))
+    assert b'msgstr "A"' in translated(Opened(rewrite, data.encode(), FRENCH))
 
 
 def test_a_message_of_very_many_lines_is_read_in_time() -> None:
     began = time.monotonic()
     lines = '"The dog runs to the house, and the cat sleeps in the garden behind it.\\n"\n' * 60_000
-    assert len(read_file(f'msgid ""\n{lines}msgstr ""\n'.encode(), FRENCH).texts) == 1
+    assert len(Opened(rewrite, f'msgid ""\n{lines}msgstr ""\n'.encode(), FRENCH).texts) == 1
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("msgfmt") is None, reason="msgfmt is not installed")
 @pytest.mark.parametrize("language", ["fr", "ru", "ja", "ar", "pl"])
 def test_gettext_itself_accepts_a_translation(language: str, tmp_path: Path) -> None:
-    contents = read_file(MESSAGES.encode(), ReadOptions(target=language))
+    contents = Opened(rewrite, MESSAGES.encode(), ReadOptions(target=language))
     (tmp_path / "a.po").write_bytes(contents.write([text.replace("o", "ö") for text in contents.texts]))
     command = ["msgfmt", "--check-format", "--check-domain", "--use-fuzzy", "-o", tmp_path / "a.mo", tmp_path / "a.po"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

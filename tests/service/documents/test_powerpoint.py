@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
 from service.documents.kinds import kind_of
-from service.documents.office.powerpoint import PACKAGE_TYPES, read_file
+from service.documents.office.powerpoint import PACKAGE_TYPES, rewrite
 from tests.service.documents.office_files import A, C, P, R, office
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 from tests.service.documents.word_files import files_in, related
 
 ENGLISH = ReadOptions(source="en", target="de")
@@ -61,7 +61,7 @@ def test_texts_of_all_parts_of_a_slide_are_translated_and_names_and_numbers_are_
         "t.xml": slide(shape("a tag")),
     }  # fmt: skip
     data = presentation({"one.xml": slide(shape("the title"), table, group)}, more)
-    contents = read_file(data)
+    contents = Opened(rewrite, data)
     expected = ["the title", "a cell", "a picture", "in a group"]
     expected += ["the sales", "east", "5", "the notes", "a comment", "a step"]
     assert sorted(contents.texts) == sorted(set(expected) - {"5"})
@@ -77,7 +77,7 @@ def test_slides_are_read_in_the_order_of_the_presentation_and_each_once() -> Non
     slides = {f"s{i}.xml": slide(shape(f"slide {i}")) for i in range(3)}
     more = {**related(("slide", "s1.xml"), ("slide", "s0.xml"), source="s0.xml")}
     ids = '<p:sldId r:id="r2"/><p:sldId r:id="r0"/><p:sldId r:id="r1"/>'
-    assert read_file(presentation(slides, more, ids)).texts == ["slide 2", "slide 0", "slide 1"]
+    assert Opened(rewrite, presentation(slides, more, ids)).texts == ["slide 2", "slide 0", "slide 1"]
 
 
 def test_layouts_and_masters_are_read_but_for_their_placeholders() -> None:
@@ -89,13 +89,13 @@ def test_layouts_and_masters_are_read_but_for_their_placeholders() -> None:
         **dict.fromkeys(("layout.xml", "master.xml", "unused.xml"), behind),
     }
     data = presentation({"one.xml": slide(shape("the title", '<p:ph type="title"/>'))}, more)
-    assert read_file(data).texts == ["the title", "the company", "the company"]
+    assert Opened(rewrite, data).texts == ["the title", "the company", "the company"]
 
 
 def test_what_names_the_source_names_the_target_also_beside_the_slides() -> None:
     english, french = paragraph("a dog", ' lang="en-GB"'), paragraph("un chien", ' lang="fr-FR"')
     body = slide(f"<p:sp>{english}{french}</p:sp>")
-    new = files_in(translated(read_file(presentation({"one.xml": body}), ENGLISH)))
+    new = files_in(translated(Opened(rewrite, presentation({"one.xml": body}), ENGLISH)))
     assert re.findall('lang="([^"]*)"', new["one.xml"].decode()) == ["de-DE", "fr-FR"]
     assert re.findall('lang="([^"]*)"', new["deck/show.xml"].decode()) == ["de-DE"]
 
@@ -116,7 +116,7 @@ RUN = st.builds(
 @given(st.lists(RUN | st.sampled_from(["<a:br/>", '<a:fld id="{1}"><a:t>9</a:t></a:fld>']), max_size=8), st.booleans())
 def test_nothing_but_text_is_changed_lost_or_doubled(runs: list[str], backwards: bool) -> None:
     data = presentation({"one.xml": slide(f"<p:sp><a:p><a:pPr/>{''.join(runs)}<a:endParaRPr/></a:p></p:sp>")})
-    contents = read_file(data)
+    contents = Opened(rewrite, data)
     assert contents.write(contents.texts) == data
     before, after = (files_in(one)["one.xml"].decode() for one in (data, translated(contents, backwards)))
     assert re.findall(r"<a:(?:pPr|br|fld|endParaRPr)\b", before)[-1] == re.findall(r"<a:\w+", after)[-1]
@@ -133,10 +133,10 @@ def letters(xml: str) -> list[str]:
 
 def test_hostile_presentations_are_refused_or_read() -> None:
     with pytest.raises(InvalidDocument, match=r"one\.xml is damaged"):
-        read_file(presentation({"one.xml": "<a>"}))
+        Opened(rewrite, presentation({"one.xml": "<a>"}))
     with pytest.raises(InvalidDocument, match="document type definition"):
-        read_file(presentation({"one.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'}))
+        Opened(rewrite, presentation({"one.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'}))
     with pytest.raises(InvalidDocument, match="its main part is missing"):
-        read_file(office("deck/show.xml", PRESENTATION, {}))
+        Opened(rewrite, office("deck/show.xml", PRESENTATION, {}))
     links = related(*[("slide", "one.xml")] * 20_000, source="one.xml")
-    assert read_file(presentation({"one.xml": slide(shape("a dog"))}, links)).texts == ["a dog"]
+    assert Opened(rewrite, presentation({"one.xml": slide(shape("a dog"))}, links)).texts == ["a dog"]

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
 from service.documents.localization import properties
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 MESSAGES = r"""# a comment: no text
 ! another
@@ -28,7 +28,7 @@ def test_values_are_translated_and_everything_else_stays() -> None:
         expected = expected.replace(text, text.upper())
     expected = expected.replace("one two \\\n    three\\n\\\n    four", "ONE TWO THREE\\n\\\n    FOUR")
     expected = expected.replace(r"caf\u00e9 \ud83d\ude00", r"CAF\u00C9 \uD83D\uDE00")
-    assert translated(properties.read_file(MESSAGES.encode())).decode() == expected
+    assert translated(Opened(properties.rewrite, MESSAGES.encode())).decode() == expected
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_values_are_translated_and_everything_else_stays() -> None:
     ],
 )
 def test_a_translation_is_escaped_as_java_reads_it(before: bytes, text: str, after: bytes) -> None:
-    assert properties.read_file(before).write([text]) == after
+    assert Opened(properties.rewrite, before).write([text]) == after
 
 
 @given(st.text(st.sampled_from("ab \\\n\r\t=:#!'{0}é犬😀\f"), max_size=30), st.sampled_from(["utf-8", "latin-1"]))
 def test_a_translation_is_read_as_it_is_and_nothing_else_changes(text: str, encoding: str) -> None:
     data = text.encode(encoding, "ignore")
-    contents = properties.read_file(data)
+    contents = Opened(properties.rewrite, data)
     assert contents.write(contents.texts) == data
     new = [f"{i} l'été\n\\ 犬 {{0}}" for i in range(len(contents.texts))]
-    again = properties.read_file(contents.write(new))
+    again = Opened(properties.rewrite, contents.write(new))
     assert again.texts == new
 
 
 @pytest.mark.parametrize("data", [b"a=\0", "a=b".encode("utf-16-le")])
 def test_a_file_that_is_no_text_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        properties.read_file(data)
+        Opened(properties.rewrite, data)

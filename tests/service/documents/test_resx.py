@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument, TooLarge
 from service.documents.archive import MAX_TAGS
 from service.documents.localization import resx
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 RESOURCES = """<?xml version="1.0" encoding="utf-8"?>
 <root>
@@ -27,7 +27,7 @@ RESOURCES = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def test_strings_are_translated_and_everything_else_stays() -> None:
-    new = translated(resx.read_file(RESOURCES.encode())).decode()
+    new = translated(Opened(resx.rewrite, RESOURCES.encode())).decode()
     expected = RESOURCES.replace("typed text", "TYPED TEXT").replace(
         "Hello &amp; {0}\n again", "HELLO &amp; {0}\n AGAIN"
     )
@@ -38,7 +38,7 @@ def test_strings_are_translated_and_everything_else_stays() -> None:
 def test_a_file_keeps_the_encoding_that_it_declares(encoding: str) -> None:
     text = '<?xml version="1.0" encoding="{}"?><root><data name="a"><value>a {} dog</value></data></root>'
     data = text.format(encoding, "犬" if encoding == "shift_jis" else "é").encode(encoding)
-    contents = resx.read_file(data)
+    contents = Opened(resx.rewrite, data)
     assert contents.write([contents.texts[0].replace("dog", "犬\x01")]).decode(encoding) == data.decode(
         encoding
     ).replace("dog", "犬" if encoding in ("shift_jis", "utf-16") else "&#29356;")
@@ -48,9 +48,9 @@ def test_a_file_keeps_the_encoding_that_it_declares(encoding: str) -> None:
 def test_a_translation_is_read_as_it_is_and_nothing_else_changes(text: str, is_cdata: bool) -> None:
     value = "<![CDATA[dog]]>" if is_cdata else "dog"
     data = f'<root><data name="a"><value>{value}</value></data></root>'.encode()
-    contents = resx.read_file(data)
+    contents = Opened(resx.rewrite, data)
     assert contents.write(["dog"]) == data
-    new = resx.read_file(contents.write([text]))
+    new = Opened(resx.rewrite, contents.write([text]))
     assert "".join(new.texts) == text or not text.strip() or "]]>" in text
 
 
@@ -67,4 +67,4 @@ def test_a_translation_is_read_as_it_is_and_nothing_else_changes(text: str, is_c
 )
 def test_another_file_is_refused(data: bytes, error: type[InvalidDocument | TooLarge]) -> None:
     with pytest.raises(error):
-        resx.read_file(data)
+        Opened(resx.rewrite, data)

@@ -7,7 +7,7 @@ import pytest
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
 from service.documents.localization import string_catalog
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 
 def unit(text: str, state: str = "translated") -> dict[str, Any]:
@@ -47,7 +47,7 @@ def to(target: str, only_missing: bool = False) -> ReadOptions:
 
 @pytest.mark.parametrize("indent", [2, None])
 def test_translations_are_added_as_xcode_writes_them(indent: int | None) -> None:
-    new = translated(string_catalog.read_file(catalog(indent), to("fr")))
+    new = translated(Opened(string_catalog.rewrite, catalog(indent), to("fr")))
     expected = json.loads(catalog())
     french = {
         "%lld dogs": plural(many="%lld DOGS", one="A DOG", other="%lld DOGS"),
@@ -71,7 +71,7 @@ def test_translations_are_added_as_xcode_writes_them(indent: int | None) -> None
 
 
 def test_what_has_a_translation_can_be_left_out() -> None:
-    contents = string_catalog.read_file(catalog(), to("fr", only_missing=True))
+    contents = Opened(string_catalog.rewrite, catalog(), to("fr", only_missing=True))
     assert "Hello" not in contents.texts
     assert "New" in contents.texts
     new = json.loads(translated(contents))["strings"]
@@ -80,7 +80,7 @@ def test_what_has_a_translation_can_be_left_out() -> None:
 
 def test_without_a_translation_a_file_comes_out_byte_for_byte() -> None:
     for target in ("fr", "ru", "zh-Hans", "en"):
-        contents = string_catalog.read_file(catalog(), to(target))
+        contents = Opened(string_catalog.rewrite, catalog(), to(target))
         assert contents.write(contents.texts) == catalog()
 
 
@@ -88,13 +88,13 @@ def test_a_large_catalog_is_read_and_written_in_time() -> None:
     began = time.monotonic()
     localizations = {"localizations": {"de": unit("ein Hund")}}
     data = catalog(None, {f"dog {i}": localizations for i in range(8_000)}).replace(b" : ", b": ")
-    assert data.count(b"localizations") == translated(string_catalog.read_file(data, to("fr"))).count(b'"fr": {')
+    assert data.count(b"localizations") == translated(Opened(string_catalog.rewrite, data, to("fr"))).count(b'"fr": {')
     assert time.monotonic() - began < 4
 
 
 def test_a_language_is_found_in_any_form() -> None:
     strings = {"a": {"localizations": {"zh-Hans": unit("x")}}}
-    new = json.loads(translated(string_catalog.read_file(catalog(strings=strings), to("zh_CN"))))["strings"]
+    new = json.loads(translated(Opened(string_catalog.rewrite, catalog(strings=strings), to("zh_CN"))))["strings"]
     assert new["a"]["localizations"] == {"zh-Hans": unit("A", "needs_review")}
 
 
@@ -113,4 +113,4 @@ def test_a_language_is_found_in_any_form() -> None:
 )
 def test_another_file_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        string_catalog.read_file(data, to("fr"))
+        Opened(string_catalog.rewrite, data, to("fr"))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
 from service.documents.subtitles import subrip
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 FILM = """1
 00:00:01,000 --> 00:00:02,500
@@ -39,7 +39,7 @@ back to <i>this</i> place.
 
 
 def test_sentences_that_go_on_in_the_next_cue_are_read_whole() -> None:
-    assert subrip.read_file(FILM.encode()).texts == [
+    assert Opened(subrip.rewrite, FILM.encode()).texts == [
         "I never thought that we would come back to <i>this</i> place.",
         "- Tom &amp; Jerry: 1 &lt; 3?",
         "- Yes.",
@@ -52,11 +52,11 @@ def test_sentences_that_go_on_in_the_next_cue_are_read_whole() -> None:
 def test_cues_keep_their_numbers_times_places_and_tags() -> None:
     expected = "\n".join(line if "-->" in line else line.upper() for line in FILM.splitlines())
     expected = expected.replace("<I>", "<i>").replace("</I>", "</i>").replace("{\\AN8}", "{\\an8}") + "\n"
-    assert translated(subrip.read_file(FILM.encode())).decode() == expected
+    assert translated(Opened(subrip.rewrite, FILM.encode())).decode() == expected
 
 
 def test_a_translation_is_cut_in_proportion_and_tags_end_with_their_cue() -> None:
-    contents = subrip.read_file(FILM.encode())
+    contents = Opened(subrip.rewrite, FILM.encode())
     new = [*contents.texts]
     new[0] = "Ich hätte nie gedacht, dass wir <i>an diesen Ort zurückkommen</i> würden, nein, nie."
     new[3] = "Fertig."
@@ -89,7 +89,7 @@ def cue(text: str) -> str:
     ],
 )
 def test_each_speaker_has_the_tags_around_all_of_them(before: str, after: str) -> None:
-    assert translated(subrip.read_file(cue(before).encode())).decode() == cue(after)
+    assert translated(Opened(subrip.rewrite, cue(before).encode())).decode() == cue(after)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_each_speaker_has_the_tags_around_all_of_them(before: str, after: str) -
     ],
 )
 def test_a_place_stays_without_words_enough(before: str, after: str) -> None:
-    assert subrip.read_file(cue(before).encode()).write(["Hund"]).decode() == cue(after)
+    assert Opened(subrip.rewrite, cue(before).encode()).write(["Hund"]).decode() == cue(after)
 
 
 @pytest.mark.parametrize(
@@ -116,19 +116,19 @@ def test_a_place_stays_without_words_enough(before: str, after: str) -> None:
     ],
 )
 def test_cues_are_read_apart_where_nothing_tells_that_they_belong_together(apart: str) -> None:
-    assert len(subrip.read_file(apart.encode()).texts) == 2
+    assert len(Opened(subrip.rewrite, apart.encode()).texts) == 2
 
 
 def test_no_sentence_goes_on_for_ever() -> None:
     cues = [
         f"{i}\n00:00:{i:02},000 --> 00:00:{i + 1:02},000\nand so on{'.' * (i % 3 == 2 and i > 30)}\n" for i in range(50)
     ]
-    assert max(text.count("and") for text in subrip.read_file("\n".join(cues).encode()).texts) <= 4
+    assert max(text.count("and") for text in Opened(subrip.rewrite, "\n".join(cues).encode()).texts) <= 4
 
 
 def test_the_words_of_a_sound_are_translated_without_its_brackets() -> None:
     data = cue("<i>[door\nopens]</i>\n(laughs)\n[a] b").encode()
-    contents = subrip.read_file(data)
+    contents = Opened(subrip.rewrite, data)
     assert contents.texts == ["door opens", "laughs", "[a] b"]
     assert contents.write(contents.texts) == data
     assert contents.write(["Tür auf", "lacht", "b"]).decode() == cue("<i>[Tür\nauf]</i>\n(lacht)\nb")
@@ -154,7 +154,7 @@ LINES = st.sampled_from(
 @example(["00:00:01,000 --> 00:00:02,000"], "\n", "utf-16")
 def test_without_a_translation_a_file_comes_out_byte_for_byte(lines: list[str], end: str, encoding: str) -> None:
     data = end.join(["1", "00:00:01,000 --> 00:00:02,000", "x", *lines]).encode(encoding)
-    contents = subrip.read_file(data)
+    contents = Opened(subrip.rewrite, data)
     assert contents.write(contents.texts) == data
     assert all(text.strip() for text in contents.texts)
 
@@ -162,7 +162,7 @@ def test_without_a_translation_a_file_comes_out_byte_for_byte(lines: list[str], 
 @given(st.lists(LINES), st.booleans())
 def test_times_stay_whatever_the_translation(lines: list[str], backwards: bool) -> None:
     text = "\n".join(["1", "00:00:01,000 --> 00:00:02,000", "x", *lines])
-    new = translated(subrip.read_file(text.encode()), backwards).decode()
+    new = translated(Opened(subrip.rewrite, text.encode()), backwards).decode()
     assert [one for one in new.splitlines() if ">" in one and ":" in one] == [
         one for one in text.splitlines() if ">" in one and ":" in one
     ]
@@ -171,19 +171,19 @@ def test_times_stay_whatever_the_translation(lines: list[str], backwards: bool) 
 @pytest.mark.parametrize("data", [b"", b"Only a text.\n", b"WEBVTT\n", codecs.BOM_UTF8])
 def test_a_file_without_cues_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        subrip.read_file(data)
+        Opened(subrip.rewrite, data)
 
 
 def test_a_file_made_to_take_long_does_not() -> None:
     for line in ("\n" * 10, "<i" * 10, "{\\an8" * 10, "-->" * 10, "</i>" * 10, '."' * 10):
         data = f"1\n00:00:01,000 --> 00:00:02,000\n{line * 20_000}x".encode()
-        contents = subrip.read_file(data)
+        contents = Opened(subrip.rewrite, data)
         contents.write(["y " * 100 for _ in contents.texts])
 
 
 def test_tags_that_nothing_ends_do_not_make_a_file_huge() -> None:
     data = cue("- <i>y\n" * 2_000).encode()
-    assert len(translated(subrip.read_file(data))) < 20 * len(data)
+    assert len(translated(Opened(subrip.rewrite, data))) < 20 * len(data)
 
 
 YOUTUBE = """0:00:00.599,0:00:04.160
@@ -199,7 +199,7 @@ back here.
 
 
 def test_cues_of_youtube_keep_their_times_and_line_breaks() -> None:
-    contents = subrip.read_youtube_file(YOUTUBE.encode())
+    contents = Opened(subrip.rewrite_youtube, YOUTUBE.encode())
     assert contents.texts == ["&gt;&gt; ALICE: I never thought that we would come back here.", "music"]
     expected = YOUTUBE.upper().replace("[BR]", "[br]")
     assert translated(contents).decode() == expected
@@ -215,7 +215,7 @@ def test_cues_of_youtube_keep_their_times_and_line_breaks() -> None:
 )
 def test_without_a_translation_a_file_of_youtube_comes_out_byte_for_byte(lines: list[str], end: str) -> None:
     data = end.join(["0:00:01.000,0:00:02.000", *lines]).encode()
-    contents = subrip.read_youtube_file(data)
+    contents = Opened(subrip.rewrite_youtube, data)
     assert contents.write(contents.texts) == data
     assert all(text.strip() for text in contents.texts)
     times = [line for line in lines if line.startswith("0:")]
@@ -224,4 +224,4 @@ def test_without_a_translation_a_file_of_youtube_comes_out_byte_for_byte(lines: 
 
 def test_a_file_without_cues_of_youtube_is_refused() -> None:
     with pytest.raises(InvalidDocument, match="no line such as"):
-        subrip.read_youtube_file(FILM.encode())
+        Opened(subrip.rewrite_youtube, FILM.encode())

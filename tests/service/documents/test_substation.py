@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
 from service.documents.subtitles import substation
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 HEAD = """[Script Info]
 ; Dialogue: no event
@@ -35,7 +35,7 @@ FILM = (
 
 
 def test_sentences_are_read_whole_and_speakers_apart() -> None:
-    assert substation.read_file(FILM.encode()).texts == [
+    assert Opened(substation.rewrite, FILM.encode()).texts == [
         "I never thought that we would come back <x0>to this</x0> red place.",
         "Here I",
         "am.",
@@ -46,7 +46,7 @@ def test_only_the_words_of_dialogue_change() -> None:
     expected = FILM
     for words in ("I never thought that", "we would come", "back ", "to this", " red place", "Here I", ",am"):
         expected = expected.replace(words, words.upper())
-    assert translated(substation.read_file(FILM.encode())).decode() == expected
+    assert translated(Opened(substation.rewrite, FILM.encode())).decode() == expected
 
 
 @pytest.mark.parametrize(
@@ -65,26 +65,26 @@ def test_only_the_words_of_dialogue_change() -> None:
     ],
 )
 def test_overrides_go_with_their_words(before: str, after: str) -> None:
-    assert translated(substation.read_file((HEAD + event(before)).encode())).decode() == HEAD + event(after)
+    assert translated(Opened(substation.rewrite, (HEAD + event(before)).encode())).decode() == HEAD + event(after)
 
 
 def test_words_that_change_places_keep_their_style() -> None:
     data = (HEAD + event(r"{\b1}a {\i1}b{\i0}\N{\an8}c {\i1}d{\i0}")).encode()
-    new = translated(substation.read_file(data), backwards=True).decode()
+    new = translated(Opened(substation.rewrite, data), backwards=True).decode()
     assert new == HEAD + event(r"{\b1}{\i1}D{\i0} C\N{\an8}{\i1}B{\i0} A")
 
 
 def test_too_few_words_lose_no_place_and_no_style_of_the_next_line() -> None:
     data = (HEAD + event(r"- a b\N{\an8}c {\i1}d\N- {\b1}e")).encode()
-    new = substation.read_file(data).write(["X", "<x0>-</x0> <x1>E</x1>"]).decode()
+    new = Opened(substation.rewrite, data).write(["X", "<x0>-</x0> <x1>E</x1>"]).decode()
     assert new == HEAD + event(r"X{\an8}{\i1}\N-{\i0} {\b1\i1}E")
 
 
 def test_fields_are_where_the_file_says() -> None:
     data = b"[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:02.00,a, b\n"
-    assert substation.read_file(data).texts == ["a, b"]
+    assert Opened(substation.rewrite, data).texts == ["a, b"]
     data = b"[Events]\nDialogue: Marked=0,0:00:01.00,0:00:02.00,Default,Tom,0,0,0,,a, b\n"
-    assert substation.read_file(data).texts == ["a, b"]
+    assert Opened(substation.rewrite, data).texts == ["a, b"]
 
 
 PIECES = st.lists(
@@ -97,7 +97,7 @@ PIECES = st.lists(
 @given(st.lists(PIECES), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_fields_stay_and_without_a_translation_every_byte(texts: list[list[str]], end: str, encoding: str) -> None:
     text = (HEAD + "".join(event("".join(pieces)) for pieces in [["x"], *texts])).replace("\n", end)
-    contents = substation.read_file(text.encode(encoding))
+    contents = Opened(substation.rewrite, text.encode(encoding))
     assert contents.write(contents.texts) == text.encode(encoding)
     assert all(one.strip() for one in contents.texts)
     new = translated(contents, backwards=True).decode(encoding)
@@ -107,7 +107,7 @@ def test_fields_stay_and_without_a_translation_every_byte(texts: list[list[str]]
 @pytest.mark.parametrize("data", [b"", HEAD.encode(), b"Dialogue: 0,0:00:01.00,0:00:02.00,,,0,0,0,,x\n"])
 def test_a_file_without_dialogue_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument, match="no line such as"):
-        substation.read_file(data)
+        Opened(substation.rewrite, data)
 
 
 def test_a_file_made_to_take_long_does_not() -> None:
@@ -126,5 +126,5 @@ def test_a_file_made_to_take_long_does_not() -> None:
         r"a{\c",
     ):
         data = (HEAD + event(text * 20_000 + "x")).encode()
-        contents = substation.read_file(data)
+        contents = Opened(substation.rewrite, data)
         assert len(contents.write(["y " * 100 for _ in contents.texts])) < 20 * len(data)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument, TooLarge
 from service.documents.contents import ReadOptions
 from service.documents.tables import table_cells
-from service.documents.tables.table import read_csv, read_tsv
-from tests.service.documents.translating import in_capitals, translated
+from service.documents.tables.table import rewrite_csv, rewrite_tsv
+from tests.service.documents.translating import Opened, in_capitals, translated
 
 FRENCH = ReadOptions(source="en", target="fr")
 
@@ -30,7 +30,7 @@ lines";\r
 def test_cells_are_translated_and_all_else_stays() -> None:
     expected = TABLE.replace("a dog", "A DOG").replace('a ""big""; dog', 'A ""BIG""; DOG').replace("two", "TWO")
     expected = expected.replace("lines", "LINES").replace(";x", ";X")
-    assert translated(read_csv(TABLE.encode(), FRENCH)).decode() == expected
+    assert translated(Opened(rewrite_csv, TABLE.encode(), FRENCH)).decode() == expected
 
 
 @pytest.mark.parametrize(
@@ -54,32 +54,32 @@ def test_cells_are_translated_and_all_else_stays() -> None:
     ],
 )
 def test_columns_are_chosen_by_name(wanted: list[str], before: str, after: str) -> None:
-    assert translated(read_csv(before.encode(), columns(*wanted))).decode() == after
+    assert translated(Opened(rewrite_csv, before.encode(), columns(*wanted))).decode() == after
 
 
 def test_filled_cells_stay_if_only_missing_ones_are_asked_for() -> None:
     data = b"en,fr\na,x\nb, \nc\n"
-    assert translated(read_csv(data, columns("en=fr", only_missing=True))) == b"en,fr\na,x\nb,B\nc,C\n"
-    assert translated(read_csv(data, columns("en=fr"))) == b"en,fr\na,A\nb,B\nc,C\n"
+    assert translated(Opened(rewrite_csv, data, columns("en=fr", only_missing=True))) == b"en,fr\na,x\nb,B\nc,C\n"
+    assert translated(Opened(rewrite_csv, data, columns("en=fr"))) == b"en,fr\na,A\nb,B\nc,C\n"
 
 
 def test_a_column_that_does_not_exist_is_told_with_those_that_do() -> None:
     for wanted in ("txt", "txt=fr"):
         with pytest.raises(InvalidDocument, match="no column txt; available: id, text"):
-            read_csv(b"id,text\n1,a\n", columns(wanted))
+            Opened(rewrite_csv, b"id,text\n1,a\n", columns(wanted))
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@"])
 def test_no_translation_begins_a_formula(sign: str) -> None:
-    contents = read_csv(f"text\na\n{sign}1 b\n".encode(), columns("text"))
+    contents = Opened(rewrite_csv, f"text\na\n{sign}1 b\n".encode(), columns("text"))
     written = contents.write([f"{sign}A" for _ in contents.texts]).decode()
     assert written == f"text\n {sign}A\n" + ("=1 b\n" if sign == "=" else f"{sign}A\n")
 
 
 def test_a_translation_is_quoted_if_it_must_be() -> None:
-    contents = read_csv(b"a,b\nc,d\n", FRENCH)
+    contents = Opened(rewrite_csv, b"a,b\nc,d\n", FRENCH)
     assert contents.write(['x, "y"', "z\n"]) == b'a,b\n"x, ""y""","z\n"\n'
-    assert read_tsv(b'a\tb\nc\t5" d\n', FRENCH).write(["x, y", '5" z']) == b'a\tb\nx, y\t5" z\n'
+    assert Opened(rewrite_tsv, b'a\tb\nc\t5" d\n', FRENCH).write(["x, y", '5" z']) == b'a\tb\nx, y\t5" z\n'
 
 
 CELLS = st.text(st.characters(exclude_categories=["C"]) | st.sampled_from(',;"\n\t='), max_size=8)
@@ -96,7 +96,7 @@ def test_what_others_write_is_read_and_the_reverse(rows: list[list[str]], mark: 
     file = io.StringIO(newline="")
     csv.writer(file, delimiter=mark, lineterminator=end).writerows([["key", "en"], *rows])
     data = file.getvalue().encode(encoding)
-    contents = (read_tsv if mark == "\t" else read_csv)(data, columns("en"))
+    contents = Opened(rewrite_tsv if mark == "\t" else rewrite_csv, data, columns("en"))
     assert contents.write(contents.texts) == data
     written = csv.reader(io.StringIO(translated(contents).decode(encoding), newline=""), delimiter=mark)
     for [_, before, *_], [_, after, *_] in zip(rows, [*written][1:], strict=True):
@@ -107,18 +107,18 @@ def test_a_table_that_is_too_large_or_would_be_is_refused(monkeypatch: pytest.Mo
     data = b"en" + b"\t" * 1_000 + b"fr" + b"\na" * 1_001
     for wanted in ("en=fr", "en=de"):
         with pytest.raises(TooLarge, match="would add 100"):
-            read_tsv(data, columns(wanted))
+            Opened(rewrite_tsv, data, columns(wanted))
     monkeypatch.setattr(table_cells, "MAX_CELLS", 2_000)
     with pytest.raises(TooLarge, match="more than 2000 cells"):
-        read_tsv(data, FRENCH)
+        Opened(rewrite_tsv, data, FRENCH)
 
 
 @pytest.mark.parametrize("part", ['"a,', 'a"', '""', '"\n', ",", "\n", '"a"b,', "ab,\n", ",aa-Bb"])
 def test_a_large_file_is_read_and_written_in_time(part: str) -> None:
     data = "a" + part * (60_000 // len(part))
-    contents = read_csv(data.encode(), FRENCH)
+    contents = Opened(rewrite_csv, data.encode(), FRENCH)
     assert contents.write([f"{text}x" for text in contents.texts])
 
 
 def test_a_file_without_a_cell_stays() -> None:
-    assert read_csv(b"", FRENCH).write([]) == b""
+    assert Opened(rewrite_csv, b"", FRENCH).write([]) == b""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
 from service.documents.subtitles import webvtt
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 FILM = """WEBVTT - A film
 Kind: captions
@@ -36,7 +36,7 @@ we would <c.y.b>come</c></v>
 
 
 def test_only_the_text_of_cues_is_read_and_sentences_whole() -> None:
-    assert webvtt.read_file(FILM.encode()).texts == [
+    assert Opened(webvtt.rewrite, FILM.encode()).texts == [
         "I never thought that we would <x0>come</x0> back to <x1>this place &amp; that.</x1>",
         "- Tom &lt; Jerry: 1 &gt; 3?",
         "Well yes.",
@@ -48,7 +48,7 @@ def test_only_the_words_change() -> None:
     for words in ("I never thought that", "we would ", ">come<", "back to ", "this place", " that.", " Tom ", " Jerry"):
         expected = expected.replace(words, words.upper())
     expected = expected.replace("Well yes", "WELL YES")
-    assert translated(webvtt.read_file(FILM.encode())).decode() == expected
+    assert translated(Opened(webvtt.rewrite, FILM.encode())).decode() == expected
 
 
 def cue(text: str) -> str:
@@ -71,23 +71,23 @@ def cue(text: str) -> str:
     ],
 )
 def test_tags_go_with_their_words(before: str, after: str) -> None:
-    assert translated(webvtt.read_file(cue(before).encode())).decode() == cue(after)
+    assert translated(Opened(webvtt.rewrite, cue(before).encode())).decode() == cue(after)
 
 
 def test_a_line_of_spaces_ends_no_cue() -> None:
-    assert translated(webvtt.read_file(cue(" \na<00:01.100><c> b</c>").encode())).decode() == cue(" \nA B")
+    assert translated(Opened(webvtt.rewrite, cue(" \na<00:01.100><c> b</c>").encode())).decode() == cue(" \nA B")
 
 
 def test_the_header_names_the_language_of_the_translation() -> None:
     data = cue("a").replace("VTT", "VTT\nLanguage: en").encode()
-    contents = webvtt.read_file(data, ReadOptions(source="en", target="fr"))
+    contents = Opened(webvtt.rewrite, data, ReadOptions(source="en", target="fr"))
     assert translated(contents) == data.replace(b": en", b": fr").replace(b"a\n", b"A\n")
     assert contents.write(contents.texts) == data
 
 
 def test_a_tag_ends_with_its_cue() -> None:
     data = (cue("<i>a") + "\n00:02.000 --> 00:03.000\nb.\n").encode()
-    assert webvtt.read_file(data).texts == ["<x0>a</x0> b."]
+    assert Opened(webvtt.rewrite, data).texts == ["<x0>a</x0> b."]
 
 
 TIMINGS = ["00:01.000 --> 00:02.000", "1:00:00.000 --> 1:00:01.000 line:0"]
@@ -99,7 +99,7 @@ LINES = st.sampled_from(
 @given(st.lists(LINES), st.sampled_from(["\n", "\r\n", "\r"]), st.booleans())
 def test_times_stay_and_without_a_translation_every_byte(lines: list[str], end: str, backwards: bool) -> None:
     text = end.join(["WEBVTT", "", "00:01.000 --> 00:02.000", "x", *lines])
-    contents = webvtt.read_file(text.encode())
+    contents = Opened(webvtt.rewrite, text.encode())
     assert contents.write(contents.texts) == text.encode()
     assert all(one.strip() for one in contents.texts)
     new = translated(contents, backwards).decode()
@@ -109,12 +109,12 @@ def test_times_stay_and_without_a_translation_every_byte(lines: list[str], end: 
 @pytest.mark.parametrize("data", [b"", b"WEBVTT\n", b"WEBVTT\n\nNOTE\n00:01.000 --> 00:02.000\nx\n", codecs.BOM_UTF8])
 def test_a_file_without_cues_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument, match="no line such as"):
-        webvtt.read_file(data)
+        Opened(webvtt.rewrite, data)
 
 
 def test_a_file_made_to_take_long_does_not() -> None:
     for line in ("<i", "<i>", "</b>", "<v A>", "</v>", " ", "<rt>", "<1:", "&", "-->", "<v A></v>", "\n<i>x"):
         data = (cue("<b>x") + "y" + line * 20_000 + "x").encode()
         data += (cue(line * 20_000 + "x")).encode()
-        contents = webvtt.read_file(data)
+        contents = Opened(webvtt.rewrite, data)
         assert len(contents.write(["y " * 100 for _ in contents.texts])) < 20 * len(data)

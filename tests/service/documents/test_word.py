@@ -17,7 +17,7 @@ from service.documents.kinds import kind_of
 from service.documents.office import word
 from service.documents.wrapping import visible_text
 from service.markup.html import parse
-from tests.service.documents.translating import in_capitals, translated
+from tests.service.documents.translating import Opened, in_capitals, translated
 from tests.service.documents.word_files import (
     RELATIONS,
     STRICT,
@@ -61,7 +61,7 @@ def shown(data: bytes) -> list[list[tuple[str, str]]]:
 
 
 def texts(body: str) -> list[str]:
-    return word.read_file(by_hand(body), LIMIT).texts
+    return Opened(word.rewrite, by_hand(body), LIMIT).texts
 
 
 def test_a_document_of_python_docx_keeps_all_but_its_words() -> None:
@@ -78,7 +78,7 @@ def test_a_document_of_python_docx_keeps_all_but_its_words() -> None:
     document.sections[0].header.paragraphs[0].text = "above"
     document.sections[0].footer.paragraphs[0].text = "below"
     data = saved(document)
-    new = translated(word.read_file(data, LIMIT))
+    new = translated(Opened(word.rewrite, data, LIMIT))
     read = opened(new)
     assert read.paragraphs[0].text == "THE TITLE"
     assert read.paragraphs[0].style == read.styles["Title"]
@@ -108,14 +108,14 @@ def test_a_document_of_python_docx_keeps_all_but_its_words() -> None:
 
 def test_runs_go_where_their_words_went() -> None:
     body = paragraph(run("the "), run("red", BOLD), run(" house"))
-    new = translated(word.read_file(by_hand(body), LIMIT), backwards=True)
+    new = translated(Opened(word.rewrite, by_hand(body), LIMIT), backwards=True)
     assert shown(new) == [[("", "HOUSE "), ("b", "RED"), ("", " THE")]]
 
 
 def test_what_most_of_a_paragraph_looks_like_needs_no_tag() -> None:
     assert texts(paragraph(run("all of it is bold", BOLD))) == ["all of it is bold"]
     assert texts(paragraph(run("bold but for ", BOLD), run("this", ITALIC))) == ['bold but for <g0 id="0">this</g0>']
-    new = translated(word.read_file(by_hand(paragraph(run("bold but for ", BOLD), run("this", ITALIC))), LIMIT))
+    new = translated(Opened(word.rewrite, by_hand(paragraph(run("bold but for ", BOLD), run("this", ITALIC))), LIMIT))
     assert shown(new) == [[("b", "BOLD BUT FOR "), ("i", "THIS")]]
 
 
@@ -136,9 +136,9 @@ def test_what_nobody_sees_parts_no_words() -> None:
 def test_where_exactly_letters_stand_needs_no_tag_and_most_letters_decide() -> None:
     spaced = [run(f"word{i} ", f'<w:spacing w:val="{i % 7 - 3}"/><w:kern w:val="{i % 3}"/>') for i in range(600)]
     data = by_hand(paragraph(*spaced, run("most letters " * 30, '<w:position w:val="2"/>')))
-    [text] = word.read_file(data, LIMIT).texts
+    [text] = Opened(word.rewrite, data, LIMIT).texts
     assert "<" not in text
-    new = files_in(word.read_file(data, LIMIT).write(["Wort"]))["word/document.xml"].decode()
+    new = files_in(Opened(word.rewrite, data, LIMIT).write(["Wort"]))["word/document.xml"].decode()
     assert "".join(re.findall("<w:r>.*</w:r>", new)) == run("Wort", '<w:position w:val="2"/>')
 
 
@@ -169,7 +169,7 @@ def test_marks_of_the_source_language_name_the_target(
     }
     links = related(("styles", "styles.xml"), ("settings", "s.xml"))
     data = by_hand(paragraph(run("one ", mark)) + paragraph("<w:pPr/>" + run("two")), more=parts | links)
-    contents = word.read_file(data, ReadOptions(MAX_BYTES, source, target))
+    contents = Opened(word.rewrite, data, ReadOptions(MAX_BYTES, source, target))
     assert contents.write(contents.texts) == data
     new = files_in(contents.write(["x" for _ in contents.texts]))
     for name in ("word/document.xml", *parts):
@@ -183,7 +183,7 @@ def test_words_in_another_language_keep_their_mark() -> None:
     foreign = '<w:lang w:val="fr-FR"/>'
     unknown = '<w:lang w:val="x-none"/>'
     body = paragraph(run("He said ", '<w:lang w:val="en-US"/>'), run("bonjour", foreign), run(" to us", unknown))
-    contents = word.read_file(by_hand(body), ENGLISH)
+    contents = Opened(word.rewrite, by_hand(body), ENGLISH)
     assert contents.texts == ['He said <g0 id="0">bonjour</g0> to us']
     new = files_in(contents.write(['Er sagte <g0 id="0">bonjour</g0> zu uns']))["word/document.xml"].decode()
     assert [*re.findall(r'w:val="(..-..)"/></w:rPr><w:t[^>]*>([^<]*)', new)] == [
@@ -241,15 +241,15 @@ def test_words_in_another_language_keep_their_mark() -> None:
 def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
     body = paragraph(run("a long beginning "), inside, run(" and the end"))
     assert texts(body) == [f"a long beginning {html} and the end"]
-    contents = word.read_file(by_hand(body), LIMIT)
+    contents = Opened(word.rewrite, by_hand(body), LIMIT)
     once = translated(contents)
-    assert word.read_file(once, LIMIT).texts == [in_capitals(text, "html") for text in contents.texts]
+    assert Opened(word.rewrite, once, LIMIT).texts == [in_capitals(text, "html") for text in contents.texts]
 
 
 def test_the_marks_of_a_range_stay_around_its_words() -> None:
     reference = "<w:r><w:commentReference w:id='1'/></w:r>"
     body = paragraph(run("a "), marks("commentRange", 1).format(run("red car")), reference, run(" is there"))
-    new = files_in(translated(word.read_file(by_hand(body), LIMIT), backwards=True))["word/document.xml"].decode()
+    new = files_in(translated(Opened(word.rewrite, by_hand(body), LIMIT), backwards=True))["word/document.xml"].decode()
     tags = re.findall(r"<w:(?:comment|t\b)[^>]*>[^<]*", new)
     assert [re.sub(r"<w:|<?[ >].*>|/>", "", tag) for tag in tags] == [
         *("tTHERE IS ", "commentRangeStart", "tCAR RED", "commentRangeEnd", "commentReference", "t A")
@@ -261,39 +261,41 @@ def test_ranges_in_ranges_are_read_as_many_as_there_are() -> None:
     inside = "".join(f"<w:bookmarkStart w:id='{i}'/>{run('a ')}" for i in range(1_000))
     inside += "".join(f"{run('a ')}<w:bookmarkEnd w:id='{i}'/>" for i in reversed(range(1_000)))
     data = by_hand(paragraph(inside))
-    assert counted(translated(word.read_file(data, LIMIT))) == counted(data)
+    assert counted(translated(Opened(word.rewrite, data, LIMIT))) == counted(data)
 
 
 @pytest.mark.parametrize("group", ["<w:ins w:id='1'>{}</w:ins>", "<w:hyperlink r:id='r1'>{}</w:hyperlink>"])
 def test_groups_that_touch_may_share_a_word(group: str) -> None:
     """Word begins a new group for another author or time, also inside of a word."""
     data = by_hand(paragraph(group.format(run("Hel")), group.format(run("lo, how are you?"))))
-    [text] = word.read_file(data, LIMIT).texts
+    [text] = Opened(word.rewrite, data, LIMIT).texts
     assert [passage.text for passage in parse(text).passages] == ["Hello, how are you?"]
 
 
 def test_a_run_among_the_instructions_of_a_field_stays_there_and_is_not_translated() -> None:
     body = paragraph(run("see "), field(" HYPERLINK ", run("this"), run("u")), run(" now"))
     assert texts(body) == ['see <span id="0">this</span> now']
-    new = translated(word.read_file(by_hand(body), LIMIT), backwards=True)
+    new = translated(Opened(word.rewrite, by_hand(body), LIMIT), backwards=True)
     assert "".join(text for _, text in shown(new)[0]) == "NOW [fldChar] HYPERLINK u[fldChar]THIS[fldChar] SEE"
 
 
 def test_all_that_is_no_text_is_still_there_when_a_translation_has_lost_it() -> None:
     body = paragraph(run("one "), "<w:r><w:footnoteReference w:id='2'/></w:r>", "<w:r><w:tab/></w:r>", run("two"))
-    new = word.read_file(by_hand(body), LIMIT).write(["eins </b> zwei <g7>"[:14]])
+    new = Opened(word.rewrite, by_hand(body), LIMIT).write(["eins </b> zwei <g7>"[:14]])
     assert shown(new) == [[("", "eins "), ("", " zwei"), ("", "[footnoteReference]"), ("", "[tab]")]]
 
 
 def test_spaces_that_part_columns_stay() -> None:
     body = paragraph(run("   Signed:     the man"), run("          ", "<w:u/>"))
-    new = translated(word.read_file(by_hand(body), LIMIT), backwards=True)
+    new = translated(Opened(word.rewrite, by_hand(body), LIMIT), backwards=True)
     assert shown(new) == [[("", "   "), ("", ": SIGNED"), ("", "     "), ("", "MAN THE"), ("u", "          ")]]
 
 
 def test_a_line_break_within_a_sentence_is_not_read_and_comes_back_once() -> None:
     line_break = "<w:r><w:br/></w:r>"
-    contents = word.read_file(by_hand(paragraph(run("The yearly report "), line_break, run("of the town"))), LIMIT)
+    contents = Opened(
+        word.rewrite, by_hand(paragraph(run("The yearly report "), line_break, run("of the town"))), LIMIT
+    )
     assert contents.texts == ["The yearly report of the town"]
     assert shown(translated(contents)) == [[("", "THE YEARLY REPORT"), ("", "[br]"), ("", "OF THE TOWN")]]
     page_break = line_break.replace("<w:br/>", '<w:br w:type="page"/>')
@@ -302,7 +304,7 @@ def test_a_line_break_within_a_sentence_is_not_read_and_comes_back_once() -> Non
 
 def test_a_hyphen_that_does_not_break_is_read_as_a_hyphen_and_comes_back() -> None:
     platform = "<w:r><w:t>Platform K</w:t><w:noBreakHyphen/><w:t>7 is closed, but not A-1.</w:t></w:r>"
-    contents = word.read_file(by_hand(paragraph(platform)), LIMIT)
+    contents = Opened(word.rewrite, by_hand(paragraph(platform)), LIMIT)
     assert contents.texts == ["Platform K-7 is closed, but not A-1."]
     new = contents.write(["Gleis k-7 und K-71 sind zu, A-1 nicht."])
     assert "".join(text for _, text in shown(new)[0]) == "Gleis k[noBreakHyphen]7 und K-71 sind zu, A-1 nicht."
@@ -312,7 +314,9 @@ def test_choices_of_a_form_and_captions_of_tables_are_translated() -> None:
     item = "<w:listItem w:displayText='yes' w:value='1'/>"
     form = f"<w:sdt><w:sdtPr><w:dropDownList>{item}</w:dropDownList></w:sdtPr></w:sdt>"
     table = "<w:tbl><w:tblPr><w:tblCaption w:val='towns'/></w:tblPr></w:tbl>"
-    new = files_in(translated(word.read_file(by_hand(paragraph(form) + table), LIMIT)))["word/document.xml"].decode()
+    new = files_in(translated(Opened(word.rewrite, by_hand(paragraph(form) + table), LIMIT)))[
+        "word/document.xml"
+    ].decode()
     assert re.findall(r'w:(?:displayText|value|val)="([^"]*)"', new) == ["center", "YES", "1", "TOWNS"]
 
 
@@ -321,7 +325,7 @@ def test_a_translated_control_does_not_show_the_data_it_was_bound_to() -> None:
         return f"<w:sdt><w:sdtPr><w:text/><w:dataBinding/></w:sdtPr><w:sdtContent>{inside}</w:sdtContent></w:sdt>"
 
     body = paragraph(control(run("one"))) + control(paragraph(run("two"))) + paragraph(control(run("3 %")))
-    new = files_in(translated(word.read_file(by_hand(body), LIMIT)))["word/document.xml"].decode()
+    new = files_in(translated(Opened(word.rewrite, by_hand(body), LIMIT)))["word/document.xml"].decode()
     assert ("ONE" in new, "TWO" in new, new.count("<w:text/>"), new.count("dataBinding")) == (True, True, 3, 1)
 
 
@@ -329,7 +333,7 @@ def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     box = f"<w:txbxContent>{paragraph(run('in the box'))}</w:txbxContent>"
     drawing = f"<mc:AlternateContent><mc:Choice><w:drawing><wp:anchor>{box}</wp:anchor></w:drawing></mc:Choice>" \
               f"<mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent>"  # fmt: skip
-    contents = word.read_file(by_hand(paragraph(run("around "), f"<w:r>{drawing}</w:r>", run("it"))), LIMIT)
+    contents = Opened(word.rewrite, by_hand(paragraph(run("around "), f"<w:r>{drawing}</w:r>", run("it"))), LIMIT)
     assert contents.texts == ['around <wbr id="0">it', "in the box", "in the box"]
     xml = files_in(translated(contents))["word/document.xml"].decode()
     assert re.sub(r"<[^>]*>", " ", xml).split() == ["AROUND", *["IN", "THE", "BOX"] * 2, "IT"]
@@ -354,7 +358,7 @@ def test_parts_are_found_by_relationships_whatever_their_names() -> None:
         *[("header", "top.xml"), ("footer", "/word/parts/foot_a.xml"), ("footnotes", "../notes/n.xml")],
         *[("comments", "remarks.xml"), ("custom", "other.xml"), ("header", "missing.xml"), ("diagramData", "data.xml")],
     )
-    contents = word.read_file(by_hand(paragraph(run("text")), more=parts | links), LIMIT)
+    contents = Opened(word.rewrite, by_hand(paragraph(run("text")), more=parts | links), LIMIT)
     assert contents.texts == ["text", "header", "footer", '<wbr id="0"> A note.', "comment", "box"]
     new = files_in(translated(contents))
     assert [name for name in parts if new[name].decode() == parts[name]] == ["word/header1.xml", "word/other.xml"]
@@ -372,7 +376,7 @@ def test_parts_are_found_by_relationships_whatever_their_names() -> None:
 )
 def test_capitals_and_percents_make_no_difference_in_names_of_parts(name: str, target: str) -> None:
     parts = {name: part(paragraph(run("header")))}
-    contents = word.read_file(by_hand(paragraph(run("text")), more=parts | related(("header", target))), LIMIT)
+    contents = Opened(word.rewrite, by_hand(paragraph(run("text")), more=parts | related(("header", target))), LIMIT)
     assert contents.texts == ["text", "header"]
     assert b"HEADER" in files_in(translated(contents))[name]
 
@@ -382,16 +386,16 @@ def test_the_main_part_may_have_any_name() -> None:
     files["doc/main.xml"] = files.pop("word/document.xml")
     files["_rels/.rels"] = files["_rels/.rels"].replace(b"word/document.xml", b"doc/main.xml")
     with pytest.raises(InvalidDocument, match="its main part is missing"):
-        word.read_file(zipped({name: files[name] for name in files if name != "doc/main.xml"}))
+        Opened(word.rewrite, zipped({name: files[name] for name in files if name != "doc/main.xml"}))
     files["[Content_Types].xml"] = files["[Content_Types].xml"].replace(b"word/document.xml", b"doc/main.xml")
     assert kind_of("a.docx", zipped(files)).name == "docx"
-    assert b"TEXT" in files_in(translated(word.read_file(zipped(files))))["doc/main.xml"]
+    assert b"TEXT" in files_in(translated(Opened(word.rewrite, zipped(files))))["doc/main.xml"]
 
 
 def test_parts_that_refer_to_each_other_are_read_once() -> None:
     cycle = related(("header", "a.xml")) | related(("header", "document.xml"), ("header", "a.xml"), source="word/a.xml")
     data = by_hand(paragraph(run("text")), more={"word/a.xml": part(paragraph(run("header")))} | cycle)
-    assert word.read_file(data, LIMIT).texts == ["text", "header"]
+    assert Opened(word.rewrite, data, LIMIT).texts == ["text", "header"]
 
 
 def test_the_title_and_the_subject_are_translated() -> None:
@@ -404,7 +408,7 @@ def test_the_title_and_the_subject_are_translated() -> None:
             "</Relationships>", '<Relationship Target="c.xml" Type="x/core-properties"/></Relationships>'
         )
     }
-    contents = word.read_file(by_hand("", more={"c.xml": core} | links), ENGLISH)
+    contents = Opened(word.rewrite, by_hand("", more={"c.xml": core} | links), ENGLISH)
     assert contents.texts == ["A &amp; B"]
     new = files_in(contents.write(["Ä &amp; B"]))["c.xml"].decode()
     assert new.partition("\n")[2] == core.replace("A &amp; B", "Ä &amp; B").replace("en-US", "de-DE")
@@ -412,7 +416,7 @@ def test_the_title_and_the_subject_are_translated() -> None:
 
 def test_a_paragraph_without_words_and_a_translation_like_the_text_change_nothing() -> None:
     data = by_hand(paragraph(run(" ... ")) + "<w:p/>" + paragraph(run("word ")) + paragraph(run("more")))
-    contents = word.read_file(data, LIMIT)
+    contents = Opened(word.rewrite, data, LIMIT)
     assert contents.texts == ["word ", "more"]
     assert contents.write(contents.texts) == data
     before, after = (
@@ -423,13 +427,13 @@ def test_a_paragraph_without_words_and_a_translation_like_the_text_change_nothin
 
 @pytest.mark.parametrize("namespace", [STRICT])
 def test_a_strict_document_is_read_and_written(namespace: str) -> None:
-    new = translated(word.read_file(by_hand(paragraph(run("a "), run("b", BOLD), run(" c")), namespace), LIMIT))
+    new = translated(Opened(word.rewrite, by_hand(paragraph(run("a "), run("b", BOLD), run(" c")), namespace), LIMIT))
     assert shown(new) == [[("", "A "), ("b", "B"), ("", " C")]]
 
 
 def test_xml_in_utf_16_is_read() -> None:
     xml = files_in(by_hand(paragraph(run("été"))))["word/document.xml"].decode().replace("UTF-8", "UTF-16")
-    contents = word.read_file(packed(xml.encode("utf-16")), LIMIT)
+    contents = Opened(word.rewrite, packed(xml.encode("utf-16")), LIMIT)
     assert contents.texts == ["été"]
     assert "ÉTÉ" in files_in(translated(contents))["word/document.xml"].decode()
 
@@ -458,7 +462,7 @@ INSIDE = RUNS | around(RUNS | around(RUNS | around(RUNS)))
 @example(f"{run('3')}<w:hyperlink>{field(' PAGE ', '')}</w:hyperlink>{run('one ')}", False)
 def test_nothing_but_text_is_changed_lost_or_doubled(inside: str, backwards: bool) -> None:
     data = by_hand(paragraph(inside))
-    contents = word.read_file(data, LIMIT)
+    contents = Opened(word.rewrite, data, LIMIT)
     new = translated(contents, backwards)
     assert counted(new) == counted(data)
     assert sorted(letters(new).lower()) == sorted(letters(data))
@@ -484,7 +488,9 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
         inside = "<w:ins>" * depth + run("deep") + "</w:ins>" * depth
         assert (
             "DEEP"
-            in files_in(translated(word.read_file(by_hand(paragraph(inside)), LIMIT)))["word/document.xml"].decode()
+            in files_in(translated(Opened(word.rewrite, by_hand(paragraph(inside)), LIMIT)))[
+                "word/document.xml"
+            ].decode()
         )
 
 
@@ -502,20 +508,20 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
 def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, part: str) -> None:
     for encoding in ("utf-8", "utf-16"):
         with pytest.raises(InvalidDocument, match=re.escape(part)):
-            word.read_file(packed(xml.encode(encoding)), LIMIT)
+            Opened(word.rewrite, packed(xml.encode(encoding)), LIMIT)
 
 
 def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
     bomb = by_hand("", more={"word/media/zeros.bin": bytes(MAX_BYTES)})
     assert len(bomb) < 10_000
     with pytest.raises(TooLarge, match=f"unpacked .* \\d+ bytes; the limit is {MAX_BYTES}"):
-        word.read_file(bomb, LIMIT)
+        Opened(word.rewrite, bomb, LIMIT)
     tags = packed("<a>" + "<b/>" * 1_000_001 + "</a>")
     with pytest.raises(TooLarge, match="1000003 tags; the limit is 1000000"):
-        word.read_file(tags, ReadOptions(2**23))
+        Opened(word.rewrite, tags, ReadOptions(2**23))
     many = zipped({f"{i}": "" for i in range(10_001)})
     with pytest.raises(TooLarge, match="10001 files"):
-        word.read_file(many, LIMIT)
+        Opened(word.rewrite, many, LIMIT)
 
 
 def test_a_bomb_that_lies_about_its_size_is_not_unpacked_further() -> None:
@@ -524,18 +530,18 @@ def test_a_bomb_that_lies_about_its_size_is_not_unpacked_further() -> None:
     while (at := data.find(size)) >= 0:
         data[at : at + 4] = (10).to_bytes(4, "little")
     with pytest.raises(InvalidDocument, match="damaged zip: Bad CRC-32"):
-        word.read_file(bytes(data), LIMIT)
+        Opened(word.rewrite, bytes(data), LIMIT)
 
 
 def test_a_damaged_zip_is_refused_wherever_it_is_damaged() -> None:
     data = by_hand(paragraph(run("text")))
     for end in range(4, len(data), 37):
         with pytest.raises(InvalidDocument, match="damaged zip"):
-            word.read_file(data[:end], LIMIT)
+            Opened(word.rewrite, data[:end], LIMIT)
     for at in range(4, len(data), 11):
         broken = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
         with suppress(InvalidDocument, TooLarge):
-            word.read_file(broken, LIMIT)
+            Opened(word.rewrite, broken, LIMIT)
 
 
 def test_zips_that_no_office_writes_are_refused() -> None:
@@ -545,13 +551,13 @@ def test_zips_that_no_office_writes_are_refused() -> None:
             writing.writestr("word/document.xml", "<a/>")
             writing.writestr("word/document.xml", "<b/>")
     with pytest.raises(InvalidDocument, match="the same name"):
-        word.read_file(buffer.getvalue(), LIMIT)
+        Opened(word.rewrite, buffer.getvalue(), LIMIT)
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as writing:
         writing.writestr("word/document.xml", "<a/>")
     with pytest.raises(InvalidDocument, match="compressed"):
-        word.read_file(buffer.getvalue(), LIMIT)
+        Opened(word.rewrite, buffer.getvalue(), LIMIT)
     encrypted = bytearray(packed("<a/>"))
     encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
     with pytest.raises(InvalidDocument, match="encrypted"):
-        word.read_file(bytes(encrypted), LIMIT)
+        Opened(word.rewrite, bytes(encrypted), LIMIT)

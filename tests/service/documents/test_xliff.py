@@ -9,8 +9,8 @@ from lxml import etree
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
-from service.documents.localization.xliff import read_file
-from tests.service.documents.translating import translated
+from service.documents.localization.xliff import rewrite
+from tests.service.documents.translating import Opened, translated
 
 FRENCH = ReadOptions(source="en", target="fr")
 STATE = 'state="needs-review-translation"'
@@ -60,7 +60,7 @@ def test_sources_become_targets_and_all_else_stays(line_end: str, prefix: str) -
             re.sub("(</?)(?=[a-z])", rf"\1{prefix}", data).replace("xmlns=", f"xmlns{':xlf' * bool(prefix)}=").encode()
         )
 
-    contents = read_file(file(before, ""), FRENCH)
+    contents = Opened(rewrite, file(before, ""), FRENCH)
     assert (contents.texts, contents.source) == (["a dog", "two", "five"], "en-US")
     assert translated(contents) == file(after, ' target-language="fr"')
 
@@ -83,7 +83,7 @@ CODES = [
 
 @pytest.mark.parametrize(("source", "target"), CODES)
 def test_codes_stay_with_their_words(source: str, target: str) -> None:
-    written = translated(read_file(first(f"<trans-unit id='1'><source>{source}</source></trans-unit>"), FRENCH))
+    written = translated(Opened(rewrite, first(f"<trans-unit id='1'><source>{source}</source></trans-unit>"), FRENCH))
     assert f"<source>{source}</source><target {STATE}>{target}</target>" in written.decode()
 
 
@@ -97,7 +97,7 @@ def test_codes_stay_with_their_words(source: str, target: str) -> None:
 )
 def test_codes_go_where_their_words_go(source: str, words: str) -> None:
     data = first(f"<trans-unit id='1'><source>{source}</source></trans-unit>")
-    written = translated(read_file(data, FRENCH), backwards=True).decode()
+    written = translated(Opened(rewrite, data, FRENCH), backwards=True).decode()
     target = re.search(r"<target.*?>(.*)</target>", written)
     assert target is not None
     codes = re.findall("<.*?>", source)
@@ -111,7 +111,7 @@ def test_segments_are_translated_one_by_one() -> None:
     target = (
         f'<target {STATE}><g id="1"><mrk mtype="seg" mid="0">A.</mrk> <mrk mtype="seg" mid="1">B.</mrk></g></target>'
     )
-    contents = read_file(first(unit), FRENCH)
+    contents = Opened(rewrite, first(unit), FRENCH)
     assert contents.texts == ["a.", "b."]
     assert f"</seg-source>\n{target}\n</trans-unit>" in translated(contents).decode()
 
@@ -119,7 +119,7 @@ def test_segments_are_translated_one_by_one() -> None:
 def test_lines_and_columns_of_a_preserved_text_stay_apart() -> None:
     for space, target in (("preserve", b">ONE\nTWO     THREE<"), ("default", b">ONE TWO THREE<")):
         data = first(f'<trans-unit id="1" xml:space="{space}"><source>one\ntwo     three</source></trans-unit>')
-        assert target in translated(read_file(data, FRENCH))
+        assert target in translated(Opened(rewrite, data, FRENCH))
 
 
 def test_version_2_has_states_of_segments() -> None:
@@ -130,7 +130,7 @@ def test_version_2_has_states_of_segments() -> None:
         "<ignorable><source>no</source></ignorable>"
         "<segment><source>two</source><target xml:lang='de'>x</target></segment>"
     )
-    contents = read_file(second(unit, ' trgLang="de"'), FRENCH)
+    contents = Opened(rewrite, second(unit, ' trgLang="de"'), FRENCH)
     target = '<target>A <pc id="1">B</pc> <ph id="2" dataRef="d"/></target>'
     expected = (
         unit.replace('state="initial" subState="x:y"', 'state="translated"')
@@ -157,7 +157,7 @@ def test_version_2_has_states_of_segments() -> None:
 def test_only_what_is_missing_is_translated_if_that_is_asked_for(target: str, is_missing: bool) -> None:
     data = first(f'<trans-unit id="1"><source>one</source>{target}</trans-unit>', ' target-language="fr-FR"')
     for only_missing, language, n_texts in ((True, "fr", is_missing), (False, "fr", True), (True, "de", True)):
-        contents = read_file(data, ReadOptions(target=language, only_missing=only_missing))
+        contents = Opened(rewrite, data, ReadOptions(target=language, only_missing=only_missing))
         assert len(contents.texts) == n_texts
     written = translated(contents).decode()
     assert 'target-language="de"' in written
@@ -165,13 +165,13 @@ def test_only_what_is_missing_is_translated_if_that_is_asked_for(target: str, is
 
 def test_what_is_approved_stays_unless_it_is_in_another_language() -> None:
     unit = '<trans-unit id="1" approved="yes"><source>one</source><target>une</target></trans-unit>'
-    assert read_file(first(unit), FRENCH).texts == []
-    written = translated(read_file(first(unit, ' target-language="fr"'), ReadOptions(target="de")))
+    assert Opened(rewrite, first(unit), FRENCH).texts == []
+    written = translated(Opened(rewrite, first(unit, ' target-language="fr"'), ReadOptions(target="de")))
     assert f'approved="no"><source>one</source><target {STATE}>ONE'.encode() in written
 
 
 def test_codes_alone_are_copied() -> None:
-    written = translated(read_file(first('<trans-unit id="1"><source><x id="1"/></source></trans-unit>'
+    written = translated(Opened(rewrite, first('<trans-unit id="1"><source><x id="1"/></source></trans-unit>'
         '<trans-unit id="2"><source>a</source></trans-unit>'), FRENCH))  # fmt: skip
     assert f'<target {STATE}><x id="1"/></target>'.encode() in written
 
@@ -190,7 +190,7 @@ CONTENT = st.recursive(
 @given(CONTENT)
 def test_any_content_comes_out_in_order(content: str) -> None:
     data = first(f'<trans-unit id="1"><source>{content}</source></trans-unit>')
-    contents = read_file(data, FRENCH)
+    contents = Opened(rewrite, data, FRENCH)
     assert contents.write(contents.texts) == data
     root = etree.fromstring(contents.write([f"{text} z" for text in contents.texts]))
     for unit in root.iter("{*}trans-unit"):
@@ -204,7 +204,7 @@ def test_any_content_comes_out_in_order(content: str) -> None:
 def test_a_file_keeps_its_encoding(encoding: str) -> None:
     data = first('<trans-unit id="1"><source>café</source></trans-unit>').decode()
     data = data.replace('"1.0"', f'"1.0" encoding="{encoding}"')
-    written = read_file(data.encode(encoding), FRENCH).write(["собака é"])
+    written = Opened(rewrite, data.encode(encoding), FRENCH).write(["собака é"])
     target = etree.fromstring(written).find(".//{*}target")
     assert target is not None
     assert target.text == "собака é"
@@ -225,12 +225,12 @@ def test_a_file_keeps_its_encoding(encoding: str) -> None:
 )
 def test_a_file_that_is_not_xliff_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        read_file(data)
+        Opened(rewrite, data)
 
 
 @pytest.mark.parametrize("part", ["<x/>a ", '<bx id="1"/>', "<g>a</g>", "<![CDATA[a]]>", " ", "\n"])
 def test_a_large_file_is_read_and_written_in_time(part: str) -> None:
     source = part * (50_000 // len(part))
     data = first(f'<trans-unit id="1" xml:space="preserve"><source>{source}</source></trans-unit>')
-    contents = read_file(data, FRENCH)
+    contents = Opened(rewrite, data, FRENCH)
     assert len(contents.write([f"{text}x" for text in contents.texts])) >= len(data)

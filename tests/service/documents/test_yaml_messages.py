@@ -11,7 +11,7 @@ from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions
 from service.documents.localization import yaml_messages
 from service.documents.localization.splicing import is_translatable
-from tests.service.documents.translating import translated
+from tests.service.documents.translating import Opened, translated
 
 RAILS = r"""# the dogs: "of the app"
 en: # here
@@ -49,7 +49,7 @@ def to(target: str, source: str = "en") -> ReadOptions:
 
 
 def test_strings_are_translated_and_everything_else_stays() -> None:
-    new = translated(yaml_messages.read_file(RAILS.encode(), to("de"))).decode()
+    new = translated(Opened(yaml_messages.rewrite, RAILS.encode(), to("de"))).decode()
     expected = RAILS.replace("en: #", "de: #")
     for text in (
         r"Hello, \"you\"!",
@@ -87,13 +87,13 @@ def test_strings_are_translated_and_everything_else_stays() -> None:
     ],
 )
 def test_a_translation_is_quoted_where_it_must_be(before: str, text: str, after: str) -> None:
-    assert yaml_messages.read_file(before.encode(), to("de")).write([text]).decode() == after
+    assert Opened(yaml_messages.rewrite, before.encode(), to("de")).write([text]).decode() == after
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_forms_of_a_plural_are_those_of_the_target(line_end: str) -> None:
     data = 'en:\n  dogs:\n    # counted\n    one: One dog\n    other: "%{count} dogs"\n  x: y\n'.replace("\n", line_end)
-    new = translated(yaml_messages.read_file(data.encode(), to("ru"))).decode().replace(line_end, "\n")
+    new = translated(Opened(yaml_messages.rewrite, data.encode(), to("ru"))).decode().replace(line_end, "\n")
     categories = ("one", "few", "many", "other")
     forms = "".join(f'    {category}: "%{{count}} DOGS"\n' for category in categories)
     assert new == f"ru:\n  dogs:\n    # counted\n{forms}  x: Y\n"
@@ -117,7 +117,7 @@ def test_a_translation_is_read_as_it_is_and_nothing_else_changes(
         width=10**6 if is_wide else 20,
         allow_unicode=True,
     ).encode()
-    contents = yaml_messages.read_file(data, to("de"))
+    contents = Opened(yaml_messages.rewrite, data, to("de"))
     assert contents.write(contents.texts) == data
     new = [f'{i}: it\'s # "new"' for i in range(len(contents.texts))]
     written = yaml.safe_load(contents.write(new))
@@ -145,7 +145,7 @@ BOMB = "a: &a [x, x, x, x, x]\n" + "".join(
 
 def test_aliases_are_not_followed() -> None:
     began = time.monotonic()
-    contents = yaml_messages.read_file(BOMB.encode(), to("de"))
+    contents = Opened(yaml_messages.rewrite, BOMB.encode(), to("de"))
     assert contents.texts == ["x"] * 5
     assert time.monotonic() - began < 1
 
@@ -155,17 +155,17 @@ def test_aliases_are_not_followed() -> None:
 )
 def test_a_file_that_is_not_yaml_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        yaml_messages.read_file(data)
+        Opened(yaml_messages.rewrite, data)
 
 
 @pytest.mark.parametrize("data", [b"", b"# comment", b"---\n---\n", b"!!python/object/apply:os.system [ls]"])
 def test_a_file_without_texts_stays(data: bytes) -> None:
-    contents = yaml_messages.read_file(data, to("de"))
+    contents = Opened(yaml_messages.rewrite, data, to("de"))
     assert contents.write(["X"] * len(contents.texts)).lower() == data.lower().replace(b"[ls]", b"[x]")
 
 
 def test_a_block_has_no_line_end_that_yaml_alone_knows() -> None:
     data = b"a: |\n  a dog\nb: a cat\n"
-    written = yaml_messages.read_file(data).write(["a\u2028dog\0\x85 \tc", "a cat"])
+    written = Opened(yaml_messages.rewrite, data).write(["a\u2028dog\0\x85 \tc", "a cat"])
     assert written.decode() == "a: |\n  a\n  dog\n   \tc\nb: a cat\n"
-    assert yaml_messages.read_file(written).texts == ["a\ndog\n \tc", "a cat"]
+    assert Opened(yaml_messages.rewrite, written).texts == ["a\ndog\n \tc", "a cat"]

@@ -1,17 +1,31 @@
 """A stand-in for a model: it writes each word in capitals, in the order of the source or in the reverse one."""
 
 import re
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from service.documents.contents import Contents
+from service.documents.contents import DEFAULT_OPTIONS, ReadOptions, Rewrite, write
 from service.markup import html, markdown
 from service.text.aligned_words import AlignedWords
 from tests.service.markup.documents import words
 from tests.service.stand_ins import protect, restore
 
 
-def translated(contents: Contents, backwards: bool = False) -> bytes:
+class Opened:
+    """A document that has been read, and may be written several times."""
+
+    def __init__(self, rewrite: Rewrite, data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> None:
+        self._rewriting = partial(rewrite, data, options)
+        contents = next(self._rewriting())
+        self.texts, self.format, self.source = contents.texts, contents.format, contents.source
+
+    def write(self, translations: Sequence[str]) -> bytes:
+        return write(self._rewriting(), translations)
+
+
+def translated(contents: Opened, backwards: bool = False) -> bytes:
     """The document in that language."""
     return contents.write([in_capitals(text, contents.format, backwards) for text in contents.texts])
 

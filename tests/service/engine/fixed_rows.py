@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import FixedRows, IntArray
-from service.engine.beam_search import Search
 from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran
 from service.engine.fixed_beam_search import FixedBeamSearch
 from service.engine.fixed_engine import FixedComputation, FixedEngine
 from service.engine.fixed_greedy_search import FixedGreedySearch
 from service.engine.scheduler import Scheduler, Sequence
+from service.engine.search import Search
 from tests.service.engine.test_beam_search import BOS, RUBBISH, next_log_probs
 
 Array = NDArray[Any]

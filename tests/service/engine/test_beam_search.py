@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.contract import AnyInts, BeamLayout, Candidates, EncodedSource, Ints
-from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import BeamSearch, Hypothesis, Search, is_runaway
+from service.engine.beam_search import BeamSearch
 from service.engine.scheduler import Sequence
+from service.engine.search import Hypothesis, Search, is_runaway
 from tests.service.fakes import prefill, search_all
 from tests.service.oracle import EOS, beam_search, goes_round
 

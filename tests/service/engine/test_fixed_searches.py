@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import DataObject, booleans, data, integers, lists
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.contract import IntArray
-from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import WATCHED_CANDIDATES, BeamSearch, Search, is_runaway
+from service.engine.beam_search import BeamSearch
 from service.engine.engine import Failed, Finished, Outcome, Ran
 from service.engine.fixed_beam_search import WIDTHS
 from service.engine.fixed_engine import MAX_STEPS_WAITED, FixedEngine
@@ -18,6 +18,7 @@ from service.engine.fixed_greedy_search import STEPS_TOGETHER
 from service.engine.greedy_search import GreedySearch
 from service.engine.places import are_runaway, step_sizes
 from service.engine.scheduler import Sequence
+from service.engine.search import WATCHED_CANDIDATES, Search, is_runaway
 from tests.service.engine.fixed_rows import KINDS, Array, Rows, fixed_engine, search_all, searched_by
 from tests.service.engine.test_beam_search import BOS, V, expected, random_sequence
 from tests.service.engine.test_beam_search import Rows as CompactRows

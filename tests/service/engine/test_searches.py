@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import Artifact
-from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import BeamSearch, Search
+from service.engine.beam_search import BeamSearch
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
+from service.engine.search import Search
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from tests.service.engine.test_beam_search import BOS, Rows, ScriptedRows, expected, random_sequence

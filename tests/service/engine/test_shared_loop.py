@@ -1,6 +1,6 @@
 """Several engines in one loop: they share its time, and fail alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -9,8 +9,7 @@ from service.base.metrics import Metrics
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from tests.service.engine.test_loop import outcome
-from tests.service.fakes import PATIENCE_S, FakeClock, FakeComputation, Tally, sequences
+from tests.service.fakes import FakeClock, FakeComputation, Tally, answer, sequences
 
 Two = tuple[Loop, FakeComputation, FakeComputation]
 
@@ -21,8 +20,8 @@ def beam_name() -> str:
 
 
 @pytest.fixture
-def two(beam_name: str) -> Iterator[Two]:
-    """A loop that is not started, with a greedy and a beam engine whose passes take 1 and 10 seconds."""
+def two(beam_name: str) -> Two:
+    """A loop with a greedy and a beam engine whose passes take 1 and 10 seconds."""
     clock, computations = FakeClock(), (FakeComputation(), FakeComputation())
     engines = {}
     for name, computation in zip(("m/greedy", beam_name), computations, strict=True):
@@ -38,8 +37,7 @@ def two(beam_name: str) -> Iterator[Two]:
 
     for computation, seconds in zip(computations, (1, 10), strict=True):
         computation.failing = pass_time(seconds)
-    yield loop, *computations
-    loop.stop(PATIENCE_S)
+    return loop, *computations
 
 
 def test_a_failed_step_of_one_engine_leaves_the_others_alone(
@@ -47,80 +45,62 @@ def test_a_failed_step_of_one_engine_leaves_the_others_alone(
 ) -> None:
     loop, _, beam = two
     beam.failing = lambda call, batch: call == "step"
-    loop.start()
-    assert loop.warm.wait(PATIENCE_S)
+    loop.warm_up()
     whole, failed = (loop.submit(name, sequences(50), loop.clock() + 10_000) for name in ("m/greedy", "m/beam"))
     with pytest.raises(InferenceFailed, match="m/beam"):
-        outcome(failed)
-    assert len(outcome(whole).outputs[0].places) == 50
+        answer(loop, failed)
+    assert len(answer(loop, whole).outputs[0].places) == 50
 
 
 def test_engines_share_time_and_not_steps(two: Two) -> None:
-    loop, greedy, beam = two
-    loop.start()
-    assert loop.warm.wait(PATIENCE_S)
-    greedy.hold()
-    blocking = loop.submit("m/greedy", sequences(1), loop.clock() + 10_000)
-    greedy.await_arrival()
+    loop, _, beam = two
+    loop.warm_up()
     fast, slow = (loop.submit(name, sequences(40), loop.clock() + 10_000) for name in ("m/greedy", "m/beam"))
     slow_steps = []
     fast.add_done_callback(lambda _: slow_steps.append([call for call, _ in beam.calls].count("step")))
-    greedy.release()
-    for future, steps in ((blocking, 1), (fast, 40), (slow, 40)):
-        assert len(outcome(future).outputs[0].places) == steps
+    for future, steps in ((fast, 40), (slow, 40)):
+        assert len(answer(loop, future).outputs[0].places) == steps
     assert 2 <= slow_steps[0] <= 6, "ten steps of one take as long as one of the other"
 
 
 @pytest.mark.parametrize("beam_name", ["m/background_greedy"])
 def test_the_background_gives_way_and_does_not_starve(two: Two) -> None:
     loop, _, background = two
-    loop.start()
-    assert loop.warm.wait(PATIENCE_S)
-    background.hold()
+    loop.warm_up()
     documents = loop.submit("m/background_greedy", sequences(40), loop.clock() + 10_000)
-    background.await_arrival()
-    assert (loop.load, loop.background_load > 0) == (0, True)
+    loop.advance()
     first, later = (loop.submit("m/greedy", sequences(n), loop.clock() + 10_000) for n in (40, 400))
     steps = []
     for future in (first, later):
         future.add_done_callback(lambda _: steps.append([call for call, _ in background.calls].count("step")))
-    background.release()
     for future, n in ((documents, 40), (first, 40), (later, 400)):
-        assert len(outcome(future).outputs[0].places) == n
+        assert len(answer(loop, future).outputs[0].places) == n
     assert steps[0] <= 2, "a single sentence waits for the step that runs, and for no more than one other"
     assert 4 <= steps[1] <= 8, "a step of ten seconds after eighty seconds of other work"
 
 
 @pytest.mark.parametrize("beam_name", ["m/background_greedy"])
 def test_time_that_nobody_else_wanted_is_no_debt(two: Two) -> None:
-    loop, greedy, _ = two
-    loop.start()
-    assert loop.warm.wait(PATIENCE_S)
-    outcome(loop.submit("m/background_greedy", sequences(40), loop.clock() + 10_000))
-    greedy.hold()
+    loop, *_ = two
+    loop.warm_up()
+    answer(loop, loop.submit("m/background_greedy", sequences(40), loop.clock() + 10_000))
     others = loop.submit("m/greedy", sequences(400), loop.clock() + 10_000)
-    greedy.await_arrival()
+    loop.advance()
     document = loop.submit("m/background_greedy", sequences(2), loop.clock() + 10_000)
     finished = []
     for future in (others, document):
         future.add_done_callback(finished.append)
-    greedy.release()
     for future in (others, document):
-        outcome(future)
+        answer(loop, future)
     assert finished == [document, others], "a document alone took a long time, and the next one waits as long"
 
 
 def test_a_model_that_is_disabled_is_never_stepped_again_not_even_for_a_new_request(two: Two) -> None:
     loop, greedy, beam = two
-    loop.start()
-    assert loop.warm.wait(PATIENCE_S)
-    loop.drain()
-    loop._thread.join(PATIENCE_S)
-    loop._draining = loop._closed = False
+    loop.warm_up()
     poison = loop.submit("m/greedy", sequences(1), loop.clock() + 10_000)
     loop.disable("m", "it is disabled")
-    loop._hand_over()
-    loop._step()
     with pytest.raises(Broken, match=r"m/greedy .*disabled"):
-        outcome(poison)
+        answer(loop, poison)
+    loop.advance()
     assert {call for call, _ in [*greedy.calls, *beam.calls]} == {"warm_up"}

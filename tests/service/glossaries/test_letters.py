@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from service.glossaries.terms import Terms, TermTable
 from service.glossaries.words import words_of
+from service.kept.kept_spans import kept_spans
+from service.kept.placeholders import protect
+from service.kept.restoration import keep_original, restore
 from service.schemas.requests import GlossaryTerm
-from service.segments.kept_spans import kept_spans
-from service.segments.placeholders import protect
-from service.segments.restoration import keep_original, restore
 from service.text.spans import Span
 
 

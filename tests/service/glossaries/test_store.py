@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from service.base.database import Database
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
 from service.glossaries import store
 from service.glossaries.store import Dictionary, Glossaries, Glossary
 from service.glossaries.terms import TermTable
+from service.storage.database import Database
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from service.base.errors import LimitExceeded
 from service.glossaries.terms import MAX_PATTERN_MATCHES, Terms, TermTable
-from service.segments.kept_spans import kept_spans
-from service.segments.placeholders import Protected
-from service.segments.restoration import keep_original
+from service.kept.kept_spans import kept_spans
+from service.kept.placeholders import Protected
+from service.kept.restoration import keep_original
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
 

@@ -12,14 +12,14 @@ from service.base.backlog import Backlog
 from service.base.errors import InferenceFailed
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.engine.loop import Loop
+from service.front.assembly import _cached_searches
+from service.front.models import Models
 from service.jobs.translation import DocumentTranslator
-from service.models.assembly import _cached_searches, load_catalog
-from service.models.models import Models
+from service.pool.sentence_cache import SentenceCache
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
-from service.workers.sentence_cache import SentenceCache
 from tests.service.conftest import Client, Serve, until_warm
+from tests.service.in_process import LoopThread, load_in_process
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +57,7 @@ async def test_what_is_known_is_answered_though_the_queue_is_full(
 
         assert await status_of(TEXTS[0]) == 200
         full = Backlog(n_waiting=50, work=1000.0, work_per_s=100.0)
-        monkeypatch.setattr(Loop, "backlog", lambda *_: full)
+        monkeypatch.setattr(LoopThread, "backlog", lambda *_: full)
         assert await status_of(TEXTS[0]) == 200
         assert await status_of("a bird") == 503
         assert await status_of("a bird sings. " * 100) == 503
@@ -98,14 +98,14 @@ async def test_documents_share_sentences_only_where_there_are_no_keys(keys: str,
     settings = Settings(api_keys=keys) if keys else Settings()  # type: ignore[arg-type]
     translator = DocumentTranslator(Recorder(), settings)  # type: ignore[arg-type]
     with pytest.raises(InferenceFailed):
-        await translator._part(TranslateRequest(text=["a"]), 1e12)
+        await translator._portion(TranslateRequest(text=["a"]), 1e12)
     assert [context.caller for context in seen] == [caller]
 
 
 async def test_a_changed_model_that_is_loaded_anew_gives_no_old_answer(artifacts: Path, tmp_path: Path) -> None:
     root = tmp_path / "artifacts"
     shutil.copytree(artifacts / "tiny-en-fr", root / "tiny-en-fr")
-    settings, metrics = Settings(artifacts=root, provider="cpu", threads=1, loops=0, data=tmp_path), Metrics()
+    settings, metrics = Settings(artifacts=root, provider="cpu", threads=1, data=tmp_path), Metrics()
     cache = SentenceCache(10**6, metrics.cache)
     manifest = root / "tiny-en-fr" / "manifest.json"
 
@@ -116,7 +116,7 @@ async def test_a_changed_model_that_is_loaded_anew_gives_no_old_answer(artifacts
     counts = []
     for change in (b"", b"", b"\n"):
         manifest.write_bytes(manifest.read_bytes() + change)
-        catalog = load_catalog(settings, metrics, cache=cache)
+        catalog = load_in_process(settings, metrics, cache=cache)
         catalog.start()
         await until_warm(catalog)
         models = Models(Serving(catalog), settings, None)  # type: ignore[arg-type]

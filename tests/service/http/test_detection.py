@@ -19,7 +19,7 @@ from service.base.errors import (
     UnsupportedLanguagePair,
     UnsupportedOption,
 )
-from service.workers.pool import Pool
+from service.pool.pool import Pool
 from tests.service.conftest import Client, Serve, post, problem
 from tests.service.tiny_artifacts import save_translators
 from tests.service.tiny_classifier import TinyClassifier

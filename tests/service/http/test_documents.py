@@ -36,10 +36,10 @@ from service.base.errors import (
     UnsupportedOption,
 )
 from service.documents.kinds import KINDS_BY_ENDING, KINDS_BY_NAME
+from service.front.models import Models
 from service.jobs import worker
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
-from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.open_document_files import content, open_document
@@ -529,6 +529,7 @@ async def test_documents_are_behind_keys(serve: Serve) -> None:
         problem(await result(client, card), KeyMissing)
 
 
+@pytest.mark.process
 def test_any_server_tells_of_a_document_and_a_restart_loses_none(artifacts: Path, tmp_path: Path) -> None:
     settings = environment(artifacts, data=tmp_path / "data")
     many = b"".join(b"the dog runs %d\n\n" % number for number in range(400))

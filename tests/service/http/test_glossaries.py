@@ -184,6 +184,7 @@ async def test_glossaries_are_behind_keys_and_rates(serve: Serve) -> None:
             assert (await client.get("/glossaries", headers=headers)).status_code == status
 
 
+@pytest.mark.process
 def test_all_servers_have_the_same_glossaries(artifacts: Path, tmp_path: Path) -> None:
     settings = environment(artifacts, data=tmp_path / "data")
     with running_service(tmp_path / "log", settings) as service:

@@ -10,7 +10,10 @@ import pytest
 
 from service.base.artifact import Artifact
 from service.base.errors import Draining, EmptyText, NotReady
-from service.engine.beam_search import Hypothesis
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+from service.engine.search import Hypothesis
+from service.front.assembly import load_catalog
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, WORDS, TinyTranslator, language
@@ -179,11 +182,12 @@ async def test_alternatives_of_a_text_are_those_of_its_sentences_with_the_white_
 
 
 @pytest.mark.process
-async def test_loops_in_processes_answer_as_one_in_the_servers_own_does(serve: Serve) -> None:
+async def test_several_workers_answer_as_one_does(serve: Serve, artifacts: Path) -> None:
     texts = [" ".join(np.random.default_rng(seed).choice(WORDS, 9)) for seed in range(9)]
     answers = []
-    for loops in (0, 2):
-        async with serve(loops=loops) as client:
+    settings = Settings(artifacts=artifacts, provider="cpu", workers=2)
+    for models in (None, await asyncio.to_thread(load_catalog, settings, Metrics())):
+        async with serve(models) as client:
             answers.append((await client.post("/translate", json={"text": texts, "beam_size": 3})).json())
     for own, others in zip(*(answer["translations"] for answer in answers), strict=True):
         assert others.pop("score") == pytest.approx(own.pop("score"), abs=1e-4)
@@ -193,7 +197,7 @@ async def test_loops_in_processes_answer_as_one_in_the_servers_own_does(serve: S
 async def test_many_clients_at_once_get_the_answers_of_one_at_a_time(serve: Serve) -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(WORDS, rng.integers(1, 60))) for _ in range(64)]
-    async with serve(slots=8) as client:
+    async with serve(rows=8) as client:
         alone = [(await client.post("/translate", json={"text": text})).json() for text in texts]
         together = await asyncio.gather(*[client.post("/translate", json={"text": text}) for text in texts])
     for before, after in zip(alone, [response.json() for response in together], strict=True):
@@ -247,7 +251,9 @@ async def test_models_are_listed_with_what_their_users_need(client: Client) -> N
         "small": False,
         "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0, "stop": "empty"},
         "evaluation": {"tiny-test": {"bleu": 12.5}},
+        "default_for": ["translate"],
     }
+    assert classifier["default_for"] == ["classify"]
     assert classifier["labels"] == LABELS
     assert classifier["layers"] == {"encoder": 1}
 
@@ -284,11 +290,11 @@ async def test_every_metric_of_the_contract_exists(client: Client) -> None:
     metrics = (await client.get("/metrics")).text
     found = {line.split()[2].removeprefix("attend_") for line in metrics.splitlines() if line.startswith("# HELP")}
     assert found == {
-        "requests_total", "request_seconds", "queue_seconds", "inference_seconds", "waiting", "running", "slots",
+        "requests_total", "request_seconds", "queue_seconds", "inference_seconds", "waiting", "running", "rows",
         "key_requests_total", "key_characters_total", "rates_without_store_total", "database_failures_total",
         "tokens_total", "characters_total", "padding_tokens_total", "decode_steps_total", "batch_rows",
         "cancelled_total", "rejected_total", "connections", "connections_closed_total", "build_info", "model_info",
-        "model_ready", "model_files_changed", "ready", "loops_ended_total", "model_loaded", "device_ready",
+        "model_ready", "model_files_changed", "ready", "workers_ended_total", "model_loaded", "device_ready",
         "memory_bytes", "cache_sentences_total", "cache_evictions_total", "cache_bytes",
     }  # fmt: skip
 

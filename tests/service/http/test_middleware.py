@@ -1,4 +1,4 @@
-"""The middleware alone, around small ASGI applications."""
+"""Both layers of the middleware alone, around small ASGI applications."""
 
 import asyncio
 import json
@@ -14,9 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.base.errors import BodyTooSlow, ClientGone, NotReady, RequestError, TooLarge, UnknownModel
 from service.base.metrics import Metrics
+from service.front.serving import Serving
 from service.http.dialect import Dialects
-from service.http.middleware import UNMATCHED_PAUSE_S, Middleware
-from service.models.serving import Serving
+from service.http.identity import UNMATCHED_PAUSE_S, Identity
+from service.http.limits import Limits
 from tests.service.fakes import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
@@ -54,8 +55,8 @@ def behind(
     body_timeout_s: float = PATIENCE_S,
     access_log: bool = False,
 ) -> ASGIApp:
-    dialects = Dialects([], [])
-    return Middleware(app, metrics or Metrics(), Serving(1), dialects, {}, max_body_bytes, body_timeout_s, access_log)
+    limited = Limits(app, Serving(1), {}, max_body_bytes, body_timeout_s)
+    return Identity(limited, metrics or Metrics(), Dialects([], []), access_log)
 
 
 def client_of(app: ASGIApp) -> httpx.AsyncClient:
@@ -306,7 +307,7 @@ async def test_a_path_that_no_route_takes_is_logged_without_its_query_and_often_
         raise UnknownModel("nothing")
 
     now = 0.0
-    monkeypatch.setattr("service.http.middleware.perf_counter", lambda: now)
+    monkeypatch.setattr("service.http.identity.perf_counter", lambda: now)
     caplog.set_level(logging.INFO, "service")
     app = behind(nothing, access_log=access_log)
     for seconds in (0.0, 0.1, UNMATCHED_PAUSE_S, 0.1):

@@ -15,11 +15,11 @@ from service.base.errors import (
     UnsupportedLanguagePair,
     UnsupportedOption,
 )
-from service.markup.passages import Document
+from service.markup.passages import ParsedText
 from service.schemas.answers import Alignment, Links, Segment, ShownToken
-from service.tasks.alignment import compose
-from service.tasks.leg import Leg
-from service.tasks.pivot import _segments
+from service.tasks.translation.alignment import compose
+from service.tasks.translation.leg import Leg
+from service.tasks.translation.pivot import _segments
 from tests.service.conftest import Client, post, problem
 from tests.service.tiny_artifacts import save_translators
 from tests.service.tiny_classifier import TinyClassifier
@@ -167,7 +167,7 @@ async def test_a_service_that_drains_between_the_legs_goes_on_with_the_second(
 ) -> None:
     drain, translated = client._transport.app.state.serving.drain, Leg.translated_documents  # type: ignore[attr-defined]
 
-    async def after_a_drain(self: Leg) -> list[Document]:
+    async def after_a_drain(self: Leg) -> list[ParsedText]:
         drain()
         return await translated(self)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import service.tasks.reading
+import service.tasks.translation.reading
 from service.base.errors import (
     BadRequest,
     InvalidFields,
@@ -199,17 +199,21 @@ async def test_too_many_sentences_are_refused_before_the_last_text_is_read(
 ) -> None:
     read = []
     monkeypatch.setattr(
-        service.tasks.reading, "sentence_spans", lambda *given: read.append(given) or sentence_spans(*given)
+        service.tasks.translation.reading, "sentence_spans", lambda *given: read.append(given) or sentence_spans(*given)
     )
-    async with serve(max_sequences=3) as client:
+    monkeypatch.setattr(service.front.assembly, "MAX_SEQUENCES", 3)
+    async with serve() as client:
         texts = ["a dog.\na dog.", "a dog.\na dog.", "a dog."]
         detail = problem(await client.post("/translate", json={"text": texts}), TooManyTexts)["detail"]
     assert re.search("4 sentences.*3", detail)
     assert len(read) == 2
 
 
-async def test_evidence_and_alignment_of_too_many_tokens_are_refused(serve: Serve) -> None:
-    async with serve(max_shown_tokens=3, max_evidence_tokens=3) as client:
+async def test_evidence_and_alignment_of_too_many_tokens_are_refused(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service.tasks.classification, "MAX_EVIDENCE_TOKENS", 3)
+    async with serve(max_answer_numbers=60) as client:
         for path, wish in (("/classify", "evidence"), ("/translate", "alignment")):
             few = await client.post(path, json={"text": "the dog", wish: True})
             assert few.status_code == 200, few.text

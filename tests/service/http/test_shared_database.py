@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from service.base import database, database_threads, tables
-from service.base.database import Database
 from service.base.errors import NotStored
 from service.jobs import worker
 from service.jobs.store import JobStore
+from service.storage import database, database_threads, tables
+from service.storage.database import Database
 from tests.postgres import PostgreSQL
 from tests.service.conftest import Client, Serve, post, problem
 from tests.service.http.test_documents import TEXT, finished, posted, result, sent, status

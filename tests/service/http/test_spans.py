@@ -156,7 +156,7 @@ async def test_a_trace_that_its_client_does_not_sample_has_no_spans(serve: Serve
 
 
 async def test_a_line_of_the_log_names_the_trace(serve: Serve, spans: Spans, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "service.http.middleware")
+    caplog.set_level("INFO", "service.http.identity")
     async with serve(traces=spans.provider, access_log=True) as client:
         await post(client, "/translate", text=["a"])
     [span] = spans.of_server()
@@ -165,7 +165,7 @@ async def test_a_line_of_the_log_names_the_trace(serve: Serve, spans: Spans, cap
 
 
 async def test_a_request_has_a_bounded_number_of_spans(serve: Serve, spans: Spans) -> None:
-    async with serve(traces=spans.provider, max_sequences=1000) as client:
+    async with serve(traces=spans.provider) as client:
         headers = {"Accept": "application/x-ndjson"}
         await client.post("/translate", json={"text": ["a. b. c. d"] * 40}, headers=headers)
     [span] = spans.of_server()

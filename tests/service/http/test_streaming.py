@@ -20,11 +20,11 @@ from service.base.errors import (
 )
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.assembly import load_catalog
-from service.tasks import leg
-from service.workers.pool import Pool
+from service.pool.pool import Pool
+from service.tasks.translation import leg
 from tests.service.conftest import Client, Serve, problem, server_of
 from tests.service.http.test_pivots import through_english
+from tests.service.in_process import load_in_process
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -222,9 +222,9 @@ async def test_no_character_of_a_text_ends_a_line(client: Client) -> None:
 
 
 async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
-    settings = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0)
+    settings = Settings(artifacts=artifacts, provider="cpu", threads=1)
     metrics = Metrics()
-    models = load_catalog(settings, metrics)
+    models = load_in_process(settings, metrics)
     server = server_of(models, metrics, settings, log_level="critical")
     serving = asyncio.create_task(server.serve())
     await until(lambda: server.started)

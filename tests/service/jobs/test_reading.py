@@ -16,6 +16,7 @@ from service.documents.office import word
 from service.jobs import reading
 from service.jobs.reading import MAX_SMALL_BYTES, DocumentReader, DocumentTexts
 from tests.service.documents.pdf_files import Text, pdf_of
+from tests.service.documents.translating import Opened
 from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S
 from tests.waiting import until
@@ -46,7 +47,7 @@ async def test_a_document_is_the_same_wherever_it_is_read(documents: DocumentRea
     large = await documents.read("a.TXT", LARGE)
     assert "".join(large.texts).encode() == LARGE
     assert await documents.write("txt", LARGE, large.texts) == LARGE
-    contents = word.read_file(WORD)
+    contents = Opened(word.rewrite, WORD)
     assert await documents.read("a.docx", WORD) == DocumentTexts("docx", "html", contents.texts)
     assert await documents.read("", WORD, "docx") == DocumentTexts("docx", "html", contents.texts)
     assert await documents.write("docx", WORD, ["ein <b>"]) == contents.write(["ein <b>"])

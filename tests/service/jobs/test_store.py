@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from service.base import tables
-from service.base.database import Database
 from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
+from service.jobs import tables
 from service.jobs.job import Job
 from service.jobs.store import MAX_CLAIMS, MAX_SILENT_CHECKS, JobStore
+from service.storage.database import Database
 from tests.service.fakes import Disk, FakeClock
 
 KEPT_S = 100.0

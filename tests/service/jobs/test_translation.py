@@ -17,7 +17,7 @@ from service.base.settings import Settings
 from service.jobs import translation
 from service.jobs.job import Job
 from service.jobs.reading import DocumentTexts
-from service.jobs.translation import MAX_RUNNING_PARTS, MAX_TRIES, DocumentTranslator, refuse_long_texts
+from service.jobs.translation import MAX_RUNNING_PORTIONS, MAX_TRIES, DocumentTranslator, refuse_long_texts
 from service.schemas.answers import TranslateResponse, Translation, TranslationUsage
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
@@ -69,7 +69,7 @@ async def test_each_text_is_translated_once_in_small_parts() -> None:
     asked = [text for request in models.requests for text in request.text]
     assert sorted(asked) == sorted(set(texts))
     assert all(sum(map(len, request.text)) <= 4000 for request in models.requests)
-    assert models.most_running == MAX_RUNNING_PARTS
+    assert models.most_running == MAX_RUNNING_PORTIONS
     assert told == sorted(told)
     assert told[-1] == sum(map(len, set(texts)))
     first = models.requests[0]

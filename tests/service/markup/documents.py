@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from service.markup.passages import Document
-from service.segments.restoration import keep_original
+from service.kept.restoration import keep_original
+from service.markup.passages import ParsedText
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
@@ -15,7 +15,7 @@ def words(text: str) -> list[Span]:
     return [Span(*match.span()) for match in re.finditer(r"\w+|[^\w\s]+", text)]
 
 
-def unchanged(document: Document) -> str:
+def unchanged(document: ParsedText) -> str:
     return document.render(keep_original(protect(passage.text, passage.keep)) for passage in document.passages)
 
 
@@ -32,7 +32,7 @@ def aligned(source: str, target: str, links: str | None) -> AlignedWords:
     return AlignedWords(source_words, target_words, mass / np.maximum(1, mass.sum(axis=1, keepdims=True)))
 
 
-def rendered(document: Document, *translations: tuple[str, str | None]) -> str:
+def rendered(document: ParsedText, *translations: tuple[str, str | None]) -> str:
     """The document with each of its passages that is more than placeholders translated, as (text, links) says."""
     remaining = iter(translations)
     restored = []

@@ -13,7 +13,7 @@ from service.documents.web import html as html_files
 from service.markup.html import parse
 from service.schemas.requests import TagRules
 from service.text.language_marks import MarkedLanguages
-from tests.service.documents.translating import in_capitals, translated
+from tests.service.documents.translating import Opened, in_capitals, translated
 from tests.service.markup.documents import unchanged
 
 READ = [
@@ -49,7 +49,7 @@ LEFT = [
 def test_attributes_that_people_read_are_translated(html: str) -> None:
     expected = html.replace("A red bus", "A RED BUS")
     assert in_capitals(html, "html") == expected
-    assert translated(html_files.read_file(html.encode())).decode() == expected
+    assert translated(Opened(html_files.rewrite, html.encode())).decode() == expected
 
 
 @pytest.mark.parametrize("html", LEFT)
@@ -77,7 +77,7 @@ def test_an_element_that_a_request_keeps_keeps_its_attributes() -> None:
 )
 def test_a_value_is_escaped_and_keeps_its_quotes(value: str, translation: str, expected: str) -> None:
     value, expected = (one if one.startswith(" =") else f"={one}" for one in (value, expected))
-    page = html_files.read_file(f"<td title{value} id=a>".encode())
+    page = Opened(html_files.rewrite, f"<td title{value} id=a>".encode())
     assert len(page.texts) == 1
     escaped = translation.replace("&", "&amp;").replace("<", "&lt;")
     assert page.write([escaped]).decode() == f"<td title{expected} id=a>"
@@ -100,7 +100,7 @@ LANGUAGES = [
 
 @pytest.mark.parametrize(("html", "expected"), LANGUAGES)
 def test_what_names_the_language_of_the_source_names_that_of_the_target(html: str, expected: str) -> None:
-    page = html_files.read_file(html.encode(), ReadOptions(source="en", target="de"))
+    page = Opened(html_files.rewrite, html.encode(), ReadOptions(source="en", target="de"))
     texts = [in_capitals(text, "html") for text in page.texts]
     assert page.write(texts).decode() == (expected if texts != page.texts else html)
     document = parse(html, languages=MarkedLanguages("en", "de"))
@@ -108,9 +108,9 @@ def test_what_names_the_language_of_the_source_names_that_of_the_target(html: st
 
 
 def test_the_language_of_a_page_that_is_not_translated_stays() -> None:
-    page = html_files.read_file(b"<html lang=en><p>a", ReadOptions(source="en", target="de"))
+    page = Opened(html_files.rewrite, b"<html lang=en><p>a", ReadOptions(source="en", target="de"))
     assert page.write(page.texts) == b"<html lang=en><p>a"
-    unknown = html_files.read_file(b"<html lang=en><p>a", ReadOptions(target="de"))
+    unknown = Opened(html_files.rewrite, b"<html lang=en><p>a", ReadOptions(target="de"))
     assert unknown.write(["b"]) == b"<html lang=en><p>b"
 
 
@@ -143,7 +143,7 @@ def test_no_attribute_is_lost_and_only_those_that_are_read_change(
         f"<{tag}{''.join(f' {name}{value}' for name, value in attributes)}>{'x ' * words}" for tag, attributes in tags
     )
     assert unchanged(parse(html)) == html or "<b" in html or "<code" in html
-    page = html_files.read_file(html.encode(), ReadOptions(source="en", target="de"))
+    page = Opened(html_files.rewrite, html.encode(), ReadOptions(source="en", target="de"))
     assert page.write(page.texts) == html.encode()
     before, after = _Tags(html).found, _Tags(translated(page).decode()).found
     assert [tag for tag, _ in before] == [tag for tag, _ in after]

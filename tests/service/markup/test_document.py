@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from service.kept.restoration import Restored
 from service.markup.html import parse
 from service.schemas.requests import TagRules
-from service.segments.restoration import Restored
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Edits, Span
 from tests.service.markup.documents import rendered, unchanged, words

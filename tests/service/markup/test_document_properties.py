@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from service.kept.restoration import Restored
 from service.markup.html import parse, read_pieces
 from service.markup.passages import Passage
 from service.markup.pieces import PieceKind
-from service.segments.restoration import Restored
 from service.text.aligned_words import AlignedWords
 from tests.service.markup.documents import unchanged, words
 from tests.service.stand_ins import protect, restore

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from service.kept.projection import Region
+from service.kept.restoration import Restored
 from service.markup.flanking import make_flanking
 from service.markup.markdown import parse
-from service.segments.projection import Part
-from service.segments.restoration import Restored
 from service.text.spans import Edits, Span
 from tests.service.markup.documents import aligned, rendered, unchanged
 
@@ -223,7 +223,7 @@ def test_where_a_mark_would_be_none_it_moves_or_has_a_space(
     text: str, elements: list[tuple[int, int, int | None, tuple[str, str]]], expected: str
 ) -> None:
     places = [Span(start, end) for start, end, _, _ in elements]
-    parts = [Part(place, parent) for place, (_, _, parent, _) in zip(places, elements, strict=True)]
+    parts = [Region(place, parent) for place, (_, _, parent, _) in zip(places, elements, strict=True)]
     tags, places = make_flanking(text, parts, [tags for *_, tags in elements], places)
     ends = [(place.end, -i, tag) for i, (place, (_, tag)) in enumerate(zip(places, tags, strict=True))]
     starts = [(place.start, i + 1, tag) for i, (place, (tag, _)) in enumerate(zip(places, tags, strict=True))]

@@ -8,8 +8,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from service.kept.restoration import Restored
 from service.markup.markdown import parse
-from service.segments.restoration import Restored
 from service.text.aligned_words import AlignedWords
 from service.text.spans import Edits, Span
 from tests.service.markup.documents import unchanged, words

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from service.kept.restoration import keep_original
 from service.markup.passages import Passage
 from service.markup.plain import parse
-from service.segments.restoration import keep_original
 from service.text.spans import Span
 from tests.service.markup.documents import aligned, words
 from tests.service.stand_ins import protect, restore

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from service.base.errors import InferenceFailed, KeyMissing, UnknownPath
 from service.base.settings import Settings
 from service.documents.kinds import KINDS_BY_ENDING, LISTED_KINDS
-from service.models.models import Models
+from service.front.models import Models
 from tests.service.conftest import Client, Serve, problem
 
 pytestmark = pytest.mark.anyio

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import Artifact, read_artifact
-from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import Search
 from service.engine.fixed_engine import FixedEngine
 from service.engine.scheduler import Sequence
+from service.engine.search import Search
 from service.runner.arrays import GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner

@@ -8,14 +8,16 @@ import pytest
 
 from tests.service.fakes import PATIENCE_S
 
+pytestmark = pytest.mark.process
+
 TRANSLATOR = Path(__file__).parents[3] / "artifacts" / "translate-en-fr"
 
 SCRIPT = """
 import sys
 from pathlib import Path
 from service.base.artifact import read_artifact
-from service.workers.on_demand import _bytes_of_this_process
-from service.models.loading import ArtifactSource
+from service.worker.on_demand import _bytes_of_this_process
+from service.worker.artifact_source import ArtifactSource
 from service.base.settings import Settings
 
 artifact = read_artifact(Path(sys.argv[1]))
@@ -37,7 +39,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from service.base.artifact import read_artifact
-from service.workers.on_demand import _bytes_of_this_process
+from service.worker.on_demand import _bytes_of_this_process
 from service.runner.provider import Provider
 from service.runner.weights import load_session
 

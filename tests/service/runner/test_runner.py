@@ -7,19 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manifest.schema import MAX_BEAM_SIZE
 from service.base.artifact import Artifact, read_artifact
 from service.base.contract import AttentionKinds
-from service.base.manifest import MAX_BEAM_SIZE
-from service.engine.beam_search import BeamSearch, Search
+from service.engine.beam_search import BeamSearch
 from service.engine.engine import ContinuousEngine, Failed, Finished
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Scheduler, Sequence
+from service.engine.search import Search
+from service.passes.pooling import Pooling, WindowLogits, read_logits
 from service.runner import provider, translation
 from service.runner.one_pass import AttentionRunner, classify
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.runner.weights import load_session
-from service.tasks.pooling import Pooling, WindowLogits, read_logits
 from tests.service.fakes import prefill, search_all
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyTranslator, V
 from tests.service.tiny_classifier import TinyClassifier

@@ -6,9 +6,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from manifest.schema import Manifest, ShortlistSettings
 from service.base.artifact import Artifact
 from service.base.errors import ArtifactRefused
-from service.base.manifest import Manifest, ShortlistSettings
 from service.runner import shortlist
 from service.runner.provider import Provider
 from service.runner.shortlist import PlacedShortlists, Shortlist

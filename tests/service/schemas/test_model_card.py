@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from manifest.schema import Manifest
 from service.base.artifact import Artifact
-from service.base.manifest import Manifest
 from service.schemas.answers import SMALL_PARAMETERS, ModelCard
 
 OPUS = {"source": "Helsinki-NLP/opus-mt-en-fr", "revision": "0123abc"}

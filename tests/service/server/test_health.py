@@ -14,6 +14,8 @@ import pytest
 
 from tests.running_service import ROOT
 
+pytestmark = pytest.mark.process
+
 NO_PROXY_ANSWERS = {"http_proxy": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
 
 

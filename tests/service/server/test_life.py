@@ -17,12 +17,14 @@ import pytest
 
 from service.base.errors import ReloadRefused
 from tests.running_service import ROOT, Service, running_service
+from tests.service.access.key_tables import table
 from tests.service.conftest import problem
 from tests.service.fakes import PATIENCE_S
-from tests.service.http.key_tables import table
 from tests.service.tiny_artifacts import TinyTranslator
-from tests.service.workers.worker_services import children
+from tests.service.worker_services import children
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(params=[1, 2])
@@ -33,7 +35,7 @@ def n_servers(request: pytest.FixtureRequest) -> int:
 
 @contextmanager
 def started(artifacts: Path, log: Path, **settings: object) -> Iterator[Service]:
-    given = {"artifacts": artifacts, "provider": "cpu", "loops": 2, "probe_interval_s": 0.1} | settings
+    given = {"artifacts": artifacts, "provider": "cpu", "workers": 2, "probe_interval_s": 0.1} | settings
     with running_service(log, {f"ATTEND_{name.upper()}": str(value) for name, value in given.items()}) as service:
         yield service
 
@@ -92,7 +94,7 @@ def test_a_model_computes_what_was_read_until_a_version_that_proves_itself_takes
         before = loops_of(service)
         os.kill(before[0], signal.SIGKILL)
         wait_until(lambda: len(now := loops_of(service)) == len(before) and now != before)
-        wait_until(lambda: 'attend_loops_ended_total{how="SIGKILL"} 1.0' in service.get("/metrics").text)
+        wait_until(lambda: 'attend_workers_ended_total{how="SIGKILL"} 1.0' in service.get("/metrics").text)
         wait_until(lambda: service.get("/health/ready").status_code == 200)
         assert {translation(service) for _ in range(8)} == {former}
 

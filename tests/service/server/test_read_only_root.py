@@ -10,6 +10,8 @@ import pytest
 from tests.read_only_root import UNSHARED
 from tests.running_service import ROOT, running_service
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module", autouse=True)
 def namespaces() -> None:

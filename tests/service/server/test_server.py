@@ -11,11 +11,11 @@ import pytest
 
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.assembly import load_catalog
 from service.server.server import LOOK_S
 from service.server.start import main
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
+from tests.service.in_process import load_in_process
 from tests.waiting import until
 
 
@@ -34,8 +34,8 @@ def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(monkeypatch: p
 
 
 def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
-    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0), Metrics()
-    models = load_catalog(settings, metrics)
+    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1), Metrics()
+    models = load_in_process(settings, metrics)
     server = server_of(models, metrics, settings)
     server.handle_exit(signal.SIGTERM, None)
     assert server.should_exit
@@ -46,10 +46,10 @@ def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
 @pytest.mark.parametrize("delay_s", [0.0, 10 * LOOK_S])
 async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(artifacts: Path, delay_s: float) -> None:
     settings = Settings(
-        artifacts=artifacts, provider="cpu", threads=1, loops=0, drain_timeout_s=PATIENCE_S, drain_delay_s=delay_s
+        artifacts=artifacts, provider="cpu", threads=1, drain_timeout_s=PATIENCE_S, drain_delay_s=delay_s
     )
     metrics = Metrics()
-    models = load_catalog(settings, metrics)
+    models = load_in_process(settings, metrics)
     server = server_of(models, metrics, settings, log_config=None)
     serving = asyncio.create_task(server._serve())  # with no hands on this process's signals
     await until(lambda: server.started or serving.done())

@@ -22,14 +22,14 @@ from tests.running_service import Service, running_service
 from tests.service.conftest import problem
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import WORDS
-from tests.service.workers.worker_services import children
+from tests.service.worker_services import children
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 def environment(artifacts: Path, **settings: object) -> dict[str, str]:
-    given = {"artifacts": artifacts, "provider": "cpu", "loops": 2, "servers": 2, "slots": 16} | settings
+    given = {"artifacts": artifacts, "provider": "cpu", "workers": 2, "servers": 2, "rows": 16} | settings
     return {f"ATTEND_{name.upper()}": str(value) for name, value in given.items()}
 
 
@@ -117,7 +117,7 @@ def test_metrics_add_up_over_the_servers(service: Service) -> None:
             usages.append(client.get("/v2/usage").json()["character_count"])
     assert usages == [*range(usages[0], usages[0] + 8 * 7, 7)], "whichever server counts"
     metrics = service.get("/metrics").text.splitlines()
-    assert 'attend_slots{task="translation"} 128.0' in metrics, "two searches, also in the background, in each worker"
+    assert 'attend_rows{task="translation"} 128.0' in metrics, "two searches, also in the background, in each worker"
     assert metrics.count(f'attend_build_info{{version="{__version__}"}} 1.0') == 1
     assert metrics.count('attend_rejected_total{reason="starting",task="embedding"} 0.0') == 1
     assert metrics.count('attend_requests_total{dialect="native",route="/",status="200"} 0.0') == 1
@@ -184,10 +184,27 @@ def test_every_process_logs_in_one_form_and_a_start_is_told_once(service: Servic
     events = [json.loads(line)["event"] for line in service.log.read_text(encoding="utf-8").splitlines()]
     once = [
         "ATTEND_THREDDS is no setting; did you mean ATTEND_THREADS?",
-        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 workers",
+        f"attend {__version__} running on {str(service.base_url).rstrip('/')}",
+        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 workers (as ATTEND_WORKERS says)",
+        "attend is ready",
         "traces are sent to 127.0.0.1",
     ]
-    assert [events.count(event) for event in once] == [1, 1, 1]
+    assert [events.count(event) for event in once] == [1] * len(once)
+
+
+def test_a_wrong_file_of_keys_is_logged_once_by_all_servers(artifacts: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("one")
+    with running_service(tmp_path / "log", environment(artifacts, api_keys_file=keys)) as service:
+        for content, said in (("[[keys]]\nname = 1\n", "the API keys stay as they were"), ("two", "read again: 1")):
+            keys.write_text(content)
+            os.kill(service.process_id, signal.SIGHUP)
+            wait_until(lambda said=said: said in service.log.read_text(encoding="utf-8"))  # type: ignore[misc]
+        for _ in range(10):  # of both servers
+            with httpx.Client(base_url=service.base_url, headers={"Authorization": "Bearer two"}) as client:
+                wait_until(lambda client=client: client.get("/models").status_code == 200)  # type: ignore[misc]
+        log = service.log.read_text(encoding="utf-8")
+        assert log.count("stay as they were") == log.count("(at line 2)") == log.count("read again") == 1
 
 
 def test_no_server_outlives_a_supervisor_that_was_killed(artifacts: Path, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.serving import Serving
-from service.server.supervised import SupervisedOrigin
+from service.front.serving import Serving
+from service.server.supervised import SupervisedSupplier
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -24,13 +24,13 @@ async def test_a_reload_is_answered_when_the_supervisor_is_killed(monkeypatch: p
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     keys: Any = None
-    origin = SupervisedOrigin(Settings(), Metrics(), Serving(15), keys, ours, joins=False)
-    running = asyncio.create_task(origin.run())
-    await until(lambda: origin._outgoing is not None)
-    reloading = asyncio.create_task(origin.reload())
+    supplier = SupervisedSupplier(Settings(), Metrics(), Serving(15), keys, ours, joins=False)
+    running = asyncio.create_task(supplier.run())
+    await until(lambda: supplier._outgoing is not None)
+    reloading = asyncio.create_task(supplier.reload())
     await asyncio.get_running_loop().sock_recv(theirs, 1)
     theirs.close()
-    for asked in (reloading, origin.reload()):
+    for asked in (reloading, supplier.reload()):
         with pytest.raises(ReloadRefused, match="this server ends"):
             await asked
     await running

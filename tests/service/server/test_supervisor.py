@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from service.base.settings import Settings
+from service.passes.wire import packed
 from service.server import supervisor as module
 from service.server.supervisor import SHORT_LIFE_S, Supervisor, _Server
-from service.workers.wire import packed
 from tests.service.fakes import PATIENCE_S
 from tests.waiting import until
 
@@ -40,7 +40,7 @@ async def test_a_server_that_ended_with_something_unread_uses_no_models() -> Non
 async def test_a_server_that_cannot_be_begun_now_is_begun_later(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    supervisor = Supervisor(Settings(), tmp_path, 0, NOTHING, 1)
+    supervisor = Supervisor(Settings(), NOTHING, tmp_path, [], NOTHING, 1)
     dead: Any = SimpleNamespace(
         process=SimpleNamespace(poll=lambda: -9, returncode=-9, pid=1), begun_at=time.monotonic() - SHORT_LIFE_S
     )
@@ -71,7 +71,7 @@ class _Loader:
     def report_worker_ends(self, report: object) -> None:
         pass
 
-    def announce(self) -> None:
+    def announce(self, settings: Settings) -> None:
         pass
 
 
@@ -79,7 +79,7 @@ async def test_a_reload_is_answered_when_every_server_has_the_new_models(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Another server answered by the former models, though the client of the reload had its answer."""
-    supervisor, loader = Supervisor(Settings(), tmp_path, 0, NOTHING, 3), _Loader()
+    supervisor, loader = Supervisor(Settings(), NOTHING, tmp_path, [], NOTHING, 3), _Loader()
     supervisor._loader, supervisor._loaded = loader, loader  # type: ignore[assignment]  # it reloads
     monkeypatch.setattr(supervisor, "_prove", lambda _: asyncio.sleep(0))
     pairs = [socket.socketpair() for _ in range(3)]
@@ -116,6 +116,7 @@ async def stopped() -> AsyncIterator[_Server]:
     process.wait()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell what is unread")
 async def test_a_server_that_reads_nothing_is_killed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stopped: _Server
@@ -125,7 +126,7 @@ async def test_a_server_that_reads_nothing_is_killed(
     ours, theirs = socket.socketpair()
     reading = _Server(NOTHING, *await asyncio.open_connection(sock=ours))
     heard, outgoing = await asyncio.open_connection(sock=theirs)
-    supervisor = Supervisor(Settings(), tmp_path, 0, NOTHING, 2)
+    supervisor = Supervisor(Settings(), NOTHING, tmp_path, [], NOTHING, 2)
     supervisor._servers = [stopped, reading]
     loading = asyncio.create_task(asyncio.sleep(0))
     looking = asyncio.create_task(supervisor._end_what_hangs(loading))
@@ -136,12 +137,14 @@ async def test_a_server_that_reads_nothing_is_killed(
         writer.close()
 
 
+@pytest.mark.process
 async def test_a_server_that_takes_no_models_may_still_begin(stopped: _Server) -> None:
     stopped.event("serves", 1).clear()
     stopped.tell("all are ready")
     assert not any(stopped.hangs() for _ in range(int(module.HUNG_S / module.BEAT_S) + 1))
 
 
+@pytest.mark.process
 async def test_a_server_that_does_not_end_is_killed(stopped: _Server) -> None:
     stopped.process.terminate()
     stopped.end(time.monotonic())

@@ -31,6 +31,7 @@ def service(artifacts: Path, folder: Path, **environment: str) -> Iterator[Servi
         yield client
 
 
+@pytest.mark.process
 def test_a_service_sends_its_last_spans_before_it_ends(artifacts: Path, tmp_path: Path) -> None:
     with collector() as found:
         environment = {ENDPOINT: found.url, "OTEL_BSP_SCHEDULE_DELAY": "3600000", "OTEL_RESOURCE_ATTRIBUTES": "a=b"}
@@ -43,6 +44,7 @@ def test_a_service_sends_its_last_spans_before_it_ends(artifacts: Path, tmp_path
         assert found.resource["a"] == "b"
 
 
+@pytest.mark.process
 def test_a_collector_that_never_answers_delays_nothing_and_is_told_once(artifacts: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         environment = {
@@ -132,6 +134,7 @@ def test_propagators_that_are_not_installed_are_ignored(
     assert "OTEL_PROPAGATORS is ignored: Propagator no-such-one not found" in caplog.text
 
 
+@pytest.mark.process
 def test_a_variable_with_which_the_sdk_cannot_be_imported_is_told() -> None:
     code = "from service.server.tracing import open_traces; assert open_traces() is None"
     environment = {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "-1", ENDPOINT: "http://collector"}

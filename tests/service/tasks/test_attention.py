@@ -144,13 +144,13 @@ async def test_what_the_model_does_not_have_is_named(client: Client, path: str, 
 
 def test_a_decoder_with_states_has_no_matrices_of_its_own(translator_artifact: Artifact) -> None:
     manifest = translator_artifact.manifest.model_copy(update={"decoder_self": "ssru"})
-    assert Selection.of(AttentionSelection(), manifest).kinds == ("cross", "encoder")
+    assert Selection.of(AttentionSelection(), manifest).chosen.kinds == ("cross", "encoder")
     with pytest.raises(InvalidFields, match=r"must be encoder or cross for .*, not decoder"):
         Selection.of(AttentionSelection(kinds=["decoder"]), manifest)
 
 
 async def test_too_many_numbers_are_refused_with_the_limit_and_the_way_to_fewer(serve: Serve) -> None:
-    async with serve(max_attention_weights=100) as client:
+    async with serve(max_answer_numbers=100) as client:
         response = await client.post("/translate", json={"text": TEXTS[2], "attention": True})
         assert re.search("100: .*`kinds`, `layers` or `heads`", problem(response, LimitExceeded)["detail"])
         assert "decode;dur=0.00" in response.headers["server-timing"], "nothing is translated before"

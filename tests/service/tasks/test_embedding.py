@@ -29,10 +29,10 @@ from service.base.errors import (
     UnknownModel,
     UnsupportedOption,
 )
+from service.passes import pooling as pooling_module
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load_session
-from service.tasks import pooling as pooling_module
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, post, problem
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, WORDS, E, TinyTranslator
@@ -163,7 +163,7 @@ async def test_many_clients_at_once_get_the_answers_of_one_at_a_time_to_the_last
         {"text": text, "model": model, "pooling": ("mean", "none")[i % 2], "encoding": "base64"}
         for i, text in enumerate(texts)
     ]
-    async with serve(prefill_padded_tokens=200) as client:
+    async with serve() as client:
         alone = [await embed(client, **body) for body in bodies]
         together = await asyncio.gather(*[embed(client, **body) for body in bodies])
         in_one = await embed(client, text=texts, model=model, encoding="base64")
@@ -207,7 +207,7 @@ async def test_what_is_not_acceptable_is_named(client: Client, body: Any, error:
 
 
 async def test_too_many_numbers_are_refused_before_anything_is_read(serve: Serve) -> None:
-    async with serve(max_embedding_numbers=3 * E) as client:
+    async with serve(max_answer_numbers=3 * E) as client:
         await embed(client, text=["a dog"] * 3, source="en")
         response = await client.post("/embed", json={"text": "a dog runs", "source": "en", "pooling": "none"})
         many = problem(await client.post("/embed", json={"text": ["a"] * 4, "source": "en"}), LimitExceeded)

@@ -15,7 +15,6 @@ from tokenizers import normalizers
 from service.base.errors import (
     EmptyText,
     InvalidFields,
-    ModelRequired,
     RequestError,
     TextTooLong,
     TooManyTexts,
@@ -165,7 +164,6 @@ PAIR = {"text": "a cat", "text_pair": "the dog", "model": NLI}
         ("classify", PAIR | {"text_pair": ""}, InvalidFields, "`text_pair` must not be empty"),
         ("classify", PAIR | {"text_pair": " "}, EmptyText, "Text 0 of `text_pair` is white space only"),
         ("classify", PAIR | {"model": REVIEWS}, UnsupportedOption, f"`text_pair` is not supported: {REVIEWS} reads single texts; available: tiny-"),  # noqa: E501
-        ("classify", PAIR | {"model": None}, ModelRequired, f"`model` is required; available: {NLI}, {RANKER}"),
         ("classify", PAIR | {"evidence": True}, UnsupportedOption, "`evidence` of pairs is not supported"),
         ("classify", PAIR | {"attention": True}, UnsupportedOption, "`attention` of pairs is not supported"),
         ("classify", PAIR | {"text": "a man runs on the beach", "truncate": False}, TextTooLong, "A pair of texts has 11 tokens; the limit is 7: "),  # noqa: E501

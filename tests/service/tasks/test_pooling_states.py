@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.base.manifest import TokenPooling
+from manifest.schema import TokenPooling
 from service.engine.scheduler import Sequence
-from service.tasks.pooling import WindowEmbedding, pool_states, read_states
+from service.passes.pooling import WindowEmbedding, pool_states, read_states
 
 STATES = np.array([[9.0, -9.0], [1.0, 8.0], [4.0, -2.0]])
 

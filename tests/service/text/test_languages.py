@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.base.manifest import Language
+from manifest.schema import Language
 from service.text import languages
 from service.text.languages import ANY, Direction, Side, TranslatorLanguages, WantedLanguage, canonical, subtag
 

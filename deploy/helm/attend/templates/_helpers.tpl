@@ -28,7 +28,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - {name: ATTEND_API_KEYS_FILE, value: /run/secrets/attend/keys}
 {{- end }}
 {{- with .Values.database.secret }}
-- {name: ATTEND_DATABASE_FILE, value: /run/secrets/attend/database}
+- {name: ATTEND_SECRETS, value: /run/secrets/attend}
 {{- end }}
 {{- with .Values.rates.secret }}
 - name: ATTEND_RATE_STORE
@@ -87,7 +87,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
       - secret: {name: {{ . }}, items: [{key: keys, path: keys}]}
       {{- end }}
       {{- with .Values.database.secret }}
-      - secret: {name: {{ . }}, items: [{key: {{ $.Values.database.entry }}, path: database}]}
+      - secret: {name: {{ . }}, items: [{key: {{ $.Values.database.entry }}, path: attend_database}]}
       {{- end }}
 {{- end }}
 {{- if .Values.models.claim }}

@@ -1,0 +1,1 @@
+"""What several dialects use: languages, texts, files, and places of keys."""

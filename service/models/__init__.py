@@ -1,1 +1,0 @@
-"""The models that serve: which one answers a request, how they are loaded, and how new ones take their place."""

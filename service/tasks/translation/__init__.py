@@ -1,0 +1,1 @@
+"""Translation of texts, by one model or by two."""

@@ -1,0 +1,385 @@
+"""Compose texts and answers of finished sentences: kept spans are put back, and tags are placed around their words."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import get_args
+
+import numpy as np
+
+from service.base.contract import FinishReason
+from service.kept.placeholders import Protected
+from service.kept.restoration import Restored, keep_original, restore
+from service.markup.passages import ParsedText
+from service.numbers.written_numbers import HINT as WRITTEN
+from service.numbers.written_numbers import write_numbers
+from service.schemas.answers import Alternative, Attention, Segment, Translation
+from service.tasks.attention import Selection, prefix_of
+from service.tasks.translation.alignment import (
+    AlignedSentence,
+    TextView,
+    after_prefix,
+    align,
+    split_words,
+    word_weights,
+    words_of,
+)
+from service.tasks.translation.checking import checks_of
+from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
+from service.text.aligned_words import AlignedWords
+from service.text.capitals import in_capitals
+from service.text.languages import Direction
+from service.text.sentences import (
+    NOTHING_BEFORE,
+    UNSPACED,
+    Before,
+    join_sentences,
+    speaker_name,
+    with_wide_marks,
+    without_new_stop,
+)
+from service.text.spans import NO_EDITS, Edits, Span, overlapping
+from service.text.tokenization import Tokenizer
+from service.text.tokens import Token
+
+NO_WEIGHTS = np.zeros((0, 0), np.float32)
+MIN_NAME_SCORE = -0.45
+"""The least mean log-probability of the tokens of a speaker's name."""
+WORST_LAST = get_args(FinishReason)
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """The translation of a passage."""
+
+    passage: PreparedPassage
+    written: str
+    """The model's translations of the sentences, with the text between them."""
+    targets: list[Span]
+    """The spans of the sentences in `written`."""
+    sentences: list[AlignedSentence]
+    """The sentences with an attention pass."""
+    restored: Restored
+    """The translation with its placeholders put back."""
+
+    @property
+    def source_view(self) -> TextView:
+        protected, parsed = self.passage.protected, self.passage.parsed
+        to_original = Edits(protected.edits.new, protected.edits.old)
+        return TextView(protected.text, to_original, parsed.text, *parsed.with_marks())
+
+    @property
+    def target_view(self) -> TextView:
+        restored, parsed = self.restored, self.passage.parsed
+        return TextView(self.written, restored.edits, restored.text, *parsed.with_marks(restored))
+
+
+def renderings(
+    prepared: PreparedText, tokenizer: Tokenizer, direction: Direction, before: Before = NOTHING_BEFORE, rank: int = 0
+) -> Iterator[Rendering]:
+    """Yield the translation of each passage.
+
+    Args:
+        before: the characters before the text, if it is a piece of a plain text.
+        rank: the rank of the hypothesis of each sentence; 0 is the best.
+    """
+    for passage in prepared.passages:
+        protected, sentences = passage.protected, passage.sentences
+        decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
+        spans = [sentence.span for sentence in sentences]
+        translated = [
+            _edited(target, sentence, rank, protected, direction.target_subtag)
+            for sentence, target in zip(sentences, decoded, strict=True)
+        ]
+        written, targets = join_sentences(
+            protected.text, spans, translated, direction.source_subtag, direction.target_subtag, before
+        )
+        attended = []
+        if rank == 0 and any(sentence.attention_pass is not None for sentence in sentences):
+            attended = _aligned_sentences(passage, targets, tokenizer, direction.source_prefix)
+        words: list[AlignedWords] = []
+        if rank > 0:
+            words = _words_in_order(passage, written, targets)
+        elif passage.needs_alignment:  # only then does every attention pass have weights
+            words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
+        if not sentences:
+            restored = keep_original(protected)
+        elif protected.edits.old:
+            slots = _slot_places(passage, targets, tokenizer, rank)
+            starts = _starts(passage, targets, slots) if direction.target_subtag not in UNSPACED else ()
+            restored = restore(protected, written, slots, words, before, starts, direction.target_subtag)
+        else:
+            restored = Restored(written, NO_EDITS, (), partial(list, words))
+        if WRITTEN.search(protected.original) and direction.is_translation:
+            restored = _with_own_numbers(restored, passage, direction)
+        yield Rendering(passage, written, targets, attended, restored)
+        if prepared.parsed.is_plain:
+            before = Before(protected.text[-1:], written[-1:])
+
+
+def _with_own_numbers(restored: Restored, passage: PreparedPassage, direction: Direction) -> Restored:
+    """Return a translation whose numbers are written as its language does. What the request keeps stays as it is, and
+    so do kept spans that are more than a number."""
+    copies = restored.copies if passage.sentences or passage.named else ()
+    text = restored.text
+    own = [there for here, there in copies if here in passage.named or any(map(str.isalpha, there.of(text)))]
+    languages = direction.source_subtag, direction.target_subtag
+    return replace(restored, text=write_numbers(passage.protected.original, text, languages, own))
+
+
+def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> str:
+    """Return the translation of a sentence with the marks at its end that its source calls for. The name of a
+    speaker stays as it is if the model is not sure of it."""
+    source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
+    if sentence.is_capitals:
+        target = in_capitals(target)
+    if sentence.is_speaker:
+        is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
+        return (speaker_name(target, source) if is_sure else None) or source
+    if any(protected.placeholders[number].stand_in for number in protected.numbers_in(sentence.span)):
+        target = without_new_stop(target, source)
+    return with_wide_marks(target, source, language)
+
+
+def render(prepared: PreparedText, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
+    """Return the translation of a piece of a text, and the characters before the next piece."""
+    rendered = [*renderings(prepared, tokenizer, direction, before)]
+    text = prepared.parsed.render(rendering.restored for rendering in rendered)
+    if not prepared.parsed.is_plain:
+        return text, NOTHING_BEFORE
+    return text, Before(rendered[-1].passage.protected.text[-1:], rendered[-1].written[-1:])
+
+
+def translated_text(prepared: PreparedText, tokenizer: Tokenizer, direction: Direction) -> ParsedText:
+    """Return the translation of a text, to be translated again; its sentences and kept spans are known."""
+    passages = []
+    for rendering in renderings(prepared, tokenizer, direction):
+        passage, restored = rendering.passage, rendering.restored
+        keep = [target for source, target in restored.copies if len(set(overlapping(passage.named, source))) == 2]
+        sentences = [restored.edits.after(target) for target in rendering.targets]
+        passages.append(passage.parsed.with_translation(restored, keep, sentences))
+    return prepared.parsed.with_passages(passages)
+
+
+def compose_answer(
+    prepared: PreparedText,
+    tokenizer: Tokenizer,
+    direction: Direction,
+    selection: Selection | None,
+    alignment: bool,
+    checks: bool = False,
+) -> Translation:
+    """Return the answer to one text, all sentences of which are finished.
+
+    Args:
+        selection: the attention matrices to return, if any.
+        alignment: whether to return the alignment.
+        checks: whether to return what the translation lost or has wrong.
+    """
+    sentences = prepared.sentences
+    rendered = [*renderings(prepared, tokenizer, direction)]
+    best = _alternative(sentences, 0, prepared.parsed.render(rendering.restored for rendering in rendered))
+    source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
+    translation = Translation(**vars(best), source_tokens=source_tokens)
+    if checks:
+        is_name = partial(_is_name, tokenizer=tokenizer, direction=direction)
+        translation.checks = [
+            check
+            for rendering in rendered
+            for check in checks_of(rendering.passage, rendering.written, rendering.targets, is_name)
+        ]
+    if not prepared.parsed.is_plain:
+        return translation
+    if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
+        translation.alternatives = _alternatives(prepared, best, tokenizer, direction)
+    if len(sentences) > 1 or selection is not None or alignment:
+        _show_parts(translation, sentences, rendered, selection, alignment)
+    return translation
+
+
+def _is_name(word: str, tokenizer: Tokenizer, direction: Direction) -> bool:
+    """Return whether a word is an abbreviation, or has fewer tokens with its capital, which all German nouns have."""
+    if len(word) > 1 and word.isupper():
+        return True
+    has_capital = word[:1].isupper() and direction.source_subtag != "de"
+    return has_capital and tokenizer.n_tokens(word) < tokenizer.n_tokens(word.lower())
+
+
+def _show_parts(
+    translation: Translation,
+    sentences: list[Sentence],
+    rendered: list[Rendering],
+    selection: Selection | None,
+    alignment: bool,
+) -> None:
+    """Add the places of sentences, the attention and the alignment to the translation of a plain text."""
+    pairs: list[tuple[Span, Span]] = []
+    attended: list[AlignedSentence] = []
+    n_source = n_target = 0
+    for rendering in rendered:
+        for sentence, place in zip(rendering.passage.sentences, rendering.targets, strict=True):
+            pairs.append((sentence.span.moved(n_source), place.moved(n_target)))
+        attended += [sentence.moved(n_source, n_target) for sentence in rendering.sentences]
+        n_source, n_target = n_source + len(rendering.passage.protected.text), n_target + len(rendering.written)
+    source = TextView.joined([rendering.source_view for rendering in rendered])
+    target = TextView.joined([rendering.target_view for rendering in rendered])
+    if len(sentences) > 1:
+        translation.segments = [
+            Segment(source=_with_marks(source, here).pair, target=_with_marks(target, there).pair)
+            for here, there in pairs
+        ]
+    if selection is not None:
+        translation.attention = _attention(sentences, attended, source, target, selection)
+    if alignment:
+        translation.alignment = align(attended, source, target)
+
+
+def _with_marks(view: TextView, sentence: Span) -> Span:
+    """Return the place of a sentence in the user's text, with the marks that touch it unless visible text follows on
+    their other side."""
+    sentence, marks, text = view.to_shown(sentence), view.marks.new, view.shown
+    start, end = sentence.pair
+    first = bisect_right(marks, start, key=lambda mark: mark.end) - 1
+    while first >= 0 and marks[first].end == start:
+        first, start = first - 1, marks[first].start
+    after = bisect_left(marks, end, key=lambda mark: mark.start)
+    while after < len(marks) and marks[after].start == end:
+        after, end = after + 1, marks[after].end
+    return Span(
+        start if not text[max(0, start - 1) : start].strip() else sentence.start,
+        end if not text[end : end + 1].strip() else sentence.end,
+    )
+
+
+def _alternatives(
+    prepared: PreparedText, best: Alternative, tokenizer: Tokenizer, direction: Direction
+) -> list[Alternative] | None:
+    """Return the texts of the second best hypotheses of all sentences, of the third best, and so on, each text once."""
+    by_text = {best.text: best}
+    n_best = max([len(sentence.sequence.output.best()) for sentence in prepared.sentences])
+    for rank in range(1, n_best):
+        rendered = renderings(prepared, tokenizer, direction, rank=rank)
+        text = prepared.parsed.render(rendering.restored for rendering in rendered)
+        by_text.setdefault(text, _alternative(prepared.sentences, rank, text))
+    return list(by_text.values())[1:] or None
+
+
+def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative:
+    hypotheses = [sentence.hypothesis(rank) for sentence in sentences]
+    target_tokens = sum([len(hypothesis.token_ids) for hypothesis in hypotheses])
+    reasons = [hypothesis.finish_reason for hypothesis in hypotheses]
+    return Alternative(
+        text=text,
+        score=sum([hypothesis.log_prob for hypothesis in hypotheses]) / max(1, target_tokens),
+        finish_reason=worst_reason(reasons),
+        target_tokens=target_tokens,
+    )
+
+
+def worst_reason(reasons: SequenceOf[FinishReason]) -> FinishReason:
+    """Return the worst of several finish reasons; `eos` if there are none."""
+    return max(reasons, key=WORST_LAST.index, default="eos")
+
+
+def _aligned_sentences(
+    passage: PreparedPassage, targets: list[Span], tokenizer: Tokenizer, prefix: SequenceOf[int]
+) -> list[AlignedSentence]:
+    sentences = []
+    for sentence, target_span in zip(passage.sentences, targets, strict=True):
+        if sentence.attention_pass is None:
+            continue
+        source = tokenizer.source_tokens(sentence.span.of(passage.protected.text), prefix)
+        target = tokenizer.target_tokens(sentence.hypothesis().token_ids)
+        weights = sentence.attention_pass.output.weights
+        sentences.append(
+            AlignedSentence(
+                [token.moved(sentence.span.start) for token in source],
+                [_clipped(token.moved(target_span.start), target_span.end) for token in target],
+                after_prefix(weights, len(prefix)) if weights is not None else NO_WEIGHTS,
+            )
+        )
+    return sentences
+
+
+def _clipped(token: Token, end: int) -> Token:
+    """Return a token that ends where its sentence does: a full stop may be left out."""
+    return Token(token.token, min(token.start, end), min(token.end, end))
+
+
+def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:
+    """Return the aligned words of a sentence, by which tags and placeholders are placed."""
+    source, target = words_of(sentence.source, text), words_of(sentence.target, translated)
+    weights = word_weights(sentence, source, target)
+    return AlignedWords([word.span for word in source], [word.span for word in target], weights)
+
+
+def _words_in_order(passage: PreparedPassage, translated: str, targets: list[Span]) -> list[AlignedWords]:
+    """Align words in order, for a translation without attention."""
+    sentences = []
+    for sentence, target_span in zip(passage.sentences, targets, strict=True):
+        source, target = (
+            [word.moved(span.start).span for word in split_words(span.of(text))]
+            for span, text in ((sentence.span, passage.protected.text), (target_span, translated))
+        )
+        weights = np.zeros((len(target), len(source)), np.float32)
+        for t in range(len(target) if source else 0):
+            weights[t, t * len(source) // len(target)] = 1
+        sentences.append(AlignedWords(source, target, weights))
+    return sentences
+
+
+def _starts(passage: PreparedPassage, targets: list[Span], slots: Mapping[int, Span]) -> list[int]:
+    """Return the starts of translated sentences whose sources do not begin with a small letter, and the places of
+    placeholders outside sentences that begin with a capital."""
+    protected, starts = passage.protected, []
+    for sentence, target in zip(passage.sentences, targets, strict=True):
+        source = protected.edits.before(sentence.span).of(protected.original)
+        if not next(filter(str.isalpha, source), "").islower():
+            starts.append(target.start)
+    spans = [sentence.span for sentence in passage.sentences]
+    for number, place in slots.items():
+        placeholder = protected.placeholders[number]
+        begins_upper = placeholder.span.of(protected.original)[:1].isupper()
+        if begins_upper and len(set(overlapping(spans, placeholder.place))) == 1:
+            starts.append(place.start)
+    return sorted(starts)
+
+
+def _slot_places(passage: PreparedPassage, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
+    """Map the number of each placeholder whose stand-in is in the translation to its place there."""
+    places = {}
+    for sentence, target in zip(passage.sentences, targets, strict=True):
+        token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
+        found = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
+        tokens = tokenizer.target_tokens(token_ids) if found else []
+        for number, slot in found:
+            places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
+    spans = [sentence.span for sentence in passage.sentences]
+    for number, placeholder in enumerate(passage.protected.placeholders):
+        first, last = overlapping(spans, placeholder.place)
+        if placeholder.stand_in and first == last:  # the text between sentences is the same in both texts
+            places[number] = placeholder.place.moved(targets[first - 1].end - spans[first - 1].end if first else 0)
+    return places
+
+
+def _attention(
+    sentences: list[Sentence],
+    aligned_sentences: list[AlignedSentence],
+    source: TextView,
+    target: TextView,
+    selection: Selection,
+) -> Attention:
+    matrices, first_source, first_target = [], 0, 0
+    for sentence, tokens in zip(sentences, aligned_sentences, strict=True):
+        assert sentence.attention_pass is not None
+        matrices += selection.matrices_of_sentence(sentence.attention_pass.output.matrices, first_source, first_target)
+        first_source += len(tokens.source)
+        first_target += len(tokens.target)
+    return Attention.model_construct(
+        source=[source.token(token) for tokens in aligned_sentences for token in tokens.source],
+        target=[target.token(token) for tokens in aligned_sentences for token in tokens.target],
+        prefix=[target.token(token) for tokens in aligned_sentences for token in prefix_of(tokens.target)],
+        matrices=matrices,
+    )

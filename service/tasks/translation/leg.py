@@ -1,0 +1,341 @@
+"""The conductor of a translation: a leg is the way of texts through one model in one direction, from text to text. A
+translation through a third language has two.
+
+Each text is read into a prepared text, the engine translates all sentences, and composition.py composes the texts.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from manifest.schema import Manifest
+from service.base.errors import InvalidFields, LimitExceeded, UnsupportedOption
+from service.engine.scheduler import Sequence
+from service.engine.search import Search
+from service.glossaries.terms import Terms, TermTable
+from service.markup import plain
+from service.markup.passages import ParsedText, Passage
+from service.passes.attention import AttentionPass
+from service.schemas.answers import Translation
+from service.schemas.requests import KeepPattern, TranslateRequest
+from service.tasks.attention import Selection, refuse_too_many_weights
+from service.tasks.context import Context
+from service.tasks.translation.composition import compose_answer, render, translated_text
+from service.tasks.translation.reading import (
+    MAX_INLINE,
+    NewSearch,
+    PreparedText,
+    Reader,
+    Sentence,
+    parse_text,
+)
+from service.tasks.translation.rewinding import is_better, join_hypotheses, rewind
+from service.tasks.translation.translator import Translator
+from service.tasks.translation.verification import Verification, may_lose_something
+from service.text.language_marks import MarkedLanguages
+from service.text.languages import Direction
+from service.text.sentences import NOTHING_BEFORE
+from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, run_on_each
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+OnPiece = Callable[[int, str], None]
+"""Receives the number of a text and the next piece of its translation; "" ends the translation."""
+
+MAX_READINGS = 3
+"""Maximum number of further readings of a passage. With more numbers than slots each may lose others."""
+
+NUMBERS_OF_ALIGNED_TOKEN = 20
+"""As how many numbers of an answer a source token counts that is aligned: it takes about 100 bytes."""
+
+FIRST_PIECES, MAX_PIECES = 2, 32
+"""Numbers of pieces of a stream that are translated at the same time. The first pieces are soon ready, as little else
+is translated then; each ready piece doubles the number until they fill a batch. Requests of others fit beside them."""
+
+
+class Leg:
+    """The way of a request's texts through one translator.
+
+    Args:
+        stored_terms: terms of a stored glossary, beside those of the request.
+        target: the language of the whole translation, if another leg follows.
+
+    Raises:
+        InvalidFields, UnsupportedOption: the model or the format does not support the request.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        direction: Direction,
+        request: TranslateRequest,
+        context: Context,
+        stored_terms: TermTable | None = None,
+        target: str | None = None,
+    ) -> None:
+        self.prepared_texts: list[PreparedText] = []
+        self._translator = translator
+        self._direction = direction
+        self._languages = MarkedLanguages(direction.source, target or direction.target)
+        self._request = request
+        self._context = context
+        self._stored_terms = stored_terms
+        self._new_search = _new_search(request, direction, translator.manifest)
+        self._pool = translator.greedy if self._new_search().beam_size == 1 else translator.beam
+        self._selection = Selection.of(request.attention, translator.manifest) if request.attention else None
+        self._n_characters = sum(map(len, request.text))
+
+    async def read(self, parsed_texts: list[ParsedText] | None = None) -> None:
+        """Prepare the texts.
+
+        Args:
+            parsed_texts: texts to read instead of the request's.
+
+        Raises:
+            LimitExceeded: the texts exceed a limit.
+            QueueFull: the translation would be late.
+            DeadlinePassed: reading took too long.
+        """
+        request, translator, context = self._request, self._translator, self._context
+        # Short texts are read first: that takes little, and their answers may be known.
+        if self._n_characters > MAX_CHARACTERS_WITHOUT_THREAD or not self._pool.knows_answers:
+            self._pool.refuse_late(len(request.text), context.deadline, context.admission)
+        terms = None
+        if parsed_texts is None and (request.keep or request.glossary or self._stored_terms):
+            patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
+            words = [one for one in request.keep if isinstance(one, str)]
+            terms = await asyncio.to_thread(
+                Terms,
+                words,
+                patterns,
+                request.glossary,
+                self._stored_terms,
+                self._direction.source_subtag,
+                request.case_sensitive,
+            )
+        self._reader = reader = Reader(
+            translator.tokenizer,
+            translator.slots,
+            translator.manifest.limits.max_source_tokens,
+            self._direction,
+            self._new_search,
+            request.split_sentences,
+            terms,
+            None if self._context.background else MAX_INLINE,
+        )
+        n_sentences = 0
+
+        def prepare(text: str | ParsedText) -> PreparedText:
+            nonlocal n_sentences
+            prepared = reader.prepare(text if isinstance(text, ParsedText) else self._parsed(text, terms))
+            n_sentences += len(prepared.sentences)
+            self._pool.refuse_beyond_limit(n_sentences)  # fails before the other texts are read
+            return prepared
+
+        texts: Iterable[str | ParsedText] = parsed_texts or request.text
+        self.prepared_texts = await self._beside_each(texts, prepare)
+        lengths = [len(sentence.sequence.source_ids) for one in self.prepared_texts for sentence in one.sentences]
+        n_tokens, limit = sum(lengths), translator.max_numbers // NUMBERS_OF_ALIGNED_TOKEN
+        if request.alignment and n_tokens > limit:
+            raise LimitExceeded(
+                f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts"
+            )
+        if self._selection is not None:  # a lower bound: every translation has a token or more
+            n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
+            refuse_too_many_weights(translator.max_numbers, n_weights)
+
+    def _parsed(self, text: str, terms: Terms | None) -> ParsedText:
+        if not self._direction.is_translation:  # a model may mean something with marks
+            return ParsedText([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
+        return parse_text(text, self._request, terms, self._languages)
+
+    async def run(self, on_piece: OnPiece | None = None) -> None:
+        """Translate all texts.
+
+        Args:
+            on_piece: receives each piece of a text as soon as it and all pieces before it are done.
+
+        Raises:
+            RequestError: an engine failed or is not available.
+        """
+        if on_piece is None:
+            await self._run(self.prepared_texts)
+        else:
+            await self._run_in_pieces(on_piece)
+
+    async def compose(self) -> list[Translation]:
+        """Return one translation for each text, in order. Raises DeadlinePassed."""
+        compose = partial(
+            compose_answer,
+            tokenizer=self._translator.tokenizer,
+            direction=self._direction,
+            selection=self._selection,
+            alignment=self._request.alignment,
+            checks=self._request.checks,
+        )
+        return await self._beside_each(self.prepared_texts, compose)
+
+    async def translated_texts(self) -> list[ParsedText]:
+        """Return the translations, parsed, for another leg. Raises DeadlinePassed."""
+        translate = partial(translated_text, tokenizer=self._translator.tokenizer, direction=self._direction)
+        return await self._beside_each(self.prepared_texts, translate)
+
+    async def _beside_each(self, items: Iterable[Item], work: Callable[[Item], Result]) -> list[Result]:
+        context = self._context
+        with context.timing.tokenizing():
+            return await run_on_each(items, work, self._n_characters, context.deadline - time.monotonic())
+
+    async def _run(self, prepared_texts: list[PreparedText]) -> None:
+        await self._translate([sentence for prepared in prepared_texts for sentence in prepared.sentences])
+        await self._verify(prepared_texts)
+        await self._attend(self._attention_passes(prepared_texts))
+
+    async def _translate(self, sentences: list[Sentence]) -> None:
+        await self._search([sentence.sequence for sentence in sentences])
+        lacking = [sentence for sentence in sentences if sentence.slots and not sentence.has_all_slots]
+        if lacking:
+            await self._rewind(lacking)
+
+    async def _verify(self, prepared_texts: list[PreparedText]) -> None:
+        """Translate passages again that lost a number, a name or all words, and choose the better translation, as
+        long as there is another way to read them."""
+        passages = [one for prepared in prepared_texts for one in prepared.passages if may_lose_something(one)]
+        if not passages or not self._direction.is_translation:
+            return
+        every = passages
+        for _ in range(MAX_READINGS):
+            verification = Verification(self._reader, self._translator.manifest)
+            await self._beside_each(passages, verification.check)
+            if not verification.doubtful:
+                break
+            await self._attend(verification.attention_passes())
+            found = await self._beside_each(verification.doubtful, verification.read_again)
+            rereadings = [one for one in found if one is not None]
+            if not rereadings:
+                break
+            new = [sentence for one in rereadings for sentence in one.again.sentences if not sentence.is_translated]
+            await self._translate(new)
+            await self._beside_each(rereadings, verification.choose)
+            passages = [one.passage for one in rereadings]
+        if self._request.alternatives:
+            await self._beside_each(every, verification.drop_wrong_alternatives)
+
+    async def _attend(self, passes: list[Sequence[AttentionPass]]) -> None:
+        if passes:
+            pool, context = self._translator.attention_pool, self._context
+            context.timing.attended(await pool.run(passes, context.deadline, context.admission))
+
+    async def _search(self, sequences: list[Sequence[Search]]) -> None:
+        context = self._context
+        context.timing.ran(await self._pool.run(sequences, context.deadline, context.admission))
+
+    async def _run_in_pieces(self, on_piece: OnPiece) -> None:
+        pieces = ((i, piece) for i, prepared in enumerate(self.prepared_texts) for piece in prepared.pieces())
+        running: deque[tuple[int, PreparedText, asyncio.Task[None]]] = deque()
+        last, before, n_pieces, tokenizer = 0, NOTHING_BEFORE, FIRST_PIECES, self._translator.tokenizer
+        try:
+            while True:
+                for i, piece in islice(pieces, n_pieces - len(running)):
+                    running.append((i, piece, asyncio.create_task(self._run([piece]))))
+                if not running:
+                    break
+                i, piece, task = running[0]
+                await task
+                running.popleft()
+                n_pieces = min(2 * n_pieces, MAX_PIECES)
+                if i != last:
+                    on_piece(last, "")
+                    last, before = i, NOTHING_BEFORE
+                rendering = partial(render, tokenizer=tokenizer, direction=self._direction, before=before)
+                ((text, before),) = await self._beside_each([piece], rendering)
+                if text:
+                    on_piece(i, text)
+        finally:
+            for _, _, task in running:
+                task.cancel()
+        on_piece(last, "")
+
+    async def _rewind(self, lacking: list[Sentence]) -> None:
+        """Search again for sentences that lack slots, as long as that finds more of them."""
+        while lacking:
+            tried: list[tuple[Sentence, Sequence[Search]]] = []
+            for sentence in lacking:
+                search = rewind(sentence.hypothesis(), sentence.sequence.output)
+                if search is not None:
+                    again = Sequence(sentence.sequence.source_ids, search, n_rows=search.beam_size)
+                    tried.append((sentence, again))
+            await self._search([again for _, again in tried])
+            lacking = []
+            for sentence, again in tried:
+                later = join_hypotheses(sentence.hypothesis(), again.output)
+                if is_better(later, sentence.hypothesis(), again.output.once_tokens):
+                    sentence.rewound = later
+                    lacking += [sentence] if not sentence.has_all_slots else []
+
+    def _attention_passes(self, prepared_texts: list[PreparedText]) -> list[Sequence[AttentionPass]]:
+        """Return the attention passes over the best translation of each sentence that needs one."""
+        manifest, selection = self._translator.manifest, self._selection
+        chosen = selection.chosen if selection is not None else None
+        n_weights, passes = 0, []
+        for passage in (passage for prepared in prepared_texts for passage in prepared.passages):
+            is_aligned = self._request.alignment or passage.needs_alignment
+            choice = manifest.alignment if is_aligned else None
+            for sentence in passage.sentences if selection or choice else []:
+                source_ids, target_ids = sentence.sequence.source_ids, sentence.hypothesis().token_ids
+                n_weights += selection.n_weights(len(source_ids), len(target_ids)) if selection else 0
+                wanted = AttentionPass([manifest.special_tokens.bos, *target_ids[:-1]], chosen, choice)
+                sentence.attention_pass = Sequence(source_ids, wanted, n_target=len(target_ids))
+                passes.append(sentence.attention_pass)
+        if selection is not None:
+            refuse_too_many_weights(self._translator.max_numbers, n_weights)
+        return passes
+
+
+def _new_search(request: TranslateRequest, direction: Direction, manifest: Manifest) -> NewSearch:
+    """Return a function that makes the search of a sentence.
+
+    Raises:
+        InvalidFields: max_target_tokens is outside the model's limits, or alternatives is not below the beam size.
+        UnsupportedOption: the format does not support an option of the request.
+    """
+    if not direction.is_translation:
+        refused = [name for name in ("keep", "glossary", "glossary_id", "checks") if getattr(request, name)]
+        if refused or request.format != "text":
+            named = " and ".join(f"`{name}`" for name in refused or ["format"])
+            raise UnsupportedOption(
+                f"{named} can only be used for translations, not for what {manifest.name} writes here"
+            )
+    if request.format != "text" and (request.attention or request.alignment or request.alternatives):
+        raise UnsupportedOption(f"`attention`, `alignment` and `alternatives` need `format` text, not {request.format}")
+    if request.tags is not None and request.format not in ("html", "xml"):
+        raise UnsupportedOption(f"`tags` needs `format` html or xml, not {request.format}")
+    decoding = manifest.decoding
+    assert decoding is not None, "a translator's manifest has one"
+    limit = manifest.limits.max_target_tokens
+    max_target_tokens = request.max_target_tokens or limit
+    if max_target_tokens > limit:
+        message = f"must be at most {limit} for {manifest.name}, not {max_target_tokens}"
+        raise InvalidFields([(("max_target_tokens",), message)])
+    n_first = len(direction.target_prefix)
+    if max_target_tokens <= n_first:
+        message = f"must be at least {n_first + 1} for this model ({n_first} of them name the language)"
+        raise InvalidFields([(("max_target_tokens",), message)])
+    beam_size = request.beam_size or decoding.beam_size
+    if request.alternatives >= beam_size:
+        raise InvalidFields([(("alternatives",), f"must be less than `beam_size` ({beam_size})")])
+    length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
+    beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
+    return partial(
+        Search,
+        max_target_tokens,
+        beam_size,
+        length_penalty,
+        1 + request.alternatives,
+        beam_threshold,
+        decoding.stop,
+        direction.target_prefix,
+    )

@@ -1,0 +1,322 @@
+"""Read texts for a model: kept spans are replaced, and sentences are cut and tokenized."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, field, replace
+
+from service.base.errors import LimitExceeded
+from service.engine.scheduler import Sequence
+from service.engine.search import Hypothesis, Search
+from service.glossaries.terms import Terms
+from service.kept.icu_messages import has_icu_messages
+from service.kept.kept_spans import KeptSpan, kept_spans, read_as_other
+from service.kept.placeholders import Protected, protect
+from service.kept.slots import MAX_SLOTS, Slot, SlotsOfText
+from service.kept.unwritable import hidden
+from service.markup import html, markdown, plain, xml
+from service.markup.passages import ParsedText, Passage
+from service.numbers.verified_spans import is_amount
+from service.passes.attention import AttentionPass
+from service.schemas.answers import Check
+from service.schemas.requests import NO_RULES, Format, TagRules, TranslateRequest
+from service.text.capitals import HINT as CAPITALS
+from service.text.capitals import small_words
+from service.text.labels import MAX_LABEL, is_label
+from service.text.language_marks import MarkedLanguages
+from service.text.languages import Direction
+from service.text.sentences import ends_of, is_speaker, sentence_spans, strip_span
+from service.text.spans import NO_EDITS, Span, merge_spans, overlapping, replace_spans
+from service.text.tokenization import Tokenizer
+
+NewSearch = Callable[[], Search]
+MAX_INLINE = 500
+"""Maximum number of tags, placeholders and symbols in a passage of a request: each is compared with the words around
+it."""
+
+
+def parse_text(
+    text: str, request: TranslateRequest, terms: Terms | None = None, languages: MarkedLanguages | None = None
+) -> ParsedText:
+    """Read a text of the request in its format.
+
+    Args:
+        languages: what marks of the source's language in HTML become; None: they stay.
+
+    Raises:
+        LimitExceeded: patterns of the terms match too often.
+    """
+    if request.format != "text":
+        return parse_markup(text, request.format, request.tags, languages)
+    if not plain.HINT.search(text):
+        return ParsedText([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
+    return plain.parse(text, (term.span for term in terms.find(text)) if terms else ())
+
+
+def parse_markup(
+    text: str, form: Format, rules: TagRules | None = None, languages: MarkedLanguages | None = None
+) -> ParsedText:
+    """Read a text in a format with tags or marks."""
+    if form == "xml":
+        return xml.parse(text, rules or NO_RULES)
+    return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES, languages)
+
+
+@dataclass
+class Sentence:
+    """A sentence of a passage, or a part of a sentence that is too long for the model."""
+
+    span: Span
+    """The span in the protected text of the passage."""
+    sequence: Sequence[Search]
+    slots: list[tuple[int, Slot]] = field(default_factory=list)
+    """The slots in the sentence, each with the number of its placeholder in the passage."""
+    rewound: Hypothesis | None = None
+    """The hypothesis that replaces the best one if that lacks some of the slots."""
+    attention_pass: Sequence[AttentionPass] | None = None
+    is_speaker: bool = False
+    """Whether it is the name of a speaker before a colon."""
+    is_capitals: bool = False
+    """Whether it is read in small letters, and its translation is written in capitals."""
+
+    def hypothesis(self, rank: int = 0) -> Hypothesis:
+        """Return the hypothesis with this rank, or the last one; 0 is the best."""
+        if rank == 0 and self.rewound is not None:
+            return self.rewound
+        hypotheses = self.sequence.output.best()
+        return hypotheses[min(rank, len(hypotheses) - 1)]
+
+    @property
+    def is_translated(self) -> bool:
+        return bool(self.sequence.output.finished)
+
+    @property
+    def has_all_slots(self) -> bool:
+        token_ids = self.hypothesis().token_ids
+        return all(slot.target_id in token_ids for _, slot in self.slots)
+
+
+@dataclass
+class PreparedPassage:
+    """A passage, and its sentences."""
+
+    parsed: Passage
+    protected: Protected
+    sentences: list[Sentence]
+    named: list[Span] = field(default_factory=list)
+    """Spans of the passage that the request or the format keeps."""
+    carried: SequenceOf[KeptSpan] = ()
+    """Spans of the passage that are kept because an earlier translation lost some of them."""
+    tried: SequenceOf[KeptSpan] = ()
+    """The carried spans of the last reading, whether or not its translation was chosen."""
+    checks: list[Check] = field(default_factory=list)
+    """What earlier translations lost or invented."""
+
+    @property
+    def needs_alignment(self) -> bool:
+        """Return whether the passage has tags, or a placeholder without a slot in the translation of its sentence."""
+        placeholders = self.protected.placeholders
+        if self.parsed.elements or not placeholders:
+            return bool(self.parsed.elements)
+        with_slots = {number for sentence in self.sentences for number, _ in sentence.slots}
+        spans = [sentence.span for sentence in self.sentences]
+        return not all(one.has_all_slots for one in self.sentences) or any(
+            number not in with_slots and (not one.stand_in or len(set(overlapping(spans, one.place))) == 2)
+            for number, one in enumerate(placeholders)
+        )
+
+    def pieces(self) -> Iterator["PreparedPassage"]:
+        """Cut a passage of plain text into pieces, in order, that are translated and sent one by one."""
+        protected, sentences = self.protected, self.sentences
+        start = first = original_start = 0
+        for n in (*self._last_of_pieces(), len(sentences) - 1):
+            end = sentences[n].span.end if n + 1 < len(sentences) else len(protected.text)
+            part, n_before = protected.part(start, end)
+            original_end = original_start + len(part.original)
+            for sentence in sentences[first : n + 1]:
+                sentence.span = sentence.span.moved(-start)
+                sentence.slots = [(number - n_before, slot) for number, slot in sentence.slots]
+            here, there = (
+                bisect_left(self.named, position, key=lambda span: span.start)
+                for position in (original_start, original_end)
+            )
+            named = [span.moved(-original_start) for span in self.named[here:there]]
+            parsed = self.parsed.part(original_start, part.original)
+            yield PreparedPassage(parsed, part, sentences[first : n + 1], named)
+            start, first, original_start = end, n + 1, original_end
+
+    def _last_of_pieces(self) -> list[int]:
+        """Return the numbers of the sentences that end a piece: no kept span, mark or message continues after them."""
+        protected = self.protected
+        if has_icu_messages(protected.original):
+            return []
+        places = [one.place for one in protected.placeholders]
+        shortcuts = {one.place.start for one in protected.placeholders if one.role == "shortcut"}
+        outermost = [element.span for element in self.parsed.elements if element.parent is None]
+        numbers = []
+        for n, sentence in enumerate(self.sentences[:-1]):
+            end = sentence.span.end
+            position = protected.original_position(end)
+            first, last = overlapping(places, Span(end, end))
+            ends_line = protected.original[position : position + 1] in ("\n", "\r")  # separates texts that touch it
+            element = bisect_left(outermost, position + ends_line, key=lambda span: span.end)
+            touches = element < len(outermost) and outermost[element].start <= position
+            if first == last and end not in shortcuts and not touches:
+                numbers.append(n)
+        return numbers
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """One text of a request, with a passage for each of its passages."""
+
+    parsed: ParsedText
+    passages: list[PreparedPassage]
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        return [sentence for passage in self.passages for sentence in passage.sentences]
+
+    def pieces(self) -> Iterator["PreparedText"]:
+        """Yield the text in pieces, in order, of one passage each and the attributes in its tags."""
+        parts, passages = list[str | Passage](), list[PreparedPassage]()
+        remaining = iter(self.passages)
+        for part in self.parsed.parts:
+            parts.append(part)
+            if isinstance(part, Passage):
+                passages.append(next(remaining))
+                if not part.anchor:
+                    yield PreparedText(replace(self.parsed, parts=parts), passages)
+                    parts, passages = [], []
+        if parts:
+            yield PreparedText(replace(self.parsed, parts=parts), passages)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes prepared texts of the texts of one request, for one model.
+
+    Args:
+        limit: the maximum number of tokens in a sentence.
+        new_search: makes the search of each sentence.
+        terms: the terms that the request keeps or translates in its own way, if any.
+        max_inline: the maximum number of tags, placeholders and symbols in a passage with markup; None: no limit.
+    """
+
+    tokenizer: Tokenizer
+    slots: tuple[Slot, ...]
+    limit: int
+    direction: Direction
+    new_search: NewSearch
+    split_sentences: bool
+    terms: Terms | None = None
+    max_inline: int | None = MAX_INLINE
+
+    def prepare(self, text: ParsedText) -> PreparedText:
+        """Read a text. Raises LimitExceeded: a passage has too many kept spans, or a character too many tokens."""
+        passages = []
+        for parsed in text.passages:
+            passages.append(self.prepare_passage(parsed))
+            inline = len(parsed.elements) + len(passages[-1].protected.placeholders)
+            if self.max_inline is not None and inline > self.max_inline and not text.is_plain:
+                raise LimitExceeded(
+                    f"A passage of the text has {inline} inline tags, placeholders and symbols; "
+                    f"the limit is {self.max_inline}"
+                )
+        if text.is_plain and len(passages[0].sentences) > 1:
+            passages = [*passages[0].pieces()]
+            text = replace(text, parts=[one.parsed for one in passages])
+        return PreparedText(text, passages)
+
+    def prepare_passage(self, parsed: Passage, carried: SequenceOf[KeptSpan] = ()) -> PreparedPassage:
+        """Read a passage. Repeat with other slots as long as some slots are not read as their own token.
+
+        Args:
+            carried: further spans that are kept, and their translations.
+        """
+        text = parsed.text
+        if not self.direction.is_translation:
+            protected = Protected(text, text, (), NO_EDITS)
+            return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
+        terms = self.terms.find(text) if self.terms else []
+        kept = kept_spans(text, parsed.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried])
+        small = []
+        if CAPITALS.search(text):
+            small = [*small_words(text, [one.span for one in kept], self.tokenizer.n_tokens)]
+        read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
+        if not kept and not read_as:
+            protected = Protected(text, text, (), NO_EDITS)
+            return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
+        named = sorted([*parsed.keep, *(term.span for term in terms)], key=lambda span: span.pair)
+        # Digits of carried spans are not read, so they may be slots.
+        slots = SlotsOfText(self.slots, replace_spans(text, [(one.span, "") for one in carried])[0])
+        ends = ends_of(text, self.direction.source_subtag) if kept else set[int]()
+        while True:
+            protected = protect(text, kept, read_as, slots.word)
+            passage = PreparedPassage(parsed, protected, self._sentences(protected, parsed, ends), named, carried)
+            if small:
+                words = [word for word, _ in small]
+                for sentence in passage.sentences:
+                    inside = overlapping(words, protected.edits.before(sentence.span))
+                    sentence.is_capitals = len(set(inside)) == 2
+            if not kept or not self._misread(passage, slots):
+                return passage
+
+    def _misread(self, passage: PreparedPassage, slots: SlotsOfText) -> bool:
+        """Give the sentences their slots. Return whether some placeholders need other slots, or none."""
+        placeholders = passage.protected.placeholders
+        places = [one.place for one in placeholders]
+        misread: dict[int, bool] = {}
+        too_many: list[int] = []
+        starts = [*(sentence.span.start for sentence in passage.sentences), len(passage.protected.text)]
+        for sentence, next_start in zip(passage.sentences, starts[1:], strict=True):
+            inside = [n for n in range(*overlapping(places, sentence.span)) if placeholders[n].has_slot]
+            source_ids = sentence.sequence.source_ids
+            text = sentence.span.of(passage.protected.text)
+            tokens = self.tokenizer.source_tokens(text, self.direction.source_prefix) if inside else []
+            for number in inside[:MAX_SLOTS]:
+                slot = slots.of(number)
+                assert slot is not None, "it has a stand-in"
+                at = source_ids.index(slot.source_id) if source_ids.count(slot.source_id) == 1 else None
+                if at is not None and tokens[at].moved(sentence.span.start).span == placeholders[number].place:
+                    sentence.slots.append((number, slot))
+                else:
+                    misread[number] = slot.word.isdigit()
+            if len(inside) > MAX_SLOTS:  # later slots would only take the places of these
+                too_many += range(inside[MAX_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
+            sentence.sequence.output.once_tokens = tuple(slot.target_id for _, slot in sentence.slots)
+        slots.try_others(misread)
+        slots.give_up(too_many)
+        return bool(misread or too_many)
+
+    def _sentences(self, protected: Protected, parsed: Passage, ends: Collection[int] = ()) -> list[Sentence]:
+        text, is_translation = protected.text, self.direction.is_translation
+        if is_translation:
+            found = self._spans(protected, parsed, ends)
+        else:
+            whole = strip_span(text, Span(0, len(text)))
+            found = [] if whole is None else [whole]
+        sentences = []
+        for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
+            search = self.new_search()
+            sequence = Sequence(source_ids, search, n_rows=search.beam_size)
+            sentences.append(Sentence(span, sequence, is_speaker=is_translation and is_speaker(text, span)))
+        return sentences
+
+    def _spans(self, protected: Protected, parsed: Passage, ends: Collection[int]) -> list[Span]:
+        """Return the sentences of a passage that have something to translate."""
+        text = protected.text
+        if parsed.sentences is not None:
+            spans = merge_spans(map(protected.edits.after, parsed.sentences))
+        elif self.split_sentences:
+            spans = sentence_spans(text, self.direction.source_subtag)
+            spans = [*protected.cut_after_placeholders(spans, ends)] if ends else spans
+        else:
+            spans = [*protected.between_breaks()]
+        found = [span for span in (strip_span(text, span) for span in spans) if span is not None]
+        language = self.direction.source_subtag
+        found = [span for span in found if span.end - span.start > MAX_LABEL or not is_label(span.of(text), language)]
+        # A span without letters is the same in every language; amounts with codes are written alike in one column.
+        if protected.placeholders:
+            return [span for span in found if protected.has_words(span)]
+        return [span for span in found if any(map(str.isalpha, span.of(text))) and not is_amount(span.of(text))]

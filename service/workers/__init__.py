@@ -1,1 +1,0 @@
-"""The processes that hold models: loading, forking, distributing requests, and the messages between them."""

@@ -1,0 +1,37 @@
+import pytest
+
+from service.kept.carried_spans import carried_spans
+from service.numbers.comparison import compare
+
+
+@pytest.mark.parametrize(
+    ("text", "direction", "expected"),
+    [
+        ("It is $1,344.75.", "en-de", {"$1,344.75": "1.344,75\xa0$"}),
+        ("Das sind 1.344,75 $.", "de-en", {"1.344,75 $": "$1,344.75"}),
+        ("It is $1.5 million.", "en-ja", {"$1.5 million": "$150万"}),
+        ("$344.5 million, $1.144 billion", "en-ja", {"$344.5 million": "$3.445億", "$1.144 billion": "$11.44億"}),
+        ("$1.144 billion", "en-de", {"$1.144 billion": "1,144\xa0Mrd.\xa0$"}),
+        ("193,544 people, 7 744", "en-fr", {"193,544": "193\u202f544", "7 744": "7 744"}),
+        ("25.5% of 15th B58", "en-de", {"25.5%": "25,5\xa0%", "15th": "15", "B58": "B58"}),
+        ("From 1914\u20131918 in K\u20117", "en-de", {"1914\u20131918": "1914\u20131918", "K\u20117": "K\u20117"}),
+        (
+            "1995年8月8日14時5分、5月3日、8月",
+            "ja-en",
+            {"1995年8月8日": "August 8, 1995", "14時5分": "14:05", "5月3日": "May 3", "8月": "August"},
+        ),
+        ("5千円と￥1,000", "ja-de", {"5千": "5.000", "￥1,000": "1.000\xa0¥"}),
+        ("65 km", "en-ru", {"65 km": "65 км"}),
+        ("itemCount", "en-ru", {"itemCount": "itemCount"}),
+        ("It is -30 or -$1,344.75.", "en-de", {"-30": "-30", "-$1,344.75": "-1.344,75\xa0$"}),
+    ],
+)
+def test_a_span_is_written_as_the_target_language_does(text: str, direction: str, expected: dict[str, str]) -> None:
+    languages = direction.split("-")
+    found = carried_spans(text, compare(text, "", *languages), *languages)
+    assert {one.span.of(text): one.written for one in found} == expected
+
+
+def test_an_unknown_language_changes_nothing() -> None:
+    found = carried_spans("$1,344.75", compare("$1,344.75", "", "en", "mul"), "en", "mul")
+    assert [one.written for one in found] == ["$1,344.75"]
