@@ -135,7 +135,7 @@ def test_a_source_whose_words_are_always_lost_stays_and_is_told_of(reader: Reade
         for sentence in rereading.again.sentences:
             finish(sentence, "5")
         verification.choose(rereading)
-        prepared = PreparedText(prepared.document, [rereading.passage])
+        prepared = PreparedText(prepared.parsed, [rereading.passage])
         for sentence in prepared.sentences:
             sentence.sequence.output.finished = []
     [passage] = prepared.passages
