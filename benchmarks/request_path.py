@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,25 +122,25 @@ def _ready_port(said: Path) -> int | None:
     if not announced:
         return None
     port = int(rest.split()[0])
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
-    connection.request("GET", "/health/ready")
-    return port if connection.getresponse().status == 200 else None
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)) as connection:
+        connection.request("GET", "/health/ready")
+        return port if connection.getresponse().status == 200 else None
 
 
 def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> set[Function]:
     """Return the functions that one request enters."""
     body = json.dumps(request).encode()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
-    connection.putrequest("POST", path)
-    connection.putheader("Content-Type", "application/json")
-    connection.putheader("Content-Length", str(len(body)))
-    connection.endheaders()
-    time.sleep(PAUSE_S)
-    began = time.monotonic()
-    connection.send(body)
-    response = connection.getresponse()
-    response.read()
-    ended = time.monotonic()
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)) as connection:
+        connection.putrequest("POST", path)
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders()
+        time.sleep(PAUSE_S)
+        began = time.monotonic()
+        connection.send(body)
+        response = connection.getresponse()
+        response.read()
+        ended = time.monotonic()
     assert response.status == 200, response.status
     time.sleep(PAUSE_S)
     lines = [line for log in (folder / "logs").iterdir() for line in log.read_text().splitlines()]
