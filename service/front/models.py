@@ -53,11 +53,14 @@ from service.tasks.reranking import ranked
 from service.tasks.translation import pivot
 from service.tasks.translation.leg import OnPiece
 from service.tasks.translation.pivot import Route
-from service.text.identification import IdentifiedLanguage
+from service.text.identification import MIN_OTHER, IdentifiedLanguage
 from service.text.languages import MANY, are_same, english_name
 
 MIN_CONFIDENCE = 0.01
 """Languages that are less probable than this are listed only where nothing is more probable."""
+
+MIN_UNCHANGED = 0.3
+"""A text that is in the target language with less confidence is not left as it is."""
 
 AnyRequest = TranslateRequest | DetectRequest | ClassifyRequest | EmbedRequest
 Result = TypeVar("Result")
@@ -381,7 +384,7 @@ async def _languages_of_texts(
     with context.timing.tokenizing():
         served = [*dict.fromkeys([*sources, target])]
         found = await detect_languages(request.text, request.format, served, context.left_s, request.tags)
-    languages = [ranked[0] if ranked else None for ranked in found]
+    languages = [_language_of_text(ranked, target) if ranked else None for ranked in found]
     for i, language in enumerate(languages):
         if language is not None and not language.is_served and not are_same(language.language, target):
             which = "The text" if len(languages) == 1 else f"Text {i} of {len(languages)}"
@@ -390,6 +393,16 @@ async def _languages_of_texts(
             offer = f"which is not translated to {target}; `source` may be: {some(sources)}"
             raise LanguageNotDetected(f"{which} {what}, {offer}")
     return languages
+
+
+def _language_of_text(ranked: list[IdentifiedLanguage], target: str) -> IdentifiedLanguage:
+    """Return the most probable language. A text that is hardly in the target language, and so would not be translated,
+    is in another one: one that is not served, if that is probable, or else the next one that is."""
+    if not are_same(ranked[0].language, target) or ranked[0].confidence >= MIN_UNCHANGED:
+        return ranked[0]
+    others = [one for one in ranked if not are_same(one.language, target)]
+    strange = [one for one in others if one.confidence >= MIN_OTHER]
+    return next(iter([*strange, *(one for one in others if one.is_served), ranked[0]]))
 
 
 async def gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:

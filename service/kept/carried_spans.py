@@ -46,7 +46,7 @@ def carried_spans(text: str, compared: Comparison, source_language: str, target_
 
 
 def _carried(text: str, one: VerifiedSpan, source: NumberForms, target: NumberForms, with_unit: bool) -> KeptSpan:
-    if one.kind in ("name", "code"):
+    if one.kind in ("name", "letter", "roman", "code"):
         return KeptSpan(one.span, "word", one.text)
     if one.kind in ("time", "date"):
         return KeptSpan(one.span, "number", _write_time(one, target))

@@ -418,6 +418,13 @@ def end_of_digits(text: str, position: int) -> int:
     return position + sum(1 for _ in takewhile(str.isdecimal, text[position : position + 40]))
 
 
+def end_of_ending(text: str, position: int) -> int:
+    """Return the end of the digits and of the ending behind a slot, which are not part of the translation."""
+    end = end_of_digits(text, position)
+    n_letters = _letters_at(text, end)
+    return end + (n_letters if n_letters <= MAX_ENDING else 0)
+
+
 def _letters_at(text: str, position: int) -> int:
     """Return the number of letters at a position, of scripts that put spaces between words."""
     following = text[position : position + 40]

@@ -1,18 +1,24 @@
 """Compare the numbers and names of a text with those of its translation."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from service.numbers.number_forms import MAX_SYMBOL, NumberForms, forms_of
+from service.numbers.number_words import number_words
 from service.numbers.numerals import Values
 from service.numbers.verified_spans import DASHES, VerifiedSpan, narrow, verified_spans
+from service.text.scripts import LETTER
 
 _WORDS = re.compile(r"[^\W\d_]+|[%°′″]")  # noqa: RUF001
 _LATIN_WORDS = re.compile(r"[a-z]+[²³]?(?:/[a-z]+[²³]?)?|[%°′″]")  # noqa: RUF001
 _DASH = re.compile(f"[{DASHES}]")
 _BESIDE = re.compile(r"[^\w,;]{0,3}")
 """The text between two numbers of which one was made of the other."""
+_GLUED = re.compile(rf"(?:(?!fach|mal){LETTER}){{4}}")
+"""The letters of a word that a number touches, which is none then: 1ommande."""
 MIN_DIGITS = 3
 """Number of digits, without zeros at the ends, from which a number is hardly a word of the source."""
 HALF_DAY = 12
@@ -30,7 +36,7 @@ class Comparison:
         left: all other numbers of the translation.
         invented: those of them that the words of the source hardly explain.
         without_unit: those of `wanted` whose unit the translation lacks.
-        as_words: small numbers of `wanted` that the translation lacks, or has as words.
+        as_words: small numbers of `wanted` that the translation lacks, or has as words that are not known here.
     """
 
     wanted: list[VerifiedSpan]
@@ -69,8 +75,8 @@ class _Matching:
     ) -> None:
         self._wanted, self._source, self._target = wanted, source, target
         self._source_forms, self._forms = source_forms, target_forms
-        self._found = [*verified_spans(target, target_forms)]
-        self._parts = [(one, values) for one in self._found for values in one.parts if one.kind != "name"]
+        self._found = [one for one in verified_spans(target, target_forms) if not _GLUED.match(target, one.span.end)]
+        self._parts = [(one, values) for one in self._found for values in one.parts]
         self._free = [*range(len(self._parts))]
         self._chunks = {chunk for one in self._found for chunk in one.chunks}
         self._words = frozenset(_WORDS.findall(target.casefold()))
@@ -80,19 +86,61 @@ class _Matching:
     def compare(self) -> Comparison:
         ranked = sorted(self._wanted, key=lambda one: (one.may_be_word, -len(one.text)))
         missing = [one for one in ranked if not self._takes(one)]
+        as_words = [one for one in missing if one.may_be_word]
         lost = [one for one in missing if not one.may_be_word]
+        if self._new_words is not None:
+            lost, as_words = lost + [one for one in as_words if not self._takes_word(one, one.text)], []
         left = [self._parts[i] for i in self._free if not self._is_explained(*self._parts[i])]
         invented = [part for part in left if lost or self._is_invented(*part)]
-        doubled = [*self._doubled()]
+        doubled = [*self._doubled(), *self._invented_words()]
         left_shown, invented_shown = ([min(values) for _, values in parts] + doubled for parts in (left, invented))
         without_unit = [one for one in self._wanted if not self._has_unit(one)]
-        as_words = [one for one in missing if one.may_be_word and one.text != "1"]  # 1 may be an article
         return Comparison(self._wanted, lost, left_shown, invented_shown, without_unit, as_words)
+
+    @cached_property
+    def _new_words(self) -> Counter[int] | None:
+        """The words for numbers that the translation has beyond those of the source, by their numbers; None if the
+        words of its language are not known."""
+        found = number_words(self._target, self._forms.language)
+        return found - (self._source_words or Counter()) if found is not None else None
+
+    @cached_property
+    def _new_cardinals(self) -> Counter[int]:
+        found = number_words(self._target, self._forms.language, only_cardinal=True) or Counter()
+        return found - (self._source_words or Counter())
+
+    @cached_property
+    def _source_words(self) -> Counter[int] | None:
+        return number_words(self._source, self._source_forms.language)
+
+    def _takes_word(self, one: VerifiedSpan, number: str) -> bool:
+        """Find the word for a small number. An article that the translation adds is one for 1; an ordinal number is one
+        behind another word, as in World War 2, or with an ending, as in 2nd."""
+        before, after = self._source[: one.span.start].strip(), self._source[one.span.end : one.span.end + 1]
+        words = self._new_words if before or re.match(rf"{LETTER}|\.", after) else self._new_cardinals
+        assert words is not None, "the words of the language are known"
+        words[int(number)] -= 1
+        return words[int(number)] >= 0
+
+    def _invented_words(self) -> Iterator[str]:
+        """Yield the words for numbers of the translation, if the source has numbers in digits alone, and not these."""
+        words = number_words(self._target, self._forms.language, only_cardinal=True)
+        if words and self._has_digits_alone and not self._forms.is_unspaced:
+            known = {value for one in self._wanted for part in one.parts for value in part}
+            yield from (str(number) for number in words if number > 1 and str(number) not in known)
+
+    @cached_property
+    def _has_digits_alone(self) -> bool:
+        """Whether no word of the source may be a number, beside an article."""
+        return self._source_words is not None and not self._source_words.keys() - {1}
 
     def _takes(self, one: VerifiedSpan) -> bool:
         """Find a verified span in the translation, and take its numbers from those that are free."""
-        if one.kind == "name":
+        if one.kind in ("name", "letter"):
             return _count(one.text, self._target) >= _count(one.text, self._source)
+        if one.kind == "roman":
+            is_word = self._new_words is not None and self._takes_word(one, min(one.parts[0]))
+            return is_word or self._takes_parts(one)
         if one.kind == "code" and _DASH.sub("-", one.text) not in _DASH.sub("-", self._target):
             return False
         if one.kind == "number" and not self._chunks.issuperset(one.padded):
@@ -176,8 +224,10 @@ class _Matching:
         return one.is_word or any(word.startswith(names) for word in _WORDS.findall(self._source.casefold()))
 
     def _is_invented(self, one: VerifiedSpan, values: Values) -> bool:
-        """Return whether a number is long, or made of another one: equal to one of the source, a part of one, beside
-        another number, or a part of one that is taken."""
+        """Return whether no word of the source explains a number, or it is long, or made of another one: equal to one
+        of the source, a part of one, beside another number, or a part of one that is taken."""
+        if self._has_digits_alone and "1" not in values:  # 1 may be an article: twice a day, 1日2回
+            return True
         digits = min(values).replace(".", "")
         sources = ["".join(wanted.chunks) for wanted in self._wanted]
         is_part = any(digits in own for own in sources)

@@ -15,18 +15,28 @@ from service.numbers.number_forms import APOSTROPHES, SIGNS, SPACES, NumberForms
 from service.numbers.numerals import KANJI, Values, numeral_value, plain, readings
 from service.text.spans import Span
 
-Kind = Literal["name", "code", "time", "date", "numeral", "number"]
+Kind = Literal["name", "letter", "roman", "code", "time", "date", "numeral", "number"]
 
-HINT = re.compile(r"\d|[a-z][A-Z]")
-"""Every text with a verified span has this."""
 DASHES = "\u2010\u2011\u2012\u2013"
+
+_LETTER_ALONE = (
+    r"(?<=[^\W\d_][ ])(?:[B-HJ-Z]|(?<=[a-zß-öø-ÿ][ ])A(?![ ][A-Z]))"
+    rf"(?![\w'’&{DASHES}-]|\.\w|\.[ ][A-Z]|[ ][A-Z](?![\w'’]))"
+)
+"""A capital alone behind a word, as in "room D", but neither an article nor "I", nor an initial."""
+_ROMAN = r"(?<![\w'’.-])(?:(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx]{2})x{0,3}(?:ix|iv|v?i{0,3}))(?![\w'’-])"
+HINT = re.compile(rf"\d|[a-z][A-Z]|{_LETTER_ALONE}|{_ROMAN}")
+"""Every text with a verified span has this."""
 
 _LATIN = r"A-Za-zÀ-ɏ0-9_"
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = f"(?<![{_LATIN}])", f"(?![{_LATIN}])"
 _TOKEN = re.compile(
     rf"""
     (?P<name>{_NO_LETTER_BEFORE}[A-Za-z]*[a-z][A-Z](?!nnen\b)[A-Za-z0-9]*{_NO_LETTER_BEHIND})
-    | (?P<code>{_NO_LETTER_BEFORE}(?<!-)[A-Z]{{1,4}}[-{DASHES}]?\d+{_NO_LETTER_BEHIND})
+    | (?P<roman>{_ROMAN}) | (?P<letter>{_LETTER_ALONE})
+    | (?P<code>{_NO_LETTER_BEFORE}(?<!-)[A-Z]{{1,4}}[-{DASHES}]?\d+{_NO_LETTER_BEHIND}
+        | {_NO_LETTER_BEFORE}(?:\d{{1,2}}[AC-FHIJLN-SU-Zabdf]|[abdf]\d{{1,2}}){_NO_LETTER_BEHIND}
+        | (?<![\d.,/-])\d{{1,3}}[ ]\d/\d{{1,2}}(?![\d/]))
     | (?P<time>(?<![\d:])\d{{1,2}}(?::\d\d){{1,2}}(?![\d:]) | (?<!\d)\d{{1,2}}[ ]?h[ ]?\d\d\b
         | (?<!\d)\d{{1,2}}時(?!間)(?:\d{{1,2}}分)?(?:\d{{1,2}}秒)?)
     | (?P<date>(?<!\d)(?:\d{{2,4}}年)?\d{{1,2}}月(?:\d{{1,2}}日)?
@@ -38,15 +48,16 @@ _TOKEN = re.compile(
 )
 _FULL_WIDTH = {0xFF01 + i: 0x21 + i for i in range(94)} | {0xFFE1: "£", 0xFFE5: "¥"}
 _WORD_BEHIND = re.compile(rf"[{SPACES}-]?([^\W\d_]+)")
-_UNIT_BEHIND = re.compile(rf"[{SPACES}]?((?:[^\W\d_]+/)?[^\W\d_]+[²³]?|[%°′″])")  # noqa: RUF001
+_UNIT_BEHIND = re.compile(rf"[{SPACES}]?((?:[^\W\d_]+/)?[^\W\d_]+[²³]?|[%°′″])")
 _SIGN_BEFORE, _SIGN_BEHIND = re.compile(rf"([{SIGNS}])[{SPACES}]?$"), re.compile(rf"\.?[{SPACES}]?([{SIGNS}])")
 _YEAR = re.compile(r"\d{4}")
-_MINUS = re.compile(rf"(?<![{_LATIN}а-яё.,)%°/:-])[-−–](?=[{SIGNS}]?\d)")  # noqa: RUF001
+_MINUS = re.compile(rf"(?<![{_LATIN}а-яё.,)%°/:-])[-−–](?=[{SIGNS}]?\d)")
 _JOINED, _JOINS = re.compile(rf"\d[:/{DASHES}-]$"), re.compile(rf"[:/{DASHES}-]\d")
 _AMOUNT = re.compile(
     rf"\W{{0,3}}(?P<before>[A-Z]{{3}})?[{SPACES}{SIGNS}+-]{{0,4}}\d[\d.,{APOSTROPHES}{SPACES}]{{0,30}}"
     rf"[{SIGNS}]?[{SPACES}]?(?P<behind>[A-Z]{{3}})?\W{{0,3}}"
 )
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10}
 MAX_WORD = 12
 """Largest number that translations often write as a word."""
 
@@ -120,10 +131,17 @@ def verified_spans(text: str, forms: NumberForms) -> Iterator[VerifiedSpan]:
         span, written = Span(*match.span()), match.group()
         if kind in ("number", "numeral"):
             yield _with_minus(text, _number(text, span, kind, forms))
+        elif kind == "roman":
+            yield VerifiedSpan(span, kind, written, (Values({str(_roman_value(written))}),))
         else:
             first, *rest = re.findall(r"\d+", written) or [""]
             padded = [Values({digits.zfill(2)}) if kind == "time" else readings(digits)[0] for digits in rest]
             yield VerifiedSpan(span, kind, written, (*readings(first), *padded) if first else ())
+
+
+def _roman_value(numeral: str) -> int:
+    values = [_ROMAN_DIGITS[digit] for digit in numeral.upper()]
+    return sum(-value if value < max(values[i:]) else value for i, value in enumerate(values))
 
 
 def _with_minus(text: str, number: VerifiedSpan) -> VerifiedSpan:

@@ -126,7 +126,7 @@ class Check(BaseModel):
     kind: CheckKind = Field(
         description="number, name: lost or changed. kept: a kept span that the model lost, put back by alignment. "
         "brackets, quotes: not as many as in the source. end: cut at max_target_tokens. repetition: words again and "
-        "again. untranslated: the same as the source."
+        "again. untranslated: the same as the source, or first without a word."
     )
     source: str = Field(description="The piece of the source.", examples=["$344.75"])
     mended: bool = Field(description="Whether the translation in the answer is right in this.")

@@ -21,6 +21,11 @@ MIN_LETTER_BYTES = 24
 """A text with fewer bytes of letters is too short to exclude the served languages. Of texts in shipped languages, fewer
 than 1 in 1,000 with twenty letters or more are taken for another language, and 1 in 140 of shorter ones."""
 
+MIN_OTHER, MAX_SERVED, MIN_OTHER_BYTES = 0.5, 0.2, 8
+"""A short text is surely in a language that is not served if this is at least as probable as the first number, every
+served language is less probable than the second, and the text has as many bytes of letters as the third. Of one to
+three words in shipped languages, 1 in 40 at most are taken for such a text."""
+
 UNKNOWN = "und"
 """BCP 47's code of an unknown language."""
 
@@ -48,7 +53,7 @@ class IdentifiedLanguage(NamedTuple):
 
 def identify(text: str, served: Collection[str]) -> list[IdentifiedLanguage]:
     """Return the possible languages of a text, the most probable first; none if it has no letter. For a short text the
-    served languages come first.
+    served languages come first, unless it is surely in another one.
 
     Args:
         served: names of the served languages, which are more probable a priori; `mul` stands for every language.
@@ -58,18 +63,39 @@ def identify(text: str, served: Collection[str]) -> list[IdentifiedLanguage]:
     if not letters:
         return []
     written = scripts_of(set(letters))
-    is_short = len(letters.encode()) < MIN_LETTER_BYTES
+    n_bytes = len(letters.encode())
+    is_short = n_bytes < MIN_LETTER_BYTES
     languages = _languages(frozenset(served), frozenset(written))
     shares: dict[tuple[str, bool], float] = defaultdict(float)
     for form in (text, _words(text)):
         for label, share in zip(*_model().predict(form, -1, -1.0), strict=True):
             if label in languages:
-                _, is_served = language = languages[label]
-                shares[language] += share if is_served else UNSERVED * share
+                shares[languages[label]] += share
+    if not shares:
+        return [IdentifiedLanguage(UNKNOWN, 0.0, False)]
+    first, of_others, of_served = _most_probable(shares)
+    is_other = MIN_OTHER_BYTES <= n_bytes < MIN_LETTER_BYTES and of_others >= MIN_OTHER and of_served < MAX_SERVED
+    shares = {language: share if language[1] else UNSERVED * share for language, share in shares.items()}
     total = sum(shares.values())
     found = [IdentifiedLanguage(language, share / total, is_served) for (language, is_served), share in shares.items()]
-    found.sort(key=lambda one: (is_short and not one.is_served, -one.confidence))
-    return found or [IdentifiedLanguage(UNKNOWN, 0.0, False)]
+    found.sort(
+        key=lambda one: (
+            is_other and one.language != first,
+            is_short and not is_other and not one.is_served,
+            -one.confidence,
+        )
+    )
+    return found
+
+
+def _most_probable(shares: dict[tuple[str, bool], float]) -> tuple[str, float, float]:
+    """Return the most probable language, and the probabilities of the most probable languages that are not served and
+    that are, if all languages are equally probable a priori."""
+    total = sum(shares.values())
+    best = {False: 0.0, True: 0.0}
+    for (_, is_served), share in shares.items():
+        best[is_served] = max(best[is_served], share / total)
+    return max(shares, key=shares.__getitem__)[0], best[False], best[True]
 
 
 def is_loaded() -> bool:

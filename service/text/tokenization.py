@@ -100,6 +100,10 @@ class Tokenizer:
         encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
         return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
 
+    def n_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text, without special tokens around it."""
+        return len(self.encode([text])[0]) - sum(self.n_around)
+
     def own_ids(self, text: str, field: str) -> list[int]:
         """Return the tokens of a text without special ones around it, to join it with another one.
 

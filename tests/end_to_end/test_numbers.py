@@ -51,7 +51,7 @@ def test_amounts_with_a_currency_have_one_form_in_a_column(server: httpx.Client)
     amounts = [f"${300 + 10 * i}.75 USD" for i in range(12)]
     cells = "".join(f"<tr><td>Price</td><td>{amount}</td></tr>" for amount in amounts)
     found = translated(server, "en-de", f"<table>{cells}</table>", format="html")["text"]
-    assert re.findall(r"<td>([^<]*USD)</td>", found) == amounts
+    assert re.findall(r"<td>([^<]*USD)</td>", found) == [amount.replace(".", ",") for amount in amounts]
 
 
 def test_a_sentence_among_others_is_mended(server: httpx.Client) -> None:

@@ -21,6 +21,9 @@ MAX_LEVELS = 6
 INDENT, SPACE, MAX_GAP, MIN_FULL = 0.7, 0.25, 4.0, 10.0
 """In sizes of letters: the least indent of a line, a space, the widest gap within a line, and the least length of
 a full line."""
+MIN_HEADING = 0.4
+"""The least length of a full line of a heading, relative to the widest line of its page: a shorter one is a heading of
+its own, such as the title before the first heading."""
 PITCH_TOLERANCE = 1.25
 MAX_ROW_GAP = 8.0
 """The widest gap between two rows of a table, in sizes of letters."""
@@ -57,7 +60,7 @@ def blocks_of(layout: Sequence[Line | Row], size: float) -> list[Paragraph | Tab
         size: the size of the letters of most text.
     """
     words = Counter(_bare(word) for item in layout for line in _lines(item) for word in line.text.split())
-    columns = _Columns([line for item in layout for line in _lines(item)])
+    columns = _Columns([line for item in layout for line in _lines(item)], LARGER * size)
     blocks: list[Paragraph | Table] = []
     for group in _groups(layout):
         table = _table([item for item in group if isinstance(item, Row)], words)
@@ -150,9 +153,12 @@ def _lines(item: Line | Row) -> Iterable[Line]:
 class _Columns:
     """The columns of text on all pages: where their lines end, and how far these are apart."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[Line], heading_size: float) -> None:
+        self._heading_size = heading_size
         self._rights: dict[tuple[int, int], float] = {}
+        self._widest: dict[int, float] = {}
         for line in lines:
+            self._widest[line.page] = max(self._widest.get(line.page, 0), line.right - line.left)
             for place in self._places(line):
                 self._rights[place] = max(self._rights.get(place, 0), line.right)
         pitches = [_below(*both) for both in pairwise(lines) if 0 < _below(*both) < 3]
@@ -200,7 +206,8 @@ class _Columns:
     def _is_full(self, last: Line, line: Line) -> bool:
         """Tell whether the first word of a line has no room on the line before it."""
         word = line.size if is_unspaced(line.text[:1]) else line.first_width + SPACE * line.size
-        is_long = last.right - last.left > MIN_FULL * last.size
+        width, is_heading = last.right - last.left, last.size >= self._heading_size
+        is_long = width > (MIN_HEADING * self._widest[last.page] if is_heading else MIN_FULL * last.size)
         return is_long and last.right + word > max(self._rights[place] for place in self._places(last))
 
     def _places(self, line: Line) -> list[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """Tell what is wrong in the translation of a passage, beside lost numbers, which verification.py finds and mends."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as SequenceOf
 
 from service.numbers.verified_spans import narrow
@@ -17,24 +17,27 @@ MAX_PERIOD, MIN_TIMES = 8, 3
 MIN_REPEATED = 6
 
 
-def checks_of(passage: PreparedPassage, written: str, targets: SequenceOf[Span]) -> Iterator[Check]:
+def checks_of(
+    passage: PreparedPassage, written: str, targets: SequenceOf[Span], is_name: Callable[[str], bool] = lambda _: False
+) -> Iterator[Check]:
     """Yield what the translation of a passage lost, and what looks wrong in it.
 
     Args:
         written: the translation, with stand-ins in place of kept spans.
         targets: the spans of its sentences in `written`.
+        is_name: returns whether a word is a name, which is the same in the translation.
     """
     yield from passage.checks
     protected = passage.protected
     for sentence, target in zip(passage.sentences, targets, strict=True):
         source = protected.edits.before(sentence.span).of(protected.original)
-        for kind in _wrong_in(sentence, sentence.span.of(protected.text), target.of(written)):
+        for kind in _wrong_in(sentence, sentence.span.of(protected.text), target.of(written), is_name):
             yield Check(kind=kind, source=source, mended=False)
         for number in _lost_placeholders(passage, sentence):
             yield Check(kind="kept", source=protected.placeholders[number].span.of(protected.original), mended=True)
 
 
-def _wrong_in(sentence: Sentence, source: str, target: str) -> Iterator[CheckKind]:
+def _wrong_in(sentence: Sentence, source: str, target: str, is_name: Callable[[str], bool]) -> Iterator[CheckKind]:
     shown = [narrow(text).translate(_QUOTES) for text in (source, target)]
     for kind, marks in _MARKS.items():
         if any(shown[0].count(mark) != shown[1].count(mark) for mark in marks):
@@ -47,7 +50,11 @@ def _wrong_in(sentence: Sentence, source: str, target: str) -> Iterator[CheckKin
     ):
         yield "repetition"
     words = re.findall(r"[^\W\d_]+", source)
-    if len(words) > 1 and shown[0].casefold().strip() == shown[1].casefold().strip():
+    if (
+        words
+        and (len(words) > 1 or not is_name(words[0]))
+        and shown[0].casefold().strip() == shown[1].casefold().strip()
+    ):
         yield "untranslated"
 
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
 
@@ -13,6 +13,8 @@ from service.base.contract import FinishReason
 from service.kept.placeholders import Protected
 from service.kept.restoration import Restored, keep_original, restore
 from service.markup.passages import ParsedText
+from service.numbers.written_numbers import HINT as WRITTEN
+from service.numbers.written_numbers import write_numbers
 from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.tasks.attention import Selection, prefix_of
 from service.tasks.translation.alignment import (
@@ -27,6 +29,7 @@ from service.tasks.translation.alignment import (
 from service.tasks.translation.checking import checks_of
 from service.tasks.translation.reading import PreparedPassage, PreparedText, Sentence
 from service.text.aligned_words import AlignedWords
+from service.text.capitals import in_capitals
 from service.text.languages import Direction
 from service.text.sentences import (
     NOTHING_BEFORE,
@@ -109,15 +112,29 @@ def renderings(
             restored = restore(protected, written, slots, words, before, starts, direction.target_subtag)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
+        if WRITTEN.search(protected.original) and direction.is_translation:
+            restored = _with_own_numbers(restored, passage, direction)
         yield Rendering(passage, written, targets, attended, restored)
         if prepared.parsed.is_plain:
             before = Before(protected.text[-1:], written[-1:])
+
+
+def _with_own_numbers(restored: Restored, passage: PreparedPassage, direction: Direction) -> Restored:
+    """Return a translation whose numbers are written as its language does. What the request keeps stays as it is, and
+    so do kept spans that are more than a number."""
+    copies = restored.copies if passage.sentences or passage.named else ()
+    text = restored.text
+    own = [there for here, there in copies if here in passage.named or any(map(str.isalpha, there.of(text)))]
+    languages = direction.source_subtag, direction.target_subtag
+    return replace(restored, text=write_numbers(passage.protected.original, text, languages, own))
 
 
 def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> str:
     """Return the translation of a sentence with the marks at its end that its source calls for. The name of a
     speaker stays as it is if the model is not sure of it."""
     source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
+    if sentence.is_capitals:
+        target = in_capitals(target)
     if sentence.is_speaker:
         is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
         return (speaker_name(target, source) if is_sure else None) or source
@@ -167,10 +184,11 @@ def compose_answer(
     source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
     translation = Translation(**vars(best), source_tokens=source_tokens)
     if checks:
+        is_name = partial(_is_name, tokenizer=tokenizer, direction=direction)
         translation.checks = [
             check
             for rendering in rendered
-            for check in checks_of(rendering.passage, rendering.written, rendering.targets)
+            for check in checks_of(rendering.passage, rendering.written, rendering.targets, is_name)
         ]
     if not prepared.parsed.is_plain:
         return translation
@@ -179,6 +197,14 @@ def compose_answer(
     if len(sentences) > 1 or selection is not None or alignment:
         _show_parts(translation, sentences, rendered, selection, alignment)
     return translation
+
+
+def _is_name(word: str, tokenizer: Tokenizer, direction: Direction) -> bool:
+    """Return whether a word is an abbreviation, or has fewer tokens with its capital, which all German nouns have."""
+    if len(word) > 1 and word.isupper():
+        return True
+    has_capital = word[:1].isupper() and direction.source_subtag != "de"
+    return has_capital and tokenizer.n_tokens(word) < tokenizer.n_tokens(word.lower())
 
 
 def _show_parts(

@@ -35,7 +35,7 @@ from service.tasks.translation.reading import (
 )
 from service.tasks.translation.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation.translator import Translator
-from service.tasks.translation.verification import Verification, may_lose_numbers
+from service.tasks.translation.verification import Verification, may_lose_something
 from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import NOTHING_BEFORE
@@ -201,9 +201,9 @@ class Leg:
             await self._rewind(lacking)
 
     async def _verify(self, prepared_texts: list[PreparedText]) -> None:
-        """Translate passages again that lost a number or a name, and choose the better translation, as long as that
-        mends something."""
-        passages = [one for prepared in prepared_texts for one in prepared.passages if may_lose_numbers(one)]
+        """Translate passages again that lost a number, a name or all words, and choose the better translation, as
+        long as there is another way to read them."""
+        passages = [one for prepared in prepared_texts for one in prepared.passages if may_lose_something(one)]
         if not passages or not self._direction.is_translation:
             return
         every = passages
@@ -219,10 +219,8 @@ class Leg:
                 break
             new = [sentence for one in rereadings for sentence in one.again.sentences if not sentence.is_translated]
             await self._translate(new)
-            are_better = await self._beside_each(rereadings, verification.choose)
-            passages = [one.passage for one, is_better in zip(rereadings, are_better, strict=True) if is_better]
-            if not passages:
-                break
+            await self._beside_each(rereadings, verification.choose)
+            passages = [one.passage for one in rereadings]
         if self._request.alternatives:
             await self._beside_each(every, verification.drop_wrong_alternatives)
 

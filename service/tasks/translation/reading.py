@@ -20,6 +20,9 @@ from service.numbers.verified_spans import is_amount
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Check
 from service.schemas.requests import NO_RULES, Format, TagRules, TranslateRequest
+from service.text.capitals import HINT as CAPITALS
+from service.text.capitals import small_words
+from service.text.labels import MAX_LABEL, is_label
 from service.text.language_marks import MarkedLanguages
 from service.text.languages import Direction
 from service.text.sentences import ends_of, is_speaker, sentence_spans, strip_span
@@ -73,6 +76,8 @@ class Sentence:
     attention_pass: Sequence[AttentionPass] | None = None
     is_speaker: bool = False
     """Whether it is the name of a speaker before a colon."""
+    is_capitals: bool = False
+    """Whether it is read in small letters, and its translation is written in capitals."""
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
         """Return the hypothesis with this rank, or the last one; 0 is the best."""
@@ -102,6 +107,8 @@ class PreparedPassage:
     """Spans of the passage that the request or the format keeps."""
     carried: SequenceOf[KeptSpan] = ()
     """Spans of the passage that are kept because an earlier translation lost some of them."""
+    tried: SequenceOf[KeptSpan] = ()
+    """The carried spans of the last reading, whether or not its translation was chosen."""
     checks: list[Check] = field(default_factory=list)
     """What earlier translations lost or invented."""
 
@@ -233,7 +240,10 @@ class Reader:
             return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
         terms = self.terms.find(text) if self.terms else []
         kept = kept_spans(text, parsed.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried])
-        read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has)]
+        small = []
+        if CAPITALS.search(text):
+            small = [*small_words(text, [one.span for one in kept], self.tokenizer.n_tokens)]
+        read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
         if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
             return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
@@ -244,6 +254,11 @@ class Reader:
         while True:
             protected = protect(text, kept, read_as, slots.word)
             passage = PreparedPassage(parsed, protected, self._sentences(protected, parsed, ends), named, carried)
+            if small:
+                words = [word for word, _ in small]
+                for sentence in passage.sentences:
+                    inside = overlapping(words, protected.edits.before(sentence.span))
+                    sentence.is_capitals = len(set(inside)) == 2
             if not kept or not self._misread(passage, slots):
                 return passage
 
@@ -299,6 +314,8 @@ class Reader:
         else:
             spans = [*protected.between_breaks()]
         found = [span for span in (strip_span(text, span) for span in spans) if span is not None]
+        language = self.direction.source_subtag
+        found = [span for span in found if span.end - span.start > MAX_LABEL or not is_label(span.of(text), language)]
         # A span without letters is the same in every language; amounts with codes are written alike in one column.
         if protected.placeholders:
             return [span for span in found if protected.has_words(span)]

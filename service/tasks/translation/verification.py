@@ -13,15 +13,22 @@ from service.engine.scheduler import Sequence
 from service.kept.carried_spans import carried_spans
 from service.kept.kept_spans import KeptSpan
 from service.kept.placeholders import Placeholder
-from service.kept.restoration import end_of_digits
+from service.kept.restoration import end_of_digits, end_of_ending
 from service.numbers.comparison import NOTHING, Comparison, compare
+from service.numbers.number_words import is_wordless
 from service.numbers.verified_spans import HINT, VerifiedSpan
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Check, CheckKind
 from service.tasks.translation.alignment import after_prefix
 from service.tasks.translation.reading import PreparedPassage, Reader, Sentence
-from service.text.scripts import without_hidden
-from service.text.spans import Edits, Span, replace_spans
+from service.text.scripts import is_unspaced, without_hidden
+from service.text.sentences import UNSPACED
+from service.text.spans import Edits, Span, overlapping, replace_spans
+
+MAX_TOKENS = 8
+"""A translation with more tokens beside its slots has words."""
+MAX_WORDS = 3
+"""Maximum number of words that are translated without the spans before and after them."""
 
 
 @dataclass
@@ -31,16 +38,18 @@ class Checked:
     Attributes:
         attention_pass: tells whether the translation has words for the small numbers that it lacks.
         dropped: those for which it has none.
+        is_wordless: whether the translation lacks every word of the source.
     """
 
     sentence: Sentence
     compared: Comparison
+    is_wordless: bool = False
     attention_pass: Sequence[AttentionPass] | None = None
     dropped: list[VerifiedSpan] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        return self.compared.is_right and not self.dropped
+        return self.compared.is_right and not self.dropped and not self.is_wordless
 
 
 @dataclass
@@ -52,9 +61,10 @@ class Rereading:
     again: PreparedPassage
 
 
-def may_lose_numbers(passage: PreparedPassage) -> bool:
-    """Return whether a passage has a number or a name that its translation must have."""
-    return HINT.search(passage.protected.original) is not None
+def may_lose_something(passage: PreparedPassage) -> bool:
+    """Return whether a passage has a number or a name that its translation must have, or a span beside which models
+    lose words."""
+    return bool(passage.protected.placeholders) or HINT.search(passage.protected.original) is not None
 
 
 class Verification:
@@ -74,15 +84,18 @@ class Verification:
 
     def check(self, passage: PreparedPassage) -> None:
         """Compare a finished translation with its source."""
-        compared = ((sentence, self._compare(passage, sentence)) for sentence in passage.sentences)
-        checked = [Checked(*one) for one in compared if not one[1].is_right or one[1].as_words]
+        found = (
+            Checked(sentence, self._compare(passage, sentence), is_wordless=self._is_wordless(passage, sentence))
+            for sentence in passage.sentences
+        )
+        checked = [one for one in found if not one.is_right or one.compared.as_words]
         if checked:
             self.doubtful.append((passage, checked))
 
     def attention_passes(self) -> list[Sequence[AttentionPass]]:
         """Return the passes that tell whether small numbers are words; none if the model has no alignment."""
         manifest, passes = self._manifest, []
-        for one in (one for _, checked in self.doubtful for one in checked if one.compared.is_right):
+        for one in (one for _, checked in self.doubtful for one in checked if one.is_right):
             if manifest.alignment is not None:
                 target_ids = one.sentence.hypothesis().token_ids
                 wanted = AttentionPass([manifest.special_tokens.bos, *target_ids[:-1]], None, manifest.alignment)
@@ -96,8 +109,7 @@ class Verification:
         for one in checked:
             one.dropped = [number for number in one.compared.as_words if not self._is_word(passage, one, number)]
         wrong = [one for one in checked if not one.is_right]
-        known = {kept.span for kept in passage.carried}
-        carried = [kept for one in wrong for kept in self._carried(passage, one) if kept.span not in known]
+        carried = [kept for one in wrong for kept in self._next_carried(passage, one)]
         return Rereading(passage, wrong, self._read_again(passage, carried)) if carried else None
 
     def choose(self, rereading: Rereading) -> bool:
@@ -107,9 +119,10 @@ class Verification:
             whether it is the second one.
         """
         passage, again, wrong = rereading.passage, rereading.again, rereading.wrong
-        first, second = self._compared(passage), self._compared(again)
-        n_wrong = sum(one.n_wrong for one in first) + sum(len(one.dropped) for one in wrong)
-        is_better = sum(one.n_wrong for one in second) < n_wrong
+        second = [self._compare(again, sentence) for sentence in again.sentences]
+        n_wrong = sum(self._n_wrong(passage, one) for one in passage.sentences)
+        n_left = sum(self._n_wrong(again, one) for one in again.sentences)
+        is_better = n_left < n_wrong + sum(len(one.dropped) for one in wrong)
         lost = [found for one in wrong for found in self._lost_of(passage, one)]
         still_lost = {one.text for compared in second for one in compared.lost}
         is_clean = is_better and not any(one.left for one in second)
@@ -117,23 +130,45 @@ class Verification:
         checks = [check for check in passage.checks if check.source not in sources]
         for span, source in lost:
             is_mended = is_clean if span is None else is_better and span.text not in still_lost
-            kind: CheckKind = "name" if span is not None and span.kind == "name" else "number"
+            kind: CheckKind = "name" if span is not None and span.kind in ("name", "letter") else "number"
             checks.append(Check(kind=kind, source=source, mended=is_mended))
+        for one in wrong:
+            if one.is_wordless:
+                source = self._sentence_in_passage(passage, one.sentence).of(passage.parsed.text)
+                is_mended = is_better and not any(kept.span.of(again.parsed.text) == source for kept in again.carried)
+                checks = [check for check in checks if (check.kind, check.source) != ("untranslated", source)]
+                checks.append(Check(kind="untranslated", source=source, mended=is_mended))
         if is_better:
             vars(passage).update(vars(again))
-        passage.checks = checks
+        passage.checks, passage.tried = checks, again.carried
         return is_better
 
     def drop_wrong_alternatives(self, passage: PreparedPassage) -> None:
         """Drop the hypotheses of each sentence that lost or invented more than the best one."""
         for sentence in passage.sentences:
             best, *others = sentence.sequence.output.best()
-            n_wrong = self._compare(passage, sentence).n_wrong
-            right = [one for one in others if self._compare(passage, replace(sentence, rewound=one)).n_wrong <= n_wrong]
+            n_wrong = self._n_wrong(passage, sentence)
+            right = [one for one in others if self._n_wrong(passage, replace(sentence, rewound=one)) <= n_wrong]
             sentence.sequence.output.finished = [best, *right]
 
-    def _compared(self, passage: PreparedPassage) -> list[Comparison]:
-        return [self._compare(passage, sentence) for sentence in passage.sentences]
+    def _n_wrong(self, passage: PreparedPassage, sentence: Sentence) -> int:
+        return self._compare(passage, sentence).n_wrong + self._is_wordless(passage, sentence)
+
+    def _is_wordless(self, passage: PreparedPassage, sentence: Sentence) -> bool:
+        """Return whether a translation has nothing but kept spans and numbers beside a source with more letters than
+        one, or no more words than alignment needs as places of kept spans."""
+        token_ids = sentence.hypothesis().token_ids
+        if len(token_ids) > MAX_TOKENS + len(sentence.slots):
+            return False
+        protected = passage.protected
+        source, _ = self._source(passage, sentence, with_carried=False)
+        if sum(map(str.isalpha, source)) <= 1:
+            return False
+        numbers = protected.numbers_in(sentence.span)
+        n_placed = sum(protected.placeholders[number].has_slot for number in numbers)
+        n_placed -= sum(slot.target_id in token_ids for _, slot in sentence.slots)
+        target = self._target(passage, sentence, with_carried=False)
+        return is_wordless(target, self._languages[1]) or len(target.split()) <= n_placed
 
     def _is_word(self, passage: PreparedPassage, one: Checked, number: VerifiedSpan) -> bool:
         """Return whether a word of the translation attends most to a number."""
@@ -156,12 +191,44 @@ class Verification:
         """Read a passage with further spans carried. Equal sentences keep their translations."""
         sentences = [passage.protected.edits.before(sentence.span) for sentence in passage.sentences]
         parsed = replace(passage.parsed, sentences=sentences)
-        again = self._reader.prepare_passage(parsed, [*passage.carried, *carried])
+        new = sorted((kept.span for kept in carried), key=lambda span: span.pair)
+        before = [kept for kept in passage.carried if len(set(overlapping(new, kept.span))) == 1]
+        again = self._reader.prepare_passage(parsed, [*before, *carried])
         known = {_key(sentence): sentence for sentence in passage.sentences}
         for sentence in again.sentences:
             if (former := known.get(_key(sentence))) is not None:
                 sentence.sequence, sentence.rewound = former.sequence, former.rewound
         return replace(again, parsed=passage.parsed)
+
+    def _next_carried(self, passage: PreparedPassage, one: Checked) -> list[KeptSpan]:
+        """Return what the next reading of a wrong sentence carries.
+
+        First its numbers and names. Then its kept spans as marks, if they stand at the ends of a few words: the model
+        reads the words alone. A number 1 is a mark first, since the words beside slots become plural ones. At last the
+        whole sentence, if its translation has no word.
+        """
+        tried = {kept.span: kept.role for kept in passage.tried}
+        carried = [kept for kept in self._carried(passage, one) if kept.span not in tried]
+        protected = passage.protected
+        whole = self._sentence_in_passage(passage, one.sentence)
+        inside = [protected.placeholders[number] for number in protected.numbers_in(one.sentence.span)]
+        spans: dict[Span, str | None] = {kept.span: kept.written for kept in inside if kept.has_slot}
+        spans |= {kept.span: kept.written for kept in passage.tried if _is_inside(kept.span, whole)}
+        marks = [KeptSpan(span, "mark", spans[span]) for span in sorted(spans, key=lambda span: span.pair)]
+        if [kept.written for kept in carried] == ["1"] and not marks:
+            marks = [replace(kept, role="mark") for kept in carried]
+        elif carried:
+            return carried
+        if any(tried.get(kept.span) != "mark" for kept in marks) and _are_at_ends(marks, whole, passage.parsed.text):
+            return [self._set_apart(kept, passage.parsed.text) for kept in marks]
+        return carried or ([KeptSpan(whole)] if one.is_wordless and whole not in tried else [])
+
+    def _set_apart(self, kept: KeptSpan, text: str) -> KeptSpan:
+        """Put a space between a mark and words that have none between them only in the source."""
+        before, after = text[max(0, kept.span.start - 1) : kept.span.start], text[kept.span.end : kept.span.end + 1]
+        if self._languages[1] in UNSPACED or kept.written is None:
+            return kept
+        return replace(kept, written=f"{' ' * is_unspaced(before)}{kept.written}{' ' * is_unspaced(after)}")
 
     def _carried(self, passage: PreparedPassage, one: Checked) -> Iterator[KeptSpan]:
         """Yield the verified spans of a sentence as kept spans of the passage."""
@@ -177,8 +244,12 @@ class Verification:
         for lost in sorted([*one.compared.lost, *one.dropped], key=lambda lost: lost.span.pair):
             span = self._in_passage(passage, one.sentence, lost.whole or lost.span)
             yield lost, span.of(passage.parsed.text)
-        if not one.compared.lost and not one.dropped:
-            yield None, passage.protected.edits.before(one.sentence.span).of(passage.parsed.text)
+        if one.compared.invented and not one.compared.lost and not one.dropped:
+            yield None, self._sentence_in_passage(passage, one.sentence).of(passage.parsed.text)
+
+    @staticmethod
+    def _sentence_in_passage(passage: PreparedPassage, sentence: Sentence) -> Span:
+        return passage.protected.edits.before(sentence.span)
 
     def _in_passage(self, passage: PreparedPassage, sentence: Sentence, span: Span) -> Span:
         """Map a span of the source of a sentence, with its carried spans, to the passage."""
@@ -191,22 +262,31 @@ class Verification:
         source, _ = self._source(passage, sentence)
         return compare(source, self._target(passage, sentence), *self._languages)
 
-    def _source(self, passage: PreparedPassage, sentence: Sentence) -> tuple[str, Edits]:
+    def _source(self, passage: PreparedPassage, sentence: Sentence, with_carried: bool = True) -> tuple[str, Edits]:
         """Return a sentence with its carried spans and with spaces in place of all other kept spans.
+
+        Args:
+            with_carried: False puts spaces in place of carried spans too.
 
         Returns:
             the sentence, and the edits of the protected text that make it.
         """
         protected, span = passage.protected, sentence.span
         inside = [protected.placeholders[number] for number in protected.numbers_in(span)]
-        changes = [(one.place, _shown(passage, one, without_hidden(one.span.of(protected.original)))) for one in inside]
+        changes = [
+            (one.place, _shown(passage, one, without_hidden(one.span.of(protected.original)) if with_carried else ""))
+            for one in inside
+        ]
         text, edits = replace_spans(protected.text[: span.end], changes)
         return text[span.start :], edits
 
-    def _target(self, passage: PreparedPassage, sentence: Sentence) -> str:
+    def _target(self, passage: PreparedPassage, sentence: Sentence, with_carried: bool = True) -> str:
         """Return a translation with its carried spans, and spaces in place of the slots of all other kept spans.
 
         Carried spans whose slots are missing are put behind it: alignment will place them.
+
+        Args:
+            with_carried: False puts spaces in place of the slots of carried spans too.
         """
         token_ids, tokenizer = sentence.hypothesis().token_ids, self._reader.tokenizer
         (text,) = tokenizer.decode([token_ids])
@@ -217,10 +297,12 @@ class Verification:
         changes, missing = [], ""
         for number in passage.protected.numbers_in(sentence.span):
             placeholder = passage.protected.placeholders[number]
-            shown = _shown(passage, placeholder, placeholder.written)
+            shown, end_of = _shown(passage, placeholder, placeholder.written), end_of_digits
+            if not with_carried:
+                shown, end_of = " ", end_of_ending
             if number in places:
                 slot = tokens[places[number]].span
-                changes.append((Span(slot.start, end_of_digits(text, slot.end)), shown))
+                changes.append((Span(slot.start, end_of(text, slot.end)), shown))
             else:
                 missing += f" {shown}"
         return replace_spans(text, sorted(changes, key=lambda change: change[0].pair))[0] + missing
@@ -230,6 +312,18 @@ def _shown(passage: PreparedPassage, placeholder: Placeholder, text: str) -> str
     """Return a text for a placeholder; if it is not carried, as many spaces as its stand-in has characters."""
     is_carried = any(kept.span == placeholder.span for kept in passage.carried)
     return text if is_carried else " " * len(placeholder.stand_in)
+
+
+def _are_at_ends(marks: list[KeptSpan], whole: Span, text: str) -> bool:
+    """Return whether a sentence is a few words with spans before or after them."""
+    edges = [whole.start, *(edge for kept in marks for edge in kept.span.pair), whole.end]
+    pieces = [text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    words = [piece for piece in pieces if any(map(str.isalnum, piece))]
+    return len(words) == 1 and len(words[0].split()) <= MAX_WORDS
+
+
+def _is_inside(span: Span, whole: Span) -> bool:
+    return whole.start <= span.start and span.end <= whole.end and span != whole
 
 
 def _key(sentence: Sentence) -> tuple[SequenceOf[int], SequenceOf[int]]:

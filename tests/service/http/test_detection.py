@@ -91,12 +91,22 @@ async def test_what_is_not_one_language_is_refused_as_before(client: Client, sou
 @pytest.mark.parametrize(
     ("body", "error", "values"),
     [
-        ({"text": SPANISH, "target": "en"}, LanguageNotDetected, ["in es", "to en", "`source`", "de, fr, ru"]),
+        (
+            {"text": SPANISH, "target": "en"},
+            LanguageNotDetected,
+            ["in Spanish (es)", "to en", "`source`", "de, fr, ru"],
+        ),
+        (
+            {"text": ["a dog", "Hola, ¿cómo estás?"], "target": "en"},
+            LanguageNotDetected,
+            ["Text 1 of 2", "Spanish (es)"],
+        ),
+        ({"text": "Grazie mille", "target": "fr"}, LanguageNotDetected, ["in Italian (it)", "to fr"]),
         ({"text": "ᏣᎳᎩ", "target": "en"}, LanguageNotDetected, ["letters", "to en", "`source`", "de, fr, ru"]),
         (
             {"text": RUSSIAN, "target": "en", "model": "de-en"},
             LanguageNotDetected,
-            ["in ru", "to en", "`source`", "de"],
+            ["in Russian (ru)", "to en", "`source`", "de"],
         ),
         ({"text": FRENCH}, TargetRequired, ["`target`", "en, fr"]),
         (

@@ -110,7 +110,7 @@ async def test_a_streamed_answer_is_told_when_it_ends(serve: Serve, spans: Spans
 
 async def test_an_error_is_told_by_its_code(serve: Serve, spans: Spans) -> None:
     async with serve(traces=spans.provider) as client:
-        await client.post("/translate", json={"text": ["a"], "timeout_s": 1e-9})
+        await client.post("/translate", json={"text": ["a dog"], "timeout_s": 1e-9})
         await client.post("/translate", json={"text": []})
     late, refused = spans.of_server()
     assert late.attributes is not None

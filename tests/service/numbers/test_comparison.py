@@ -97,8 +97,53 @@ def test_a_lost_or_invented_number_is_told(source: str, target: str, direction: 
     assert not compare(source, target, *direction.split("-")).is_right
 
 
-def test_small_numbers_that_may_be_words_are_named() -> None:
-    assert [one.text for one in compare("3 dogs, 1 cat", "Hunde, eine Katze", "en", "de").as_words] == ["3"]
+def test_small_numbers_that_may_be_words_are_named_where_words_are_not_known() -> None:
+    assert [one.text for one in compare("3 dogs, 1 cat", "Perros, un gato", "en", "es").as_words] == ["3", "1"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "languages"),
+    [
+        ("1 dog", "un chien", "en fr"),
+        ("2 dogs and two cats", "zwei Hunde und zwei Katzen", "en de"),
+        ("1 собака", "a dog", "ru en"),
+        ("World War 2", "Seconde Guerre mondiale", "en fr"),
+        ("the 2nd door", "вторая дверь", "en ru"),
+        ("1 item", "ひとつの品物", "en ja"),
+        ("3 times a day", "1日3回", "en ja"),
+        ("Three dogs, 5 cats", "3 Hunde, 5 Katzen", "en de"),
+        ("World War II ended.", "Вторая мировая война закончилась.", "en ru"),
+        ("Read volumes I and III.", "Lies Band I und III.", "en de"),
+        ("See page xii.", "Voir la page 12.", "en fr"),
+        ("form A and form B", "formulaire A et formulaire B", "en fr"),
+        ("I saw a dog and John F. Kennedy.", "J'ai vu un chien.", "en fr"),
+    ],
+)
+def test_a_small_number_may_be_its_own_word(source: str, target: str, languages: str) -> None:
+    assert compare(source, target, *languages.split()).is_right
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "languages"),
+    [
+        ("1 dog", "19 ans", "en fr"),
+        ("1 dog", "chien", "en fr"),
+        ("1 apple", "1ommande", "en fr"),
+        ("Room 1 has a window.", "La pièce a une fenêtre.", "en fr"),
+        ("1 item", "十一", "en ja"),
+        ("1 hour", "une heure et dix", "en fr"),
+        ("1 hour", "1 heure 10", "en fr"),
+        ("2個のメッセージ", "second message", "ja en"),
+        ("Add 1 1/2 cups.", "Ajoute 1/2 tasses.", "en fr"),
+        ("World War II ended.", "La première Guerre Mondiale s'est terminée.", "en fr"),
+        ("Read volumes I and III.", "II et II", "en fr"),
+        ("room D", "chambre", "en fr"),
+        ("form A and form B", "formulaire et formulaire B", "en fr"),
+        ("Please go to room 4C.", "Va dans la chambre 4.", "en fr"),
+    ],
+)
+def test_a_number_that_is_in_no_form_the_sources_is_made_up(source: str, target: str, languages: str) -> None:
+    assert not compare(source, target, *languages.split()).is_right
 
 
 @settings(max_examples=40)

@@ -102,6 +102,7 @@ def test_alternatives_have_the_numbers_that_the_translation_has(reader: Reader) 
 
 @pytest.mark.parametrize(("target", "is_lost"), [("Wir haben drei Hunde.", False), ("Wir haben Hunde.", True)])
 def test_a_small_number_may_be_a_word_that_attends_to_it(reader: Reader, target: str, is_lost: bool) -> None:
+    reader = replace(reader, direction=Direction("en", "nl"))  # whose words for numbers are not known
     prepared = translated(reader.prepare(plain.parse("We have 3 dogs.")), target)
     verification = Verification(reader, ARTIFACT.manifest)
     verification.check(prepared.passages[0])
@@ -113,6 +114,33 @@ def test_a_small_number_may_be_a_word_that_attends_to_it(reader: Reader, target:
     attended.output.weights = np.eye(len(source), dtype=np.float32)[columns]
     [doubtful] = verification.doubtful
     assert (verification.read_again(doubtful) is not None) is is_lost
+
+
+@pytest.mark.parametrize(("source", "answers"), [("1 dog", ["19", "Hund"]), ("%d dog", ["{}", "Hund"])])
+def test_words_are_read_without_the_spans_beside_them(reader: Reader, source: str, answers: list[str]) -> None:
+    prepared = reader.prepare(plain.parse(source))
+    slots = [slot.word for _, slot in prepared.sentences[0].slots]
+    verification, [rereading] = verified(reader, translated(prepared, answers[0].format(*slots)))
+    [sentence] = rereading.again.sentences
+    assert sentence.span.of(rereading.again.protected.text) == "dog"
+    finish(sentence, answers[1])
+    assert verification.choose(rereading)
+
+
+def test_a_source_whose_words_are_always_lost_stays_and_is_told_of(reader: Reader) -> None:
+    prepared = reader.prepare(plain.parse("%d dog"))
+    for answer in ("{}", "5"):
+        slots = [slot.word for sentence in prepared.sentences for _, slot in sentence.slots]
+        verification, [rereading] = verified(reader, translated(prepared, answer.format(*slots)))
+        for sentence in rereading.again.sentences:
+            finish(sentence, "5")
+        verification.choose(rereading)
+        prepared = PreparedText(prepared.parsed, [rereading.passage])
+        for sentence in prepared.sentences:
+            sentence.sequence.output.finished = []
+    [passage] = prepared.passages
+    assert passage.sentences == []
+    assert [(check.kind, check.mended) for check in passage.checks][-1] == ("untranslated", False)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,43 @@
+"""Lines in capitals: models read them as small letters, and their translations are written in capitals."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from service.text.spans import Span, overlapping
+
+HINT = re.compile("[A-ZÀ-ÖØ-ÞА-ЯЁ]{2}")
+"""Every text with a line in capitals has two of them side by side."""
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_BEGINS = re.compile(r"(?:^|[.!?:…]\W*)$")
+"""The end of a text after which a sentence begins."""
+
+
+def small_words(text: str, kept: Sequence[Span], n_tokens: Callable[[str], int]) -> Iterator[tuple[Span, str]]:
+    """Yield the words of lines in capitals with what a model reads instead: the form with the fewest tokens, so that
+    an abbreviation stays as it is, and a name keeps its capital. A single word of several tokens stays too.
+
+    Args:
+        kept: spans that stay as they are, in order.
+        n_tokens: counts the tokens of a word.
+    """
+    position = 0
+    for line in text.splitlines(keepends=True):
+        words = [Span(*match.span()).moved(position) for match in _WORD.finditer(line)]
+        words = [word for word in words if len(set(overlapping(kept, word))) == 1]
+        if words and all(word.of(text).isupper() for word in words) and any(len(word.of(text)) > 1 for word in words):
+            for word in words:
+                written = word.of(text)
+                small, large = written.lower(), written[0] + written[1:].lower()
+                best = min(written, small, large, key=n_tokens) if len(small) == len(written) else written
+                if len(words) == 1 and n_tokens(best) > 1:  # an abbreviation
+                    best = written
+                if best == small and _BEGINS.search(text[position : word.start]):
+                    best = large
+                if best != written:
+                    yield word, best
+        position += len(line)
+
+
+def in_capitals(text: str) -> str:
+    """Return a text in capitals. Its length stays the same: ß becomes ẞ."""
+    return "".join("ẞ" if letter == "ß" else letter.upper() if len(letter.upper()) == 1 else letter for letter in text)

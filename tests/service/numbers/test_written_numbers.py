@@ -1,0 +1,28 @@
+import pytest
+
+from service.numbers.written_numbers import write_numbers
+from service.text.spans import Span
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "languages", "expected"),
+    [
+        ("12,000 people", "12.000 personnes", ("en", "fr"), "12\u202f000 personnes"),
+        ("12,000 people", "12 000 personnes", ("en", "fr"), "12 000 personnes"),
+        ("12,000", "12,000", ("en", "de"), "12.000"),
+        ("12.500 Leute", "12.500 people", ("de", "en"), "12,500 people"),
+        ("25.50 €", "25.50 €", ("en", "fr"), "25,50 €"),
+        ("Pi is 3.141.", "Pi ist 3.141.", ("en", "de"), "Pi ist 3.141."),
+        ("Version 2.50", "Version 2.50", ("en", "de"), "Version 2.50"),
+        ("It is 10\u00a0km away.", "C'est à 10 km.", ("en", "fr"), "C'est à 10\u00a0km."),
+        ("See page\u00a05 or 6.", "Voir page 5 ou 6.", ("en", "fr"), "Voir page\u00a05 ou 6."),
+    ],
+)
+def test_numbers_are_written_as_the_target_language_does(
+    source: str, target: str, languages: tuple[str, str], expected: str
+) -> None:
+    assert write_numbers(source, target, languages, []) == expected
+
+
+def test_what_is_kept_stays() -> None:
+    assert write_numbers("12,000", "12,000", ("en", "de"), [Span(0, 6)]) == "12,000"
