@@ -165,13 +165,13 @@ async def test_one_deadline_holds_for_both(client: Client) -> None:
 async def test_a_service_that_drains_between_the_legs_goes_on_with_the_second(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drain, translated = client._transport.app.state.serving.drain, Leg.translated_documents  # type: ignore[attr-defined]
+    drain, translated = client._transport.app.state.serving.drain, Leg.translated_texts  # type: ignore[attr-defined]
 
     async def after_a_drain(self: Leg) -> list[ParsedText]:
         drain()
         return await translated(self)
 
-    monkeypatch.setattr(Leg, "translated_documents", after_a_drain)
+    monkeypatch.setattr(Leg, "translated_texts", after_a_drain)
     assert await asked(client, text=SENTENCES[0], source="fr", target="de")
     problem(await client.post("/translate", json={"text": "a", "source": "fr", "target": "de"}), Draining)
 
