@@ -154,7 +154,7 @@ def test_the_report_has_the_ratio_of_the_engines_and_what_went_wrong(tmp_path: P
     for told in (
         "| m/encoder.onnx | 9 | Where |",
         "| attend | 1 | 7 of 8 | 8 of 8 |",
-        "| m | 4 | 64 | 4,000 | 1,600 | **2.50** |",  # noqa: RUF001
+        "| m | 4 | 64 | 4,000 | 1,600 | **2.50** |",
         "| – | – | 2 | 1 | 256 | 9,000 |",  # noqa: RUF001
         "`/embed` was answered with 500: `oh`",
         "| soak | 85.0 | ended after 85 s |",
