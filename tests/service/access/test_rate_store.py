@@ -22,6 +22,7 @@ from tests.redis_server import PROGRAM, Redis, running_redis
 from tests.service.conftest import Client, Serve
 from tests.waiting import until
 
+pytestmark = pytest.mark.process
 needs_redis = pytest.mark.skipif(PROGRAM is None, reason="neither redis-server nor valkey-server is installed")
 
 

@@ -9,6 +9,7 @@ from azure.ai.translation.text import TextTranslationClient
 from azure.core.credentials import AccessToken, AzureKeyCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError
 
+from service.tasks.translation.leg import NUMBERS_OF_ALIGNED_TOKEN
 from tests.service.dialects.conftest import Listen, post_json
 
 KEY = "a-key-of-a-user"
@@ -23,7 +24,7 @@ NEWEST = "2026-06-06"
 
 @pytest.fixture(scope="module")
 def address(listen: Listen) -> str:
-    return listen(max_text_characters=1000, max_texts=6, max_shown_tokens=30)
+    return listen(max_text_characters=1000, max_texts=6, max_answer_numbers=30 * NUMBERS_OF_ALIGNED_TOKEN)
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +222,7 @@ def test_bodies_and_versions_that_are_wrong_have_their_codes(address: str) -> No
 
 def test_a_source_may_be_suggested(address: str) -> None:
     text = "собака бежит по берегу моря и видит кошку"  # noqa: RUF001
-    assert "probably in ru" in wrong(ask(address, "translate", [{"Text": text}], to="fr"), 400000)
+    assert "probably in Russian (ru)" in wrong(ask(address, "translate", [{"Text": text}], to="fr"), 400000)
     answer = ask(address, "translate", [{"Text": text}], to="fr", suggestedFrom="en", **{"from": ""}).json()
     assert answer[0]["translations"][0]["text"] == native(address, [text])[0]["text"]
 

@@ -40,7 +40,7 @@ def test_a_text_is_labelled_and_every_label_has_its_score(address: str) -> None:
     hub = client(f"{address}/models/org/tiny-sentiment")
     [prediction] = native(address, "/classify", text=TEXTS[0])["predictions"]
     found = hub.text_classification(TEXTS[0])
-    assert {one.label: one.score for one in found} == prediction["scores"]
+    assert {one.label: one.score for one in found} == pytest.approx(prediction["scores"], rel=1e-5)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     assert len(found) == len(LABELS)
     assert hub.text_classification(TEXTS[0], top_k=2, function_to_apply="softmax") == found[:2]
@@ -94,7 +94,8 @@ def test_lists_are_answered_text_by_text(address: str) -> None:
     assert translated.json() == [{"translation_text": one["text"]} for one in expected]
     labelled = httpx.post(f"{address}/models/org/tiny-sentiment", json={"inputs": TEXTS, "parameters": {"top_k": 1}})
     predictions = native(address, "/classify")["predictions"]
-    assert labelled.json() == [[{"label": one["label"], "score": one["score"]}] for one in predictions]
+    for [label], prediction in zip(labelled.json(), predictions, strict=True):
+        assert label == {"label": prediction["label"], "score": pytest.approx(prediction["score"], rel=1e-5)}
 
 
 TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment", "/models/tiny-vectors"
