@@ -79,7 +79,7 @@ def test_invalid_fields_are_refused_by_name(client: openai.OpenAI, asked: Any, p
 
 def test_models_are_listed_and_found_by_names_with_slashes(client: openai.OpenAI) -> None:
     listed = client.models.list()
-    assert [model.id for model in listed.data] == ["org/tiny-sentiment", "tiny-vectors", "tiny-en-fr"]
+    assert [model.id for model in listed.data] == ["org/tiny-sentiment", "tiny-en-fr", "tiny-vectors"]
     for model in listed:
         assert client.models.retrieve(model.id) == model
         assert client.embeddings.create(model=model.id, input="the dog").model == model.id

@@ -79,8 +79,10 @@ def test_pairs_are_labelled_as_text_embeddings_inference_does(address: str) -> N
     options = {"text": [QUERY] * len(TEXTS), "text_pair": TEXTS, "logits": True, "model": NLI}
     native = post_json(f"{address}/classify", **options)["predictions"]
     found, raw = post_json(url, inputs=pairs), post_json(url, inputs=pairs, raw_scores=True)
-    assert [{one["label"]: one["score"] for one in labels} for labels in found] == [one["scores"] for one in native]
-    assert [{one["label"]: one["score"] for one in labels} for labels in raw] == [one["logits"] for one in native]
+    for labels, prediction in zip(found, native, strict=True):
+        assert {one["label"]: one["score"] for one in labels} == pytest.approx(prediction["scores"], rel=1e-5)
+    for labels, prediction in zip(raw, native, strict=True):
+        assert {one["label"]: one["score"] for one in labels} == pytest.approx(prediction["logits"], rel=1e-5)
     assert post_json(url, inputs=pairs[0]) == found[0], "a list of two texts is a pair"
     assert post_json(url, inputs=TEXTS[0]) == post_json(url, inputs=[[TEXTS[0]]])[0]
 
@@ -111,4 +113,6 @@ def test_logits_are_given_where_no_function_is_applied(address: str) -> None:
     body = {"inputs": TEXTS, "parameters": {"function_to_apply": "none", "top_k": 1}}
     found = post_json(f"{address}/models/{NLI}", **body)
     native = post_json(f"{address}/classify", text=TEXTS, model=NLI, logits=True)["predictions"]
-    assert found == [[{"label": one["label"], "score": one["logits"][one["label"]]}] for one in native]
+    for [label], prediction in zip(found, native, strict=True):
+        logit = prediction["logits"][prediction["label"]]
+        assert label == {"label": prediction["label"], "score": pytest.approx(logit, rel=1e-5)}

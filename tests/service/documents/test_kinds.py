@@ -5,11 +5,11 @@ import pytest
 from docs.generate import ROOT
 from service.base.errors import InvalidDocument, RequestError, UnsupportedFileType
 from service.documents.contents import DEFAULT_OPTIONS
-from service.documents.kinds import KINDS, KINDS_BY_ENDING, kind_of
+from service.documents.kinds import KINDS, KINDS_BY_ENDING, LISTED_GROUPS, kind_of
 from tests.service.documents.translating import Opened
 from tests.service.documents.word_files import by_hand, files_in, paragraph, run, zipped
 
-SERVED = f"supported: {', '.join(sorted(KINDS_BY_ENDING))}"
+SERVED = f"supported: {LISTED_GROUPS}"
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
 import numpy as np
+import pytest
 
-from service.documents.contents import DEFAULT_OPTIONS, ReadOptions, Rewrite, write
+from service.documents.contents import DEFAULT_OPTIONS, ReadOptions, Rewrite, Rewriting, write
 from service.markup import html, markdown
 from service.text.aligned_words import AlignedWords
 from tests.service.markup.documents import words
@@ -18,11 +20,17 @@ class Opened:
 
     def __init__(self, rewrite: Rewrite, data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> None:
         self._rewriting = partial(rewrite, data, options)
-        contents = next(self._rewriting())
+        self._begun: list[Rewriting] = [self._rewriting()]
+        contents = next(self._begun[0])
         self.texts, self.format, self.source = contents.texts, contents.format, contents.source
 
     def write(self, translations: Sequence[str]) -> bytes:
-        return write(self._rewriting(), translations)
+        """Write the document; the first time goes on from where it was read."""
+        if not self._begun:
+            return write(self._rewriting(), translations)
+        with pytest.raises(StopIteration) as end:
+            self._begun.pop().send([*translations])
+        return cast(bytes, end.value.value)
 
 
 def translated(contents: Opened, backwards: bool = False) -> bytes:

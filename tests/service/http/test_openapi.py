@@ -52,6 +52,7 @@ def run(command: list[str | Path]) -> None:
     assert made.returncode == 0, made.stdout + made.stderr
 
 
+@pytest.mark.process
 @pytest.mark.slow
 async def test_a_generated_client_for_python_translates(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -83,6 +84,7 @@ async def test_a_generated_client_for_python_translates(
     assert answer.to_dict() == expected
 
 
+@pytest.mark.process
 @pytest.mark.slow
 async def test_a_client_for_typescript_is_generated(serve: Serve, tmp_path: Path) -> None:
     package = pytest.importorskip("openapi_generator_cli", reason="openapi-generator-cli is not installed")

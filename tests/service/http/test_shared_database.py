@@ -6,9 +6,9 @@ import pytest
 import sqlalchemy as sa
 
 from service.base.errors import NotStored
-from service.jobs import worker
+from service.jobs import tables, worker
 from service.jobs.store import JobStore
-from service.storage import database, database_threads, tables
+from service.storage import database, database_threads
 from service.storage.database import Database
 from tests.postgres import PostgreSQL
 from tests.service.conftest import Client, Serve, post, problem
