@@ -165,15 +165,15 @@ def openapi_of(
 
 
 def _name_operations(paths: dict[str, Any], native: Collection[str]) -> None:
-    """Call operations as people would: translate, deepl_translate. Of two paths for one operation the longer one has
-    what it has more in its name."""
+    """Call operations as people would: translate, deepl_translate. Of several with one name, the later ones have the
+    method or what their path has more in it."""
     known: dict[str, str] = {}
     for path in sorted(paths, key=len):
-        for operation in paths[path].values():
+        for method, operation in paths[path].items():
             [tag] = operation["tags"]
             name = operation["summary"].lower().replace(" ", "_")
             name = name if tag in native else f"{tag}_{name}"
-            if (other := known.setdefault(name, path)) != path:
-                more = [part for part in path.split("/") if part not in other.split("/")]
-                name = "_".join([name, *more])
-            operation["operationId"] = name
+            words = [word for word in path.split("/") if word not in known.get(name, path).split("/")]
+            names = (name, "_".join([name, *words]), "_".join([name, *words, method]), "_".join([name, method, path]))
+            operation["operationId"] = next(one for one in names if one not in known)
+            known[operation["operationId"]] = path
