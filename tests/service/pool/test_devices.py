@@ -187,6 +187,7 @@ async def translated(catalog: Catalog, n: int = 1) -> int:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", ["dies", "fails"])
+@pytest.mark.process
 async def test_a_lost_gpu_takes_out_its_device_and_not_its_models(
     settings: Settings, catalog: Catalog, how: str
 ) -> None:
