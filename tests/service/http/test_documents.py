@@ -35,7 +35,7 @@ from service.base.errors import (
     UnsupportedMediaType,
     UnsupportedOption,
 )
-from service.documents.kinds import KINDS_BY_ENDING, KINDS_BY_NAME
+from service.documents.kinds import KINDS_BY_NAME
 from service.front.models import Models
 from service.jobs import worker
 from service.jobs.reading import DocumentReader
@@ -242,9 +242,9 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
     ("name", "data", "fields", "error", "part"),
     [
         pytest.param("a.odt", b"PK\x03\x04", {}, InvalidDocument, "damaged zip", marks=pytest.mark.process),
-        ("a.rtf", b"{\\rtf1", {}, UnsupportedFileType, f"RTF; supported: Word"),
+        ("a.rtf", b"{\\rtf1", {}, UnsupportedFileType, "RTF; supported: Word"),
         pytest.param("a.pdf", b"%PDF-1.7", {}, InvalidDocument, "PDF is damaged", marks=pytest.mark.process),
-        ("a.xyz", b"x", {}, UnsupportedFileType, f".xyz; supported: Word"),
+        ("a.xyz", b"x", {}, UnsupportedFileType, ".xyz; supported: Word"),
         pytest.param("a.docx", b"x", {}, InvalidDocument, ".docx", marks=pytest.mark.process),
         ("a.txt", b"caf\xe9", {}, InvalidDocument, "UTF-8: unexpected end of data at byte 3"),
         ("a.srt", b"x", {}, InvalidDocument, "no line such as"),
