@@ -44,7 +44,7 @@ WRONG_KEY = {
 }
 
 
-class Reason(BaseModel):
+class GoogleReason(BaseModel):
     message: str
     domain: str = "global"
     reason: str
@@ -53,7 +53,7 @@ class Reason(BaseModel):
 class Status(BaseModel):
     code: int
     message: str
-    errors: list[Reason]
+    errors: list[GoogleReason]
     status: str
     details: list[Any] = Field(default=[], description="For a wrong key, an ErrorInfo.")
 
@@ -69,7 +69,7 @@ class GoogleError(ErrorBody):
             message, reason, details = "API key not valid. Please pass a valid API key.", "badRequest", [WRONG_KEY]
         elif isinstance(error, KeyMissing):
             message = f"The request is missing a valid API key. {message}"
-        reasons = [Reason(message=message, domain="global", reason=reason)]
+        reasons = [GoogleReason(message=message, domain="global", reason=reason)]
         return cls(error=Status(code=code, message=message, errors=reasons, status=status, details=details))
 
 
