@@ -338,7 +338,8 @@ def test_the_clock_is_that_of_postgresql_whatever_the_time_here(
 def test_a_process_ends_while_the_database_hangs() -> None:
     code = """
 import asyncio, threading
-from service.base import database_threads, errors
+from service.base import errors
+from service.storage import database_threads
 database_threads.TIMEOUT_S = 0.01
 try:
     asyncio.run(database_threads.in_thread(threading.Event().wait))
