@@ -32,7 +32,7 @@ start_process = subprocess.Popen.__init__
 
 
 def start_if_marked(process: "subprocess.Popen[Any]", *args: Any, **options: Any) -> None:
-    """Start a process; fail a test without the mark `process` that does so, since `make test-fast` would run it.
+    """Start a process; where `make test-fast` leaves out tests with the mark `process`, fail one that does so without.
 
     What counts are processes that tests start themselves, and loaders. Others, such as the reader of documents, are
     started soon.
@@ -41,7 +41,8 @@ def start_if_marked(process: "subprocess.Popen[Any]", *args: Any, **options: Any
     while frame.f_globals["__name__"] == "subprocess" and frame.f_back is not None:
         frame = frame.f_back
     counts = frame.f_globals["__name__"].startswith(STARTERS)
-    if counts and running and running[0].get_closest_marker("process") is None:
+    is_fast = bool(running) and "not process" in running[0].config.option.markexpr
+    if counts and is_fast and running[0].get_closest_marker("process") is None:
         pytest.fail(f"{running[0].nodeid} starts a process, and has no mark: @pytest.mark.process")
     start_process(process, *args, **options)
 

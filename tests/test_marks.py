@@ -8,7 +8,10 @@ import pytest
 from tests.conftest import pytest_runtest_makereport
 
 
-def test_a_test_that_starts_a_process_fails_without_the_mark() -> None:
+def test_a_test_that_starts_a_process_fails_without_the_mark(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "markexpr", "not process")
     with pytest.raises(pytest.fail.Exception, match="starts a process, and has no mark"):
         subprocess.run(["true"], check=False)
 

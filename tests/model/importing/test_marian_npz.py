@@ -48,7 +48,7 @@ def target_ids(directory: Path, imported: ImportedModel, text: str) -> list[int]
 
 def source_ids(imported: ImportedModel, text: str) -> list[int]:
     assert imported.vocabulary is not None
-    return imported.vocabulary.ids(imported.tokenizer.encode(text))
+    return imported.vocabulary.ids(imported.tokenizer.encode(text).tokens)
 
 
 def written_ids(directory: Path, imported: ImportedModel) -> list[int]:
