@@ -43,7 +43,7 @@ def test_a_changed_source_installs_nothing_again() -> None:
         i for i, (_, arguments) in enumerate(packages) if "pip install" in arguments
     )
     copied = [arguments.split()[-2] for name, arguments in image if name == "COPY"]
-    assert copied == ["/", "/packages", "artifacts", "service"]
+    assert copied == ["/", "/packages", "artifacts", "manifest", "service"]
 
 
 def test_dependencies_come_from_a_lock_of_hashes_through_a_cache() -> None:
@@ -92,7 +92,7 @@ def test_what_serving_never_reads_is_deleted_and_licences_are_not(tmp_path: Path
 def test_the_build_is_sent_what_it_copies_and_nothing_else() -> None:
     first, *others = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert first == "*"
-    assert {line for line in others if line.startswith("!")} == {"!requirements", "!artifacts", "!service"}
+    assert {line for line in others if line.startswith("!")} == {"!requirements", "!artifacts", "!manifest", "!service"}
 
 
 def test_the_image_runs_the_service_as_nobody_else_and_asks_its_health() -> None:

@@ -69,7 +69,7 @@ def test_a_model_whose_tasks_are_texts_is_asked_without_languages(prompts: dict[
     ids=["classifier", "reads pairs", "inference", "ranker", "encoder"],
 )
 def test_every_other_model_is_asked_for_what_it_does(changes: dict[str, Any], path: str) -> None:
-    found, body = asked(changed(CLASSIFIER, **changes))
+    found, body = asked(CLASSIFIER.model_copy(update=changes))
     assert (found, body["model"]) == (path, "sentiment-imdb")
     {"/classify": ClassifyRequest, "/embed": EmbedRequest, "/rerank": RerankRequest}[path].model_validate(body)
 

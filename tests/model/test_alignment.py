@@ -158,7 +158,7 @@ def test_a_classifier_is_not_asked(checkpoint: Path, classifier: TransformerClas
             r"layer 2, heads \[0\] are not among .* 2 decoder layers",
         ),
         ({"choice": {"layer": 0, "heads": [0, 3], "next_row": True}}, r"heads \[0, 3\] are not among .* of 3 heads"),
-        ({"choice": {"layer": 0, "heads": [], "next_row": True}}, r"heads \[\] are not among"),
+        ({"choice": {"layer": 0, "heads": [], "next_row": True}}, r"heads\n  Tuple should have at least 1 item"),
         ({"choice": {"layer": 0, "heads": [1]}}, "must have `choice` with `layer`, `heads` and `next_row`"),
         ({"layer": 0}, "must have `choice` with `layer`, `heads` and `next_row`"),
     ],
