@@ -50,7 +50,7 @@ class GoogleReason(BaseModel):
     reason: str
 
 
-class Status(BaseModel):
+class GoogleStatus(BaseModel):
     code: int
     message: str
     errors: list[GoogleReason]
@@ -59,7 +59,7 @@ class Status(BaseModel):
 
 
 class GoogleError(ErrorBody):
-    error: Status
+    error: GoogleStatus
 
     @classmethod
     def of(cls, error: RequestError) -> "GoogleError":
@@ -70,7 +70,7 @@ class GoogleError(ErrorBody):
         elif isinstance(error, KeyMissing):
             message = f"The request is missing a valid API key. {message}"
         reasons = [GoogleReason(message=message, domain="global", reason=reason)]
-        return cls(error=Status(code=code, message=message, errors=reasons, status=status, details=details))
+        return cls(error=GoogleStatus(code=code, message=message, errors=reasons, status=status, details=details))
 
 
 def routers(backend: Backend) -> list[APIRouter]:
