@@ -121,7 +121,7 @@ async def test_progress_is_shown_on_a_terminal_and_of_long_files_elsewhere(
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(translate, "PROGRESS_S", pause_s)
     monkeypatch.setattr("service.jobs.translation.MAX_RUNNING_PORTIONS", 1)
-    monkeypatch.setattr("service.jobs.translation.PART_CHARACTERS", 4)
+    monkeypatch.setattr("service.jobs.translation.PORTION_CHARACTERS", 4)
     table = file.with_name("table.csv")
     table.write_text("text\na dog\nthe dog runs on the beach\n")
     await run(table, "--from", "en", "--to", "fr", "--columns", "text")
