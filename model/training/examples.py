@@ -56,10 +56,10 @@ def prepare_data(
     for source in experiment.data.validation:
         validation_rows |= dict.fromkeys(load_rows(source, data_dir))
     for source in experiment.data.train:
-        parts = split(load_rows(source, data_dir), source, experiment.data, is_pairs)
+        rows = [row for row in load_rows(source, data_dir) if row.right not in tested]
+        parts = split(rows, source, experiment.data, is_pairs)
         validation_rows |= dict.fromkeys(parts.validation)
-        kept = [row for row in parts.train if row.right not in tested]
-        train_rows.append(rewrite_rows(kept, source.rewrite, random) if source.rewrite else kept)
+        train_rows.append(rewrite_rows(parts.train, source.rewrite, random) if source.rewrite else parts.train)
     if not any(train_rows):
         raise DataError("no training rows are left without those of the test sets")
     if tokenizer is None:
