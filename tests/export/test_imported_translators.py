@@ -119,9 +119,13 @@ def test_what_must_come_out_unchanged_does(server: Service) -> None:
         assert translation["text"].count("{place}") == translation["text"].count("https://example.org/a") == 1
 
 
-def test_a_bilingual_model_comes_before_one_of_many_languages(server: Service) -> None:
+def test_of_models_without_scores_the_larger_comes_first(server: Service) -> None:
+    sizes = {card["name"]: card["parameters"] for card in server.get("/models").raise_for_status().json()["models"]}
+
     def answering(target: str) -> str:
         body = {"text": "A dog.", "source": "en", "target": target}
         return str(server.post("/translate", json=body).raise_for_status().json()["model"])
 
-    assert [answering("fr"), answering("it"), answering("de")] == ["marian", "marian-many", "nllb"]
+    answers = [answering(target) for target in ("fr", "it", "de")]
+    assert [sizes[name] for name in answers] == sorted((sizes[name] for name in answers), reverse=True)
+    assert sizes[answers[0]] > sizes["marian"]

@@ -28,7 +28,7 @@ def test_every_option_reaches_the_import_or_the_export(called: dict[str, dict[st
     run("some/model", "--source", "en", "--target", "fr", "--target", "de", "--precision", "fp32", "--overwrite")
     assert called["importing"]["source"] == "some/model"
     assert [*called["importing"]["language"]] == ["en"]
-    assert called["importing"]["target"] == ["fr", "de"]
+    assert [*called["importing"]["target"]] == ["fr", "de"]
     assert called["exporting"]["precision"] == "fp32"
     for options in called.values():
         assert Path(options["checkpoint"]) == Path("runs/model/checkpoint")
