@@ -8,7 +8,15 @@ from lxml import etree
 from service.documents.contents import ReadOptions
 from service.documents.inline_tags import escaped
 from service.documents.office.inline_paragraph import INVALID_XML, InlineParagraph
-from service.documents.office.nodes import DRAWING, Element, local_name
+from service.documents.office.nodes import (
+    DRAWING,
+    SPACE,
+    Element,
+    attribute_name,
+    local_name,
+    name_of_choice,
+    shown_choice,
+)
 from service.documents.office.runs import OfficeXml
 from service.documents.wrapping import visible_text
 
@@ -30,11 +38,11 @@ DESCRIBED = {
     "textpath": ("string",),
     "tblCaption": ("val",),
     "tblDescription": ("val",),
-    "listItem": ("displayText",),
-    **dict.fromkeys(("hyperlink", "hlinkClick"), ("tooltip",)),
+    **dict.fromkeys(("hyperlink", "hlinkClick", "hlinkHover", "hlinkMouseOver"), ("tooltip",)),
 }
-"""Attributes that are texts: what is read aloud for pictures and tables, or shown for links, letters of old WordArt,
-choices of a form."""
+"""Attributes that are texts: what is read aloud for pictures and tables, or shown for links, letters of old WordArt."""
+CHOICE = "listItem"
+"""The name of an item in the list of a content control."""
 
 
 class PlainText:
@@ -55,7 +63,27 @@ class PlainText:
             self._element.set(self._attribute, text)
 
 
-OfficeText = InlineParagraph | PlainText
+class Choice:
+    """An item in the list of a content control. The control shows the translation if it has shown the item."""
+
+    def __init__(self, item: Element) -> None:
+        self._item, name = item, name_of_choice(item)
+        self.has_words = any(map(str.isalnum, name))
+        self.html = escaped(name)
+        control = next(item.iterancestors("{*}sdt"), None)
+        is_shown = control is not None and shown_choice(control) == name
+        self._shown: list[Element] = control.findall("{*}sdtContent//{*}t") if is_shown else []
+
+    def write(self, translation: str) -> None:
+        """Replace the text by a translation. The value, which programs read, stays."""
+        text = INVALID_XML.sub("", visible_text(translation))
+        self._item.set(attribute_name(self._item, "displayText"), text)
+        for i, element in enumerate(self._shown):
+            element.text = "" if i else text
+            element.set(SPACE, "preserve")
+
+
+OfficeText = InlineParagraph | PlainText | Choice
 
 
 def office_texts(root: Element, options: ReadOptions, paragraphs: Sequence[str] = ()) -> Iterator[OfficeText]:
@@ -65,7 +93,7 @@ def office_texts(root: Element, options: ReadOptions, paragraphs: Sequence[str] 
         paragraphs: names of elements that are paragraphs, besides those of DrawingML.
     """
     described = [f"{{*}}{name}" for name in DESCRIBED]
-    for element in root.iter(*paragraphs, *PARAGRAPHS, *CHART_VALUES, *described):
+    for element in root.iter(*paragraphs, *PARAGRAPHS, *CHART_VALUES, f"{{*}}{CHOICE}", *described):
         for text in _texts_of(element, options):
             if text.has_words:
                 yield text
@@ -73,7 +101,11 @@ def office_texts(root: Element, options: ReadOptions, paragraphs: Sequence[str] 
 
 def _texts_of(element: Element, options: ReadOptions) -> Iterator[OfficeText]:
     name = local_name(element)
-    if name == "p":
+    if name == CHOICE:
+        yield Choice(element)
+    elif name == "p" and any(shown_choice(control) is not None for control in element.iterancestors("{*}sdt")):
+        return
+    elif name == "p":
         yield InlineParagraph(element, OfficeXml(options), options)
     elif name in DESCRIBED:
         yield from (PlainText(element, key) for key in element.attrib if etree.QName(key).localname in DESCRIBED[name])

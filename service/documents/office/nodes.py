@@ -103,6 +103,18 @@ def content_of(group: Element) -> Element:
     return next((child for child in group if local_name(child) == "sdtContent"), group)
 
 
+def name_of_choice(item: Element) -> str:
+    """Return what a reader sees of an item in the list of a content control."""
+    return attribute(item, "displayText") or attribute(item, "value")
+
+
+def shown_choice(control: Element) -> str | None:
+    """Return the text of a content control that shows an item of its list; None: it shows something else."""
+    items = [name_of_choice(item) for item in control.iterfind("{*}sdtPr/*/{*}listItem")]
+    shown = "".join(text.text or "" for text in control.iterfind("{*}sdtContent//{*}t")) if items else ""
+    return shown if shown in items else None
+
+
 def local_name(element: Element) -> str:
     """Return the name of an element without its namespace; "" for a comment."""
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
@@ -139,6 +151,10 @@ def _nodes(parent: Element) -> Iterator[Node]:
             for element in child:
                 if local_name(element) not in IGNORED:
                     yield from _nodes_of_run(child, element)
+        elif name == "sdt" and child.find("{*}sdtPr/{*}checkbox") is not None:
+            yield NonText("img", [RunChild(None, child)])
+        elif name == "sdt" and shown_choice(child) is not None:
+            yield NonText("x", [RunChild(None, child)])
         elif name in GROUPS or (name == "fldSimple" and _is_link(attribute(child, "instr"))):
             yield Group(LINK if name in ("hyperlink", "fldSimple") else "ins", nodes_of(content_of(child)), child)
         elif name not in IGNORED:

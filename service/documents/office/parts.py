@@ -58,7 +58,7 @@ def rewrite_parts(data: bytes, options: ReadOptions, parts_of: ReadParts) -> Rew
     texts = [(part, text) for part in parts for text in part.texts]
     translations = yield Contents([text.html for _, text in texts], "html")
     changed = set()
-    for (part, text), translation in zip(texts, translations, strict=True):
+    for (part, text), translation in [*zip(texts, translations, strict=True)][::-1]:  # what is inside of others first
         if translation != text.html:
             text.write(translation)
             changed.add(part.name)

@@ -23,8 +23,6 @@ BREAK = re.compile(r"((?:\r?\n|\t|_x000[9AD]_)+| {3,})")
 """Line ends and tabs, also as Excel escapes them, and spaces between columns."""
 PLAIN = ("t", "v")
 """Names of elements with a text: of a string or a run, or the value of a cell."""
-STRING_PARTS = ("t", "r")
-"""Names of the children of a string that are its text. Others are readings of Japanese, which stay."""
 CODE = re.compile(r'(&(?:"[^"]*"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d+|.))', re.DOTALL)
 """A code in a header or footer: &P is the number of the page, && the character."""
 SECTIONS = ("&L", "&C", "&R")
@@ -62,9 +60,7 @@ class StringXml(InlineXml):
 
     def empty(self, string: Element) -> None:
         self._plain, string.text = None, None
-        for child in [*string]:
-            if local_name(child) in STRING_PARTS:
-                string.remove(child)
+        del string[:]  # also the readings of its Japanese words
 
     def put(self, children: Sequence[RunChild], into: Element) -> None:
         for child in children:
@@ -72,9 +68,6 @@ class StringXml(InlineXml):
 
     def close(self, string: Element) -> None:
         self._end_plain()
-        for child in [*string]:
-            if local_name(child) not in STRING_PARTS:
-                string.append(child)
         for element in _texts(string):
             if element.text != element.text.strip():
                 element.set(SPACE, "preserve")

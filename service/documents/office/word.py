@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from service.documents.archive import parse_xml
 from service.documents.contents import ReadOptions
-from service.documents.office.drawing import office_texts
-from service.documents.office.parts import Part, office_part, office_rewrite
+from service.documents.office.drawing import PlainText, office_texts
+from service.documents.office.nodes import Element, attribute
+from service.documents.office.parts import Part, PartText, office_part, office_rewrite
 from service.documents.packages import GRAPHICS, MAIN, Package
 
 PACKAGE_TYPES = frozenset(
@@ -24,17 +25,30 @@ PARAGRAPHS = (
     "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}p",
     "{http://purl.oclc.org/ooxml/wordprocessingml/main}p",
 )
-WITH_LANGUAGES = ("styles", "stylesWithEffects", "settings", "numbering")
+WITH_LANGUAGES = ("styles", "stylesWithEffects", "settings")
 """Kinds of links to parts that name languages, and have no text."""
-KINDS = ("header", "footer", "footnotes", "endnotes", "comments", *GRAPHICS, *WITH_LANGUAGES)
+KINDS = ("header", "footer", "footnotes", "endnotes", "comments", "numbering", *GRAPHICS, *WITH_LANGUAGES)
 FOLLOWED = dict.fromkeys((MAIN, *KINDS), KINDS)
 
 
 def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
     for name, kind in package.reached(FOLLOWED).items():
         root = parse_xml(package.files[name], name)
-        texts = [] if kind in WITH_LANGUAGES else [*office_texts(root, options, PARAGRAPHS)]
+        texts: list[PartText] = []
+        if kind == "numbering":
+            texts += _numbering_texts(root)
+        elif kind not in WITH_LANGUAGES:
+            texts += office_texts(root, options, PARAGRAPHS)
         yield office_part(name, root, texts, options)
+
+
+def _numbering_texts(root: Element) -> Iterator[PlainText]:
+    """Yield what Word writes before numbered paragraphs, such as "Chapter %1.", but no bullets, which may be letters of
+    a font of signs."""
+    for level in root.iter("{*}lvl"):
+        if not any(attribute(number, "val") == "bullet" for number in level.iterfind("{*}numFmt")):
+            for text in level.iterfind("{*}lvlText"):
+                yield from (PlainText(text, key) for key, value in text.items() if any(map(str.isalpha, value)))
 
 
 rewrite = office_rewrite(_parts)

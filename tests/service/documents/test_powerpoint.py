@@ -73,6 +73,15 @@ def test_texts_of_all_parts_of_a_slide_are_translated_and_names_and_numbers_are_
     assert files_in(new)["t.xml"] == files_in(data)["t.xml"]
 
 
+def test_the_tip_of_a_link_is_translated_with_the_text_around_it() -> None:
+    link = paragraph("the house").replace("<a:rPr/>", '<a:rPr><a:hlinkClick r:id="r1" tooltip="a tip"/></a:rPr>')
+    contents = Opened(rewrite, presentation({"one.xml": slide(link)}))
+    assert contents.texts == ["the house", "a tip"]
+    new = translated(contents)
+    assert text_of(new, "one.xml") == ["THE HOUSE"]
+    assert 'tooltip="A TIP"' in files_in(new)["one.xml"].decode()
+
+
 def test_slides_are_read_in_the_order_of_the_presentation_and_each_once() -> None:
     slides = {f"s{i}.xml": slide(shape(f"slide {i}")) for i in range(3)}
     more = {**related(("slide", "s1.xml"), ("slide", "s0.xml"), source="s0.xml")}

@@ -320,6 +320,52 @@ def test_choices_of_a_form_and_captions_of_tables_are_translated() -> None:
     assert re.findall(r'w:(?:displayText|value|val)="([^"]*)"', new) == ["center", "YES", "1", "TOWNS"]
 
 
+def test_a_control_shows_the_translation_of_the_item_that_it_has_shown() -> None:
+    """Also one around a paragraph, and one whose item has a value alone."""
+    items = "<w:listItem w:displayText='red car' w:value='1'/><w:listItem w:value='blue'/>"
+
+    def control(inside: str) -> str:
+        properties = f"<w:sdtPr><w:comboBox>{items}</w:comboBox></w:sdtPr>"
+        return f"<w:sdt>{properties}<w:sdtContent>{inside}</w:sdtContent></w:sdt>"
+
+    body = [
+        paragraph(run("It is the "), control(run("red ") + run("car", BOLD)), run(".")),
+        control(paragraph(run("blue"))),
+        paragraph(run("Like "), control(run("none of them"))),
+    ]
+    contents = Opened(word.rewrite, by_hand("".join(body)), LIMIT)
+    assert contents.texts == [
+        'It is the <x id="0"/>.', "red car", "blue", "red car", "blue",
+        'Like <ins id="0">none of them</ins>', "red car", "blue",
+    ]  # fmt: skip
+    new = translated(contents)
+    assert shown(new)[1:] == [[("", "BLUE")], [("", "LIKE "), ("", "NONE OF THEM")]]
+    xml = files_in(new)["word/document.xml"].decode()
+    assert re.findall(r'listItem ((?:w:\w+="[^"]*" ?)+)', xml)[:2] == [
+        'w:displayText="RED CAR" w:value="1"', 'w:value="blue" w:displayText="BLUE"',
+    ]  # fmt: skip
+    assert re.findall(r"<w:t[ >][^<]*>([^<]*)<", xml)[:4] == ["IT IS THE ", "RED CAR", "", "."]
+
+
+def test_a_check_box_stays_where_it_was() -> None:
+    box = f"<w:sdt><w:sdtPr><w:checkbox/></w:sdtPr><w:sdtContent>{run('☐')}</w:sdtContent></w:sdt>"
+    contents = Opened(word.rewrite, by_hand(paragraph(box, run(" I like it."))), LIMIT)
+    assert contents.texts == ['<img id="0"> I like it.']
+    xml = files_in(translated(contents))["word/document.xml"].decode()
+    assert xml.index("<w:checkbox/>") < xml.index("☐</w:t>") < xml.index("I LIKE IT.")
+
+
+def test_words_of_numbering_are_translated_and_bullets_are_not() -> None:
+    levels = [("upperRoman", "Chapter %1."), ("decimal", "%1.%2"), ("bullet", "o")]
+    inside = "".join(f"<w:lvl><w:numFmt w:val='{kind}'/><w:lvlText w:val='{text}'/></w:lvl>" for kind, text in levels)
+    parts = {"word/n.xml": f'<w:numbering xmlns:w="{W}"><w:abstractNum>{inside}</w:abstractNum></w:numbering>'}
+    data = by_hand(paragraph(run("3")), more={**parts, **related(("numbering", "n.xml"))})
+    contents = Opened(word.rewrite, data, LIMIT)
+    assert contents.texts == ["3", "Chapter %1."]
+    xml = files_in(translated(contents))["word/n.xml"].decode()
+    assert re.findall(r'lvlText w:val="([^"]*)"', xml) == ["CHAPTER %1.", "%1.%2", "o"]
+
+
 def test_a_translated_control_does_not_show_the_data_it_was_bound_to() -> None:
     def control(inside: str) -> str:
         return f"<w:sdt><w:sdtPr><w:text/><w:dataBinding/></w:sdtPr><w:sdtContent>{inside}</w:sdtContent></w:sdt>"
