@@ -87,6 +87,8 @@ class _HtmlItem:
     is_block: bool = False
     translate: bool | None = None
     """Whether its attributes ask for a translation; None if they do not say."""
+    is_page_break: bool = False
+    """Whether it is the number of a page of the printed book, which stands anywhere in a sentence."""
 
 
 class _Reader(HTMLParser):
@@ -113,7 +115,7 @@ class _Reader(HTMLParser):
         raw, translate = self._source_of_tag(tag, attrs), None if tag in self._kept else _translate_attribute(attrs)
         kept = tag in self._kept or translate is False
         kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in self._blocks else PieceKind.MARK
-        self._add(kind, raw, tag, kept and kind is PieceKind.START, translate)
+        self._add(kind, raw, tag, kept and kind is PieceKind.START, translate, _is_page_break(attrs))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
@@ -144,11 +146,17 @@ class _Reader(HTMLParser):
         return self._hold(raw, tag, tag not in self._kept) if is_read else raw
 
     def _add(
-        self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False, translate: bool | None = None
+        self,
+        kind: PieceKind,
+        raw: str = "",
+        tag: str = "",
+        opaque: bool = False,
+        translate: bool | None = None,
+        is_page_break: bool = False,
     ) -> None:
         line, column = self.getpos()
         start = self._lines[line - 1] + column
-        self.items.append(_HtmlItem(kind, start, raw, tag, opaque, tag in self._blocks, translate))
+        self.items.append(_HtmlItem(kind, start, raw, tag, opaque, tag in self._blocks, translate, is_page_break))
 
 
 def _lower(names: Iterable[str]) -> frozenset[str]:
@@ -166,6 +174,10 @@ def _translate_attribute(attributes: list[tuple[str, str | None]]) -> bool | Non
     if says == "no" or "notranslate" in values.get("class", "").split():
         return False
     return True if says in ("", "yes") else None
+
+
+def _is_page_break(attrs: list[tuple[str, str | None]]) -> bool:
+    return any(name in ("epub:type", "role") and "pagebreak" in (value or "") for name, value in attrs)
 
 
 def _with_overrides(items: list[_HtmlItem]) -> list[_HtmlItem]:
@@ -200,7 +212,8 @@ def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
     i, last = 0, len(items) - 1
     while i < last:
         item, first = items[i], i
-        is_note = item.tag == "sup" and first in ends and letters[first] > ends[first]  # "[1]", or the 2 of "m2"
+        # "[1]", or the 2 of "m2", or the number of a page
+        is_note = first in ends and (item.is_page_break or (item.tag == "sup" and letters[first] > ends[first]))
         if item.opaque or is_note:
             i = ends.get(first, first) + 1
             while first not in ends and not items[i].is_block and items[i].kind is not PieceKind.BREAK:

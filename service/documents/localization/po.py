@@ -71,10 +71,13 @@ def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: Plur
         strings = _strings(entry, translations, forms)
         if [*strings.values()] == entry.translated:
             continue
-        if FUZZY not in flags:
-            at = entry.start if entry.previous is None else entry.previous
-            after = None if entry.flags is None else Span(entry.flags.start, entry.flags.start + len("#,"))
-            yield (after, f"#, {FUZZY},") if after else (Span(at, at), f"#, {FUZZY}{line_end}")
+        # The old translation was made of the previous message.
+        comments = [(Span(line.start, _end_of_line(text, line.end)), "") for line in entry.previous]
+        if entry.flags is None:
+            comments.append((Span(entry.start, entry.start), f"#, {FUZZY}{line_end}"))
+        elif FUZZY not in flags:
+            comments.append((Span(entry.flags.start, entry.flags.start + len("#,")), f"#, {FUZZY},"))
+        yield from sorted(comments, key=lambda edit: edit[0].pair)
         written = (quoted(keyword, string, width, line_end) for keyword, string in strings.items())
         yield entry.translations, line_end.join(written)
 
@@ -102,6 +105,11 @@ def _edited(text: str, edits: Iterable[Replacement], header: Entry | None, field
     head = with_fields(header.translations.of(text), fields, line_end)
     all_edits = sorted([*edits, (header.translations, head)], key=lambda edit: edit[0].pair)
     return replace_spans(text, all_edits)[0]
+
+
+def _end_of_line(text: str, position: int) -> int:
+    found = LINE_END.search(text, position)
+    return found.end() if found else position
 
 
 def _line_end(text: str) -> str:

@@ -28,14 +28,14 @@ class Entry:
     Attributes:
         start: where its first keyword stands.
         flags: the comment with its flags; None if it has none.
-        previous: where the comments with its previous message begin; None if it has none.
+        previous: the comments with its previous message.
         strings: the strings behind each keyword, joined.
         translations: where msgstr stands, from its first keyword to the end of its last string.
     """
 
     start: int = 0
     flags: Span | None = None
-    previous: int | None = None
+    previous: list[Span] = field(default_factory=list)
     strings: dict[str, str] = field(default_factory=dict)
     translations: Span = field(default_factory=lambda: Span(0, 0))
 
@@ -112,11 +112,11 @@ def quoted(keyword: str, text: str, width: int, line_end: str) -> str:
 def _add_comment(entry: Entry, span: Span, text: str) -> None:
     begins = text[span.start : span.start + 2]
     if begins == "#~":  # what stood before it belongs to an obsolete entry
-        entry.flags = entry.previous = None
+        entry.flags, entry.previous = None, []
     elif begins == "#,":
         entry.flags = span
-    elif begins == "#|" and entry.previous is None:
-        entry.previous = span.start
+    elif begins == "#|":
+        entry.previous.append(span)
 
 
 def _unescape(written: str, encoding: Encoding) -> str:

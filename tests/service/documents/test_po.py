@@ -59,6 +59,7 @@ TRANSLATED = (
     .replace('msgctxt "menu"', '#, fuzzy\nmsgctxt "menu"')
     .replace('bus\\n"\nmsgstr ""', 'bus\\n"\nmsgstr "A \\"RED\\"\\tBUS\\n"')
     .replace("#, c-format", "#, fuzzy, c-format")
+    .replace('#| msgid "%d cat"\n', "")
     .replace('msgstr[0] "Old"\nmsgstr[1] ""', 'msgstr[0] "%D DOG"\nmsgstr[1] "%D DOGS"')
     .replace('msgid ""\n"one', '#, fuzzy\nmsgid ""\n"one')
     .replace('msgstr "three"', 'msgstr ""\n"ONE\\n"\n"TWO"')
@@ -70,6 +71,14 @@ def test_messages_are_translated_and_all_else_stays(line_end: str) -> None:
     contents = Opened(rewrite, MESSAGES.replace("\n", line_end).encode(), FRENCH)
     assert contents.texts == ['a "red"\tbus\n', "%d dog", "%d dogs", "one\ntwo"]
     assert translated(contents).decode() == TRANSLATED.replace("\n", line_end)
+
+
+def test_the_previous_message_goes_with_its_translation() -> None:
+    previous = '#| msgctxt "old"\n#| msgid ""\n#| "a cat"\n'
+    messages = f'# A\n{previous}#. B\nmsgid "a dog"\nmsgstr "un chat"\n\n{previous}msgid "  "\nmsgstr "c"\n'
+    written = translated(Opened(rewrite, messages.encode(), FRENCH)).decode()
+    expected = messages.replace(previous, "", 1).replace('msgid "a dog"', '#, fuzzy\nmsgid "a dog"')
+    assert written.endswith(expected.replace("un chat", "A DOG"))
 
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from(" \n\t"), min_size=1, max_size=90)

@@ -28,6 +28,8 @@ def translated(html: str, *translations: tuple[str, str | None]) -> str:
         ("<label>Age <input></label>", "年齢", "0-0", "<label>年齢<input></label>"),
         ("<p>a <b>b <img></b> c</p>", "犬、CD、今", "0-0 1-2 2-4", "<p>犬、<b>CD<img></b>、今</p>"),
         ("Use <code>x</code>, now", "今、トロント。", "1-2 3-0", "今、<code>x</code>。"),
+        ('It <i role="doc-pagebreak">iv</i>runs', "走る", "1-0", '<i role="doc-pagebreak">iv</i>走る'),
+        ('It r<i epub:type="pagebreak">9</i>uns', "走る", "1-0", '走る<i epub:type="pagebreak">9</i>'),
         ("Use <code>x</code> now", "Bostonを使う", "", "<code>x</code>を使う"),
     ],
 )
