@@ -23,8 +23,10 @@ Environment = MutableMapping[str, Any]
 """The link definitions of the whole text, as the parser keeps them."""
 
 NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]")
-TASK = re.compile(r"\[[ xX]\](?=\s)|\[![A-Za-z]+\](?=\s*$)", re.MULTILINE)
-"""The check box of a task, and the kind of an alert."""
+CALLOUT = re.compile(r"\[![A-Za-z][\w-]*\][-+]?(?=\s|$)")
+"""The kind of a callout, and whether it is folded. A title may follow in its line."""
+TASK = re.compile(rf"\[[ xX]\](?=\s)|{CALLOUT.pattern}")
+"""The check box of a task, or a callout."""
 FENCE = re.compile(
     r"""^(?: :{3}.*
     |(?:\{:[^}\n]*+\}|\{\{[%<](?:(?![%>]\}\}).)*+[%>]\}\}|\{%(?:(?!%\}).)*+%\}
@@ -229,6 +231,13 @@ def _note(state: StateInline, silent: bool) -> bool:
     return _read_token(state, silent, found, name)
 
 
+def _end_of_title(state: StateInline, silent: bool) -> bool:
+    """Read the end of the first line of a callout: its title is a sentence of its own."""
+    if not CALLOUT.match(state.src) or state.src.find("\n") != state.pos:
+        return False
+    return _read_token(state, silent, re.compile("\n").match(state.src, state.pos), "hardbreak")
+
+
 def _matching(pattern: re.Pattern[str], name: str) -> Rule:
     """Return a rule that makes one token of each match of a pattern."""
     return lambda state, silent: _read_token(state, silent, pattern.match(state.src, state.pos), name)
@@ -256,6 +265,7 @@ def _parser() -> MarkdownIt:
     ruler.at("emphasis", _record_delimiters(rules_inline.emphasis.tokenize))
     ruler.at("strikethrough", _record_delimiters(rules_inline.strikethrough.tokenize))
     parser.block.ruler.before("reference", "container", container, {"alt": ["paragraph", "reference", "blockquote"]})
+    ruler.before("newline", "title", _record_span(_end_of_title))
     ruler.before("emphasis", "doubled", _doubled)
     ruler.before("link", "note", _record_span(_note))
     ruler.before("escape", "fence", _record_span(_matching(FENCE, "hardbreak")))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from service.text.sentences import cells
 from service.text.spans import Span, overlapping
 
 HINT = re.compile("[A-ZÀ-ÖØ-ÞА-ЯЁ]{2}")
@@ -14,16 +15,17 @@ _BEGINS = re.compile(r"(?:^|[.!?:…]\W*)$")
 
 def small_words(text: str, kept: Sequence[Span], n_tokens: Callable[[str], int]) -> Iterator[tuple[Span, str]]:
     """Yield the words of lines in capitals with what a model reads instead: the form with the fewest tokens, so that
-    an abbreviation stays as it is, and a name keeps its capital. A single word of several tokens stays too.
+    an abbreviation stays as it is, and a name keeps its capital. A single word of several tokens stays too, and so does
+    the mark before an entry of a list.
 
     Args:
         kept: spans that stay as they are, in order.
         n_tokens: counts the tokens of a word.
     """
-    position = 0
+    position, marks = 0, [Span(cell.start, cell.begins) for cell in cells(text)]
     for line in text.splitlines(keepends=True):
         words = [Span(*match.span()).moved(position) for match in _WORD.finditer(line)]
-        words = [word for word in words if len(set(overlapping(kept, word))) == 1]
+        words = [word for word in words if all(len({*overlapping(spans, word)}) == 1 for spans in (kept, marks))]
         if words and all(word.of(text).isupper() for word in words) and any(len(word.of(text)) > 1 for word in words):
             for word in words:
                 written = word.of(text)

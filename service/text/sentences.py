@@ -40,7 +40,8 @@ MARK = re.compile(
     rf"""
     \s*{_TIMING}[ \t]+-->[ \t]+{_TIMING}(?!\S).*  # the timing of a subtitle, to the end of the line
     | \s*
-      (?: (?:[-–—*+•·‣◦▪>|]+ | \#{{1,6}} | \(?(?:\d{{1,3}}|{_MARK_LETTER}|[ivx]{{2,4}})\))(?:\s+|$)
+      (?: (?:[-–—*+•·‣◦▪>|]+ | \#{{1,6}} | \[![A-Za-z][\w-]*\][-+]?
+             | \(?(?:\d{{1,3}}|{_MARK_LETTER}|[ivx]{{2,4}})\))(?:\s+|$)
         | \(?\d{{1,3}}\)(?=[^\W\d_])
         | (?: [・※①-⑳] | （(?:\d{{1,3}}|{_MARK_LETTER})） | (?:\d{{1,3}}|[ア-ン])．(?!\d) )\s*
         | (?!\d{{1,3}}(?:\.\d{{3}})+\s)  # "1.1 Overview", but neither "1.5 million", "3.000 Menschen" nor "10.30 Uhr"

@@ -20,6 +20,8 @@ from service.text.spans import Span
 
 _FORM = re.compile(rf"(?:(.*)[_.])?({'|'.join(CATEGORIES)})", re.DOTALL)
 """The name of a plural form: `dog_one` of i18next, `one` of Rails."""
+_ANCHOR = re.compile(r"\s*:\s+&")
+"""What follows the name of a member of YAML that others repeat."""
 _NUMBER = re.compile(r"%|\{")
 """The placeholder of a number in a text."""
 
@@ -33,13 +35,13 @@ def message_splices(text: str, root: Node, options: ReadOptions) -> Iterator[Spl
     Raises:
         InvalidDocument: the file has the target language already.
     """
-    language = _own_language(root, options)
-    if language is not None:
+    language = _own_language(text, root, options)
+    nodes: list[Node] = [root]
+    if language is not None and isinstance(root, Mapping):
         if options.target is not None:
             name = language.name_span.of(text)
             yield fixed(language.name_span, name.replace(language.name or name, options.target))
-        root = language.node
-    nodes: list[Node] = [root]
+        nodes = [member.node for member in root.members if member is language or not _is_of_language(member)]
     while nodes:
         node = nodes.pop()
         if isinstance(node, Value):
@@ -59,18 +61,27 @@ def message_value(text: str, value: Value, options: ReadOptions) -> list[Splice]
     return spliced_value(text, replace(value, text=with_plural_forms(value.text, options)))
 
 
-def _own_language(root: Node, options: ReadOptions) -> Member | None:
-    """Return the member of the source language, if a mapping is by languages, as in Rails."""
+def _own_language(text: str, root: Node, options: ReadOptions) -> Member | None:
+    """Return the member of the source language, if a mapping is by languages, as in Rails. Other members may be texts
+    that several languages share, and what is no mapping, such as a version."""
     if not isinstance(root, Mapping) or options.source is None:
         return None
-    if not all(isinstance(member.node, Mapping) and canonical(member.name or "") for member in root.members):
+    if any(
+        isinstance(member.node, Mapping) and not (_is_of_language(member) or _ANCHOR.match(text, member.name_span.end))
+        for member in root.members
+    ):
         return None
-    found = [member for member in root.members if subtag(member.name or "") == subtag(options.source)]
+    languages = [member for member in root.members if _is_of_language(member)]
+    found = [member for member in languages if subtag(member.name or "") == subtag(options.source)]
     exact = [member for member in found if canonical(member.name or "") == canonical(options.source)]
     own = next(iter(exact or found), None)
     if own is not None and any(member.name == options.target for member in root.members if member is not own):
         raise InvalidDocument(f"The file has texts in {options.target} already, beside those in {own.name}")
     return own
+
+
+def _is_of_language(member: Member) -> bool:
+    return isinstance(member.node, Mapping) and canonical(member.name or "") is not None
 
 
 def _plurals(text: str, mapping: Mapping) -> Iterator[tuple[list[Member], list[PluralForm], str]]:

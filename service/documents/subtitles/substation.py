@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
 from service.documents.subtitles.cues import LINE, Line, Times, rewrite_subtitles, seconds
-from service.documents.subtitles.substation_overrides import BLOCK, Overrides
+from service.documents.subtitles.substation_overrides import Overrides
 
 EVENT = re.compile(r"\s{0,9}(Format|Dialogue)\s{0,9}:\s{0,9}", re.IGNORECASE)
 TIME = re.compile(r"\s{0,9}(\d{1,4}):(\d{1,2}):(\d{1,2})(?:[.:](\d{1,3}))?\s{0,9}")
-DRAWING = re.compile(r"\\p\s{0,9}[1-9]")
 BREAK = re.compile(r"(\\[Nn])")
 FIELDS: tuple[str, ...] = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
 """The fields of an event in a file that does not name them. The text is the last one; only it may have commas."""
@@ -50,9 +49,6 @@ def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
 
 
 def _lines(text: str, overrides: Overrides, cue: int, speaker: str) -> Iterator[str | Line]:
-    if any(map(DRAWING.search, BLOCK.findall(text))):
-        yield text
-        return
     overrides.begin_event()
     first, *others = BREAK.split(text)
     yield overrides.line(cue, "", first, speaker)

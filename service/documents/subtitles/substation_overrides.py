@@ -7,7 +7,12 @@ from itertools import accumulate, groupby
 from service.documents.inline_tags import Numbering, escaped, texts_and_tags
 from service.documents.subtitles.cues import Line
 
-BLOCK = re.compile(r"(\{[^{}]*\})")
+DRAWING = re.compile(r"\{[^{}]*\\p\s{0,9}[1-9](?:(?!\\p\s{0,9}0)[^{}])*\}")
+_ENDS_DRAWING = r"\{[^{}]*\\p\s{0,9}0[^{}]*\}"
+BLOCK = re.compile(
+    rf"({DRAWING.pattern}[^{{}}]*+(?:(?!{_ENDS_DRAWING})\{{[^{{}}]*\}}[^{{}}]*+)*+(?:{_ENDS_DRAWING})?|\{{[^{{}}]*\}})"
+)
+"""A block of overrides, with the drawing that it begins and the block that ends it."""
 STYLE = re.compile(
     r"\\(fn|fscx|fscy|fsp|fs|frx|fry|frz|fr|fax|fay|fe|[xy]?bord|[xy]?shad|blur|be|alpha|[1-4]a|[1-4]?c(?!lip)"
     r"|[bius](?!clip)|r)((?:\([^()]*\)?|[^\\()}])*)"
@@ -46,6 +51,8 @@ class Overrides:
         if not shown:
             return line_break + text
         first, last = shown[0], shown[-1]
+        if any(map(DRAWING.match, blocks[first:last])):  # it has its place between words
+            return line_break + text
         base = self._base = states[first] if self._base is None else self._base
         before_words, words = ("".join(parts[: 2 * first]), "".join(parts[2 * first : 2 * last + 1]))
         spaced = words.replace(r"\h", "  ")  # as long as the words
@@ -129,6 +136,8 @@ def _written_change(state: State, wanted: State) -> str:
 
 
 def _of_event(block: str) -> str:
-    """Return what a block says about its whole event, and its comments."""
+    """Return what a block says about its whole event, its comments, and its drawing."""
+    if DRAWING.match(block):
+        return block
     kept = STYLE.sub("", OF_TIME.sub("", block))
     return kept if kept.strip("{} ") else ""

@@ -85,6 +85,13 @@ def test_the_language_of_a_file_becomes_the_target() -> None:
     assert translated(Opened(json_messages.rewrite, data, to("de"))) == b'{"de": {"a": "DOG"}}'
     assert translated(Opened(json_messages.rewrite, data, to("de", "fr"))) == b'{"en-GB": {"a": "DOG"}}'
     assert translated(Opened(json_messages.rewrite, b'{"en": "dog"}', to("de"))) == b'{"en": "DOG"}'
+    versioned = b'{"version": "1.0", "en": {"a": "dog"}, "n": 1, "ru": {"a": "dog"}}'
+    expected = b'{"version": "1.0", "de": {"a": "DOG"}, "n": 1, "ru": {"a": "dog"}}'
+    assert translated(Opened(json_messages.rewrite, versioned, to("de"))) == expected
+    names = b'{"id": {"a": "dog"}, "title": {"b": "cat"}}'
+    assert translated(Opened(json_messages.rewrite, names, to("de", "id"))) == names.replace(b"dog", b"DOG").replace(
+        b"cat", b"CAT"
+    )
 
 
 def test_of_several_languages_one_is_translated() -> None:

@@ -62,6 +62,13 @@ def test_only_the_words_of_dialogue_change() -> None:
         (r"{\t(0,1,\fs9)\clip(1,2)}a {\t(0,1,\i1)}b", r"{\t(0,1,\fs9)\clip(1,2)}A B"),
         (r"a\hb & c < d {e", r"A\hB & C < D {E"),
         (r"\ha \Nb\n", r"\hA \NB\n"),
+        (
+            r"{\p1}m 0 0 l 9 0{\p0}a {\i1}b{\i0}\N{\p1\c&H1&}m 1 1",
+            r"{\p1}m 0 0 l 9 0{\p0}A {\i1}B{\i0}\N{\p1\c&H1&}m 1 1",
+        ),
+        (r"a {\i1}b{\p2}m 0 0{\c&H1&}l 9 0{\p0\i0}", r"A {\i1}B{\p2}m 0 0{\c&H1&}l 9 0{\p0\i0}"),
+        (r"a{\p1}m 0 0{\p0} b", r"a{\p1}m 0 0{\p0} b"),
+        (r"{\p1\p0}a", r"{\p1\p0}A"),
     ],
 )
 def test_overrides_go_with_their_words(before: str, after: str) -> None:
@@ -124,6 +131,8 @@ def test_a_file_made_to_take_long_does_not() -> None:
         ",",
         " ",
         r"a{\c",
+        r"{\p1}m",
+        r"{\p1",
     ):
         data = (HEAD + event(text * 20_000 + "x")).encode()
         contents = Opened(substation.rewrite, data)

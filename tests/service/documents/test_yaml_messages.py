@@ -48,6 +48,12 @@ def to(target: str, source: str = "en") -> ReadOptions:
     return ReadOptions(source=source, target=target)
 
 
+def test_texts_that_languages_share_stand_beside_them() -> None:
+    data = b"defaults: &d\n  a: one dog\nen:\n  <<: *d\n  b: two cats\nfr:\n  <<: *d\n  b: deux chats\n"
+    expected = data.replace(b"\nen:", b"\nde:").replace(b"one dog", b"ONE DOG").replace(b"two cats", b"TWO CATS")
+    assert translated(Opened(yaml_messages.rewrite, data, to("de"))) == expected
+
+
 def test_strings_are_translated_and_everything_else_stays() -> None:
     new = translated(Opened(yaml_messages.rewrite, RAILS.encode(), to("de"))).decode()
     expected = RAILS.replace("en: #", "de: #")

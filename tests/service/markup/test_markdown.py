@@ -34,6 +34,7 @@ from tests.service.markup.documents import aligned, rendered, unchanged
         ("<div>\n<p>One <b>two</b></p>\n</div>\n\n<!-- x -->\n", ["One two"]),
         ("One[^1] [two][r] [three].\n\n[^1]: Four\n\n[r]: /u 'five'\n[three]: /v\n", ["One two three.", "Four"]),
         ("> [!NOTE]\n> One\n", ["One"]),
+        ("> [!my-tip]- One\n> two\n> three\n\nfour [!x] five\n", ["One", "two three", "four [!x] five"]),
         ("Press <kbd>Ctrl</kbd>+`C`, <http://a.b>", ["Press \ufffc+\ufffc, \ufffc"]),
         ("![One](a.png) ![](b.png)two", ["One two"]),
         ("snake_case, 2 * 3, a*b, ** x **, \\*y\\*, ~z~", ["snake_case, 2 * 3, a*b, ** x **, *y*, ~z~"]),

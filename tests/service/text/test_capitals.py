@@ -27,6 +27,7 @@ def read(text: str, *kept: Span) -> str:
         ("the door\nCLOSE THE DOOR", "the door\nClose the door"),
         ("CLOSE", "Close"),
         ("NASA", "NASA"),
+        ("> [!CLOSE]\n> THE DOOR", "> [!CLOSE]\n> the door"),
         ("A", "A"),
     ],
 )

@@ -36,6 +36,7 @@ def test_a_line_break_ends_a_sentence() -> None:
     ("text", "expected"),
     [
         ("- one\n- two\n\t* three", ["one", "two", "three"]),
+        ("> [!NOTE]\n> [!tip]+ One\n> two [!x] [!y](z)", ["One", "two [!x] [!y](z)"]),
         ("a) Open it.\n12) Come in.\n• Go.", ["Open it.", "Come in.", "Go."]),
         ("## The dog\n> > I am here.\n---\n***", ["The dog", "I am here."]),
         ("Home | News |\nName:\tTom\t\tAge:\t35", ["Home", "News", "Name:", "Tom", "Age:", "35"]),
