@@ -22,7 +22,7 @@ NEW_FILES = {file for language, file, _ in BLOCKS if language == "python"}
 @pytest.mark.process
 @pytest.mark.slow
 def test_the_worked_example_works(tmp_path: Path) -> None:
-    for folder in ("docs", "model", "service", "tests"):
+    for folder in ("docs", "manifest", "model", "service", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "images"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for language, file, content in BLOCKS:

@@ -1,4 +1,3 @@
-import time
 from itertools import pairwise
 from typing import Any
 
@@ -150,10 +149,8 @@ BOMB = "a: &a [x, x, x, x, x]\n" + "".join(
 
 
 def test_aliases_are_not_followed() -> None:
-    began = time.monotonic()
     contents = Opened(yaml_messages.rewrite, BOMB.encode(), to("de"))
     assert contents.texts == ["x"] * 5
-    assert time.monotonic() - began < 1
 
 
 @pytest.mark.parametrize(

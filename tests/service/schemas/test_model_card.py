@@ -2,15 +2,15 @@ from typing import Any
 
 import pytest
 
-from manifest.schema import Manifest
+from manifest.schema import SMALL_PARAMETERS, Manifest
 from service.base.artifact import Artifact
-from service.schemas.answers import SMALL_PARAMETERS, ModelCard
+from service.schemas.answers import ModelCard
 
 OPUS = {"source": "Helsinki-NLP/opus-mt-en-fr", "revision": "0123abc"}
 
 
 def card_of(manifest: Manifest) -> dict[str, Any]:
-    return ModelCard.of(manifest, "cpu", ["en"], ["fr"]).model_dump(exclude_none=True)
+    return ModelCard.of(manifest, "cpu", ["en"], ["fr"], []).model_dump(exclude_none=True)
 
 
 @pytest.mark.parametrize(
