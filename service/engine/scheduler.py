@@ -92,19 +92,24 @@ class Scheduler(Generic[Output]):
         self._due: dict[str, int] = {}
         """By client, the turn at which it has its whole burst again."""
 
-    def add(self, sequences: SequenceOf[Sequence[Output]]) -> None:
+    def add(self, sequences: SequenceOf[Sequence[Output]], refuse: Callable[[int], None] | None = None) -> None:
         """Queue the sequences of one request, all or none.
 
         Only sequences of other requests that would be before its last one count. So a request of one sequence is
         accepted while a request of thousands waits, and a large request is not refused for ever.
 
+        Args:
+            refuse: is called with the number of waiting sequences before the last one, unless the request was accepted
+                before, and may raise; by default it refuses at `max_waiting`.
+
         Raises:
             QueueFull: too many sequences would be before the last one; the message has the numbers.
         """
-        if not any(sequence.accepted for sequence in sequences):
-            Backlog(self.n_before(sequences)).refuse_beyond(self.max_waiting)
         sequences = sorted(sequences, key=_BACKGROUND)
-        for sequence, turn in zip(sequences, self._turns(sequences), strict=True):
+        turns = self._turns(sequences)
+        if not any(sequence.accepted for sequence in sequences):
+            (refuse or self._refuse_beyond)(self._n_before(turns))
+        for sequence, turn in zip(sequences, turns, strict=True):
             sequence.turn = turn
             insort(self.waiting, sequence, key=_TURN)
         if sequences and (client := sequences[0].client) is not None:
@@ -116,8 +121,13 @@ class Scheduler(Generic[Output]):
     def n_before(self, sequences: SequenceOf[Sequence[Output]] = ()) -> int:
         """Return how many waiting sequences would be before the last one of a request; by default before the first one
         of a client that has sent nothing else."""
-        turns = self._turns(sorted(sequences, key=_BACKGROUND))
+        return self._n_before(self._turns(sorted(sequences, key=_BACKGROUND)))
+
+    def _n_before(self, turns: list[int]) -> int:
         return bisect_right(self.waiting, turns[-1] if turns else self._virtual_time, key=_TURN)
+
+    def _refuse_beyond(self, n_before: int) -> None:
+        Backlog(n_before).refuse_beyond(self.max_waiting)
 
     def _turns(self, sequences: SequenceOf[Sequence[Output]]) -> list[int]:
         """Return the turn of each sequence of a request; those in the background come last."""

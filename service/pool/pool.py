@@ -8,7 +8,7 @@ from collections.abc import Sequence as SequenceOf
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from service.base.backlog import EARLY_SHARE, Backlog
 from service.base.contract import Answer, EngineState, in_background
@@ -130,6 +130,20 @@ class Answers(Protocol[Output]):
         """
 
 
+class _Candidates(NamedTuple):
+    """The workers among which a request is divided: those whose engine is ready. If none is, all that have it: any of
+    them raises why.
+
+    Attributes:
+        engine: the name of the engine.
+        loads: the work beside which it would run in each worker.
+    """
+
+    engine: str
+    workers: list[Worker]
+    loads: list[int]
+
+
 class Pool(Generic[Output]):
     """Gives each sequence of a request to the least loaded worker whose engine is ready.
 
@@ -204,17 +218,17 @@ class Pool(Generic[Output]):
     async def _compute(
         self, sequences: list[Sequence[Output]], deadline: float, admission: Admission
     ) -> Answer[Output]:
-        if self.knows_answers:
-            self.refuse_late(len(sequences), deadline, admission)
+        candidates = self._candidates(len(sequences), admission)
+        if not admission.accepted:
+            self._refuse_late(candidates, deadline, admission.client)
         for sequence in sequences:
             sequence.accepted = admission.accepted
             sequence.background = sequence.background or admission.background
             sequence.client = admission.client
         futures = []
-        name = self._engine_for(len(sequences), admission)
         try:
-            for worker, part in self._parts(name, sequences, admission.background):
-                futures.append(worker.submit(name, part, deadline))
+            for worker, part in self._parts(candidates, sequences, admission.background):
+                futures.append(worker.submit(candidates.engine, part, deadline))
             admission.accepted = True
             # A worker checks the deadline itself, unless it hangs.
             async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
@@ -225,7 +239,7 @@ class Pool(Generic[Output]):
         except QueueFull:
             if len(self._refused_at) > MAX_CLIENTS:
                 self._refused_at.clear()
-            self._refused_at[name, admission.client] = self.clock()
+            self._refused_at[candidates.engine, admission.client] = self.clock()
             raise
         except TimeoutError:
             raise DeadlinePassed(f"The deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
@@ -239,16 +253,11 @@ class Pool(Generic[Output]):
             decode_s=max([answer.decode_s for answer in answers], default=0.0),
         )
 
-    @property
-    def knows_answers(self) -> bool:
-        """Whether some sequences need no worker. A request is then refused when it is known that others do."""
-        return self._answers is not None
-
     def refuse_late(
         self, n_texts: int, deadline: float, admission: Admission | None = None, client: str | None = None
     ) -> None:
-        """Refuse a request that would be late in every worker, before it is sent, or before its texts are read. Workers
-        know more, and refuse others later.
+        """Refuse a request that would be late in every worker, before its long texts are read. Short texts are read
+        first: that takes little, and their answers may be known. Workers know more, and refuse others later.
 
         Args:
             n_texts: least number of its sequences.
@@ -262,14 +271,16 @@ class Pool(Generic[Output]):
             with admission_of(self._metrics, client=client) as admission:
                 self.refuse_late(n_texts, deadline, admission)
         elif not admission.accepted:
-            name = self._engine_for(n_texts, admission)
+            self._refuse_late(self._candidates(n_texts, admission), deadline, admission.client)
+
+    def _refuse_late(self, candidates: _Candidates, deadline: float, client: str | None) -> None:
+        engine, workers, loads = candidates
+        if workers:
             # A client is first in line until a worker refuses it for all that it has sent.
-            is_whole = self._refused_at.get((name, admission.client), -math.inf) > self.clock() - REMEMBERED_S
-            if workers := self._with_engine(name):
-                loads = self._loads(name, workers)
-                backlog = workers[loads.index(min(loads))].backlog(name, is_whole)
-                backlog.refuse_late(deadline - self.clock(), share=EARLY_SHARE)
-                backlog.refuse_beyond(self._max_waiting, EARLY_SHARE)
+            is_whole = self._refused_at.get((engine, client), -math.inf) > self.clock() - REMEMBERED_S
+            backlog = workers[loads.index(min(loads))].backlog(engine, is_whole)
+            backlog.refuse_late(deadline - self.clock(), share=EARLY_SHARE)
+            backlog.refuse_beyond(self._max_waiting, EARLY_SHARE)
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
         """Raise TooManyTexts if one request may not have this many sequences. Callers may check before they have made
@@ -310,21 +321,16 @@ class Pool(Generic[Output]):
         names = self.name, self._background_name
         return [state for name in names if (state := worker.state(name)) is not None]
 
-    def _with_engine(self, name: str) -> list[Worker]:
-        """Return the workers whose engine is ready. If none is, return all that have it: any of them raises why."""
-        found = [(worker, state) for worker in self._workers if (state := worker.state(name)) is not None]
-        return [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
-
-    def _loads(self, name: str, workers: list[Worker]) -> list[int]:
-        """Return the work beside which this engine would run in each worker."""
-        if name == self._background_name:
-            return [worker.load + worker.background_load for worker in workers]
-        return [worker.load for worker in workers]
-
-    def _engine_for(self, n_sequences: int, admission: Admission) -> str:
-        """Return the engine for a request: large requests run beside others, as documents do."""
+    def _candidates(self, n_sequences: int, admission: Admission) -> _Candidates:
+        """Return the workers for a request: large requests run beside others, as documents do."""
         gives_way = admission.background or n_sequences > BURST
-        return self._background_name if gives_way and self._has_background else self.name
+        engine = self._background_name if gives_way and self._has_background else self.name
+        with_engine = [(worker, state) for worker in self._workers if (state := worker.state(engine)) is not None]
+        ready = [worker for worker, state in with_engine if state.unready_reason is None]
+        workers = ready or [worker for worker, _ in with_engine]
+        if engine == self._background_name:
+            return _Candidates(engine, workers, [worker.load + worker.background_load for worker in workers])
+        return _Candidates(engine, workers, [worker.load for worker in workers])
 
     @property
     def _has_background(self) -> bool:
@@ -332,14 +338,13 @@ class Pool(Generic[Output]):
         return any(worker.state(self._background_name) is not None for worker in self._workers)
 
     def _parts(
-        self, name: str, sequences: list[Sequence[Output]], background: bool
+        self, candidates: _Candidates, sequences: list[Sequence[Output]], background: bool
     ) -> list[tuple[Worker, list[Sequence[Output]]]]:
         """Split the sequences among workers."""
-        workers = self._with_engine(name)
+        engine, workers, loads = candidates
         if not workers and sequences:
             raise Starting(f"Model {self.name} is starting")
-        loads = self._loads(name, workers)
-        if name == self._background_name:
+        if engine == self._background_name:
             spares_last = background and max(worker.awaited_at for worker in workers) > self.clock() - CALM_S
         else:
             spares_last = len(sequences) == 1 and min(loads[:-1], default=math.inf) < self._busy_work

@@ -25,7 +25,7 @@ from service.tasks.context import Context
 from service.tasks.scores import pool_windows, scores_of
 from service.tasks.windows import shown_in_windows, windows
 from service.text.pairs import Pair
-from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
+from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
 
 MAX_EVIDENCE_TOKENS = 131_072
@@ -84,9 +84,10 @@ class Classifier:
         if request.text_pair is not None:
             return await self._classify_pairs(request, request.text_pair, context)
         refuse_white_space(request.text, "classify")
-        self.pool.refuse_late(len(request.text), deadline, client=context.client)
-        selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
+        if n_characters > MAX_CHARACTERS_WITHOUT_THREAD:
+            self.pool.refuse_late(len(request.text), deadline, client=context.client)
+        selection = Selection.of(request.attention, self.manifest) if request.attention else None
         with timing.tokenizing():
             texts = await run_on_each(
                 request.text, lambda text: self._windows(text, selection), n_characters, context.left_s
@@ -116,9 +117,10 @@ class Classifier:
             refuse_white_space(texts, "read", name)
         if request.evidence or request.attention is not None:
             raise UnsupportedOption(f"`{'evidence' if request.evidence else 'attention'}` of pairs is not supported")
-        self.pool.refuse_late(len(request.text), context.deadline, client=context.client)
-        own_ids = cache(self.tokenizer.own_ids)  # a query is the first text of many pairs
         n_characters = sum(map(len, request.all_texts))
+        if n_characters > MAX_CHARACTERS_WITHOUT_THREAD:
+            self.pool.refuse_late(len(request.text), context.deadline, client=context.client)
+        own_ids = cache(self.tokenizer.own_ids)  # a query is the first text of many pairs
         with context.timing.tokenizing():
             pairs = await run_on_each(
                 zip(request.text, second, strict=True),

@@ -30,7 +30,7 @@ from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, WantedLanguage, subtag
 from service.text.sentences import sentence_spans
 from service.text.spans import NO_EDITS, Edits, Span, replace_spans
-from service.text.tokenization import Tokenizer, refuse_white_space, run_on_each
+from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, Tokenizer, refuse_white_space, run_on_each
 from service.text.tokens import Token
 
 BLANKS = re.compile(r"[^\S\t-\r\x1c-\x1f\x85\u2028\u2029]{2,}")
@@ -117,9 +117,10 @@ class Embedder:
         """
         deadline, timing = context.deadline, context.timing
         refuse_white_space(request.text, "embed")
-        self.pool.refuse_late(len(request.text), deadline, client=context.client)
-        options = self._options(request)
         n_characters = sum(map(len, request.text))
+        if n_characters > MAX_CHARACTERS_WITHOUT_THREAD:
+            self.pool.refuse_late(len(request.text), deadline, client=context.client)
+        options = self._options(request)
         with timing.tokenizing():
             texts = await run_on_each(
                 request.text, lambda text: self._passages(text, request.source, options), n_characters, context.left_s

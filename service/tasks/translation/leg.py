@@ -101,8 +101,7 @@ class Leg:
             DeadlinePassed: reading took too long.
         """
         request, translator, context = self._request, self._translator, self._context
-        # Short texts are read first: that takes little, and their answers may be known.
-        if self._n_characters > MAX_CHARACTERS_WITHOUT_THREAD or not self._pool.knows_answers:
+        if self._n_characters > MAX_CHARACTERS_WITHOUT_THREAD:
             self._pool.refuse_late(len(request.text), context.deadline, context.admission)
         terms = None
         if parsed_texts is None and (request.keep or request.glossary or self._stored_terms):
