@@ -2,8 +2,9 @@
 
 The service runs with a translator and a classifier in one worker, and sys.setprofile logs every function of `service/`
 that is entered in either process, with the time. A function counts if it was entered between the arrival of the body
-(headers were sent before) and the answer, in each of several requests; so the periodic reports of the worker do not
-count. Lambdas are functions; comprehensions are listed apart, because later Pythons do not call them.
+(headers were sent before) and the answer, in each of several requests, and never while nobody asked; so the periodic
+reports of the worker do not count. Lambdas are functions; comprehensions are listed apart, because later Pythons do not
+call them.
 """
 
 import http.client
@@ -28,6 +29,8 @@ REQUESTS = {
 """Path and body of each request."""
 TIMES = 9
 PAUSE_S = 0.3
+IDLE_S = 0.5
+"""How long it is observed, after each answer, what is entered while nobody asks."""
 READY_S = 180
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
@@ -78,11 +81,13 @@ class Entered(NamedTuple):
 
 def passed(names: Iterable[str], times: int = TIMES) -> dict[str, Entered]:
     """Return what each of these requests enters every time."""
+    entered = {}
     with tempfile.TemporaryDirectory() as folder, _running_service(Path(folder)) as port:
-        return {
-            name: Entered(set.intersection(*(_functions(port, *REQUESTS[name], Path(folder)) for _ in range(times))))
-            for name in names
-        }
+        for name in names:
+            every = [_functions(port, *REQUESTS[name], Path(folder)) for _ in range(times)]
+            asked, idle = zip(*every, strict=True)
+            entered[name] = Entered(set.intersection(*asked) - set.union(*idle))
+    return entered
 
 
 @contextmanager
@@ -127,8 +132,8 @@ def _ready_port(said: Path) -> int | None:
         return port if connection.getresponse().status == 200 else None
 
 
-def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> set[Function]:
-    """Return the functions that one request enters."""
+def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> tuple[set[Function], set[Function]]:
+    """Return the functions that are entered during a request, and those while nothing happens after it."""
     body = json.dumps(request).encode()
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)) as connection:
         connection.putrequest("POST", path)
@@ -142,10 +147,11 @@ def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> s
         response.read()
         ended = time.monotonic()
     assert response.status == 200, response.status
-    time.sleep(PAUSE_S)
+    time.sleep(PAUSE_S + IDLE_S)
     lines = [line for log in (folder / "logs").iterdir() for line in log.read_text().splitlines()]
-    calls = (line.rstrip("\t").split("\t") for line in lines)
-    return {tuple(function) for at, *function in calls if began <= float(at) <= ended}
+    calls = [(float(at), tuple(function)) for at, *function in (line.rstrip("\t").split("\t") for line in lines)]
+    asked = {function for at, function in calls if began <= at <= ended}
+    return asked, {function for at, function in calls if at > ended + PAUSE_S}
 
 
 if __name__ == "__main__":

@@ -71,6 +71,8 @@ class EngineState:
         max_rows: most decoder rows that run at once; 0 while the model is not loaded.
         backlog: what is before a sequence that arrives now, from a client that has sent nothing else.
         whole_backlog: all that waits and runs.
+        proved_at: when a forward pass of the engine succeeded last, on the clock of deadlines; None if none has, or the
+            model is not loaded.
     """
 
     unready_reason: str | None
@@ -79,6 +81,7 @@ class EngineState:
     max_rows: int
     backlog: Backlog = NO_BACKLOG
     whole_backlog: Backlog = NO_BACKLOG
+    proved_at: float | None = None
 
 
 BACKGROUND = "background_"

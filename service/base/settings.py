@@ -203,7 +203,7 @@ class Settings(BaseSettings):
         default=15.0,
         ge=0.1,  # the probes of a few models take some hundredths of a second each
         description="Seconds between the forward passes by which an idle model proves itself, and between checks of "
-        "its files. After three times as long without a pass a model is not ready.",
+        "its files. After three times as long without any pass in a worker, its models are not ready.",
     )
     api_keys: Annotated[frozenset[SecretStr], NoDecode] = Field(
         default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."

@@ -28,7 +28,7 @@ BACKGROUND_COST = 8
 """A background step is charged eight times its duration, so background engines get one ninth of the time when there is
 other work."""
 RETRY_S = 1.0
-"""How long after a failed probe an engine is probed again."""
+"""How long after a failed probe an engine is probed again, and after a busy time idle ones."""
 
 _IN_TURN = attrgetter("virtual_s", "is_background")
 
@@ -122,6 +122,8 @@ class Loop:
         self._probe_interval_s = probe_interval_s
         self._on_compute = on_compute
         self._computing: str | None = None
+        self._succeeded_at = -math.inf
+        """When a forward pass of any engine succeeded last."""
         self._requests: dict[_AcceptedRequest, None] = {}
         self._awaiting_load: dict[_AcceptedRequest, None] = {}
         """Requests whose model is not loaded, the oldest first."""
@@ -151,13 +153,14 @@ class Loop:
         self._compute_for(None)
 
     def advance(self) -> None:
-        """Drop requests that are cancelled or late, probe an engine that has been idle, and run a step of another."""
+        """Drop requests that are cancelled or late, probe an engine if that is due, and run a step of a busy one."""
         now = self.clock()
         if self._has_cancelled or now >= self._next_deadline:
             self._drop_abandoned(now)
         if now >= self._probe_at:
             self._probe_one()
-        self._step()
+        if self._busy:
+            self._step()
         if len(self._requests) == len(self._awaiting_load):
             self._compute_for(None)
 
@@ -223,7 +226,9 @@ class Loop:
         scheduler = engine.scheduler
         n_waiting = len(scheduler.waiting)
         backlogs = served.backlog(scheduler.n_before()), served.backlog(n_waiting)
-        return EngineState(unready_reason, n_waiting, engine.n_running, scheduler.max_rows, *backlogs)
+        return EngineState(
+            unready_reason, n_waiting, engine.n_running, scheduler.max_rows, *backlogs, proved_at=served.succeeded_at
+        )
 
     def _unready_reason(self, served: _ServedEngine) -> str | None:
         if served.disabled_reason is not None:
@@ -234,7 +239,7 @@ class Loop:
             return f"the last forward pass failed ({served.failure})"
         if served.succeeded_at is None:
             return "starting"
-        age_s = self.clock() - served.succeeded_at
+        age_s = self.clock() - self._succeeded_at
         return f"the last forward pass ended {age_s:.0f} s ago" if age_s > 3 * self._probe_interval_s else None
 
     def _refuse_if_unavailable(self, served: _ServedEngine) -> None:
@@ -266,19 +271,19 @@ class Loop:
 
     def _add(self, request: _AcceptedRequest, scheduler: Scheduler[Any]) -> None:
         """Queue a request. Raises QueueFull: too much is before it, for the queue or for its deadline."""
-        served, sequences = request.served, request.sequences
-        backlog = served.backlog(scheduler.n_before(sequences))
-        if not any(sequence.accepted for sequence in sequences):
+        served = request.served
+
+        def refuse(n_before: int) -> None:
+            backlog = served.backlog(n_before)
             backlog.refuse_late(request.deadline - self.clock(), request.work)
             backlog.refuse_beyond(scheduler.max_waiting)
-        scheduler.add(sequences)
+
+        scheduler.add(request.sequences, refuse)
         request.unfinished_work = request.work
         served.unfinished_work += request.work
 
     def _step(self) -> None:
         """Run a step of the busy engine that has had least time."""
-        if not self._busy:
-            return
         served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=_IN_TURN)
         assert served.engine is not None
         self._compute_for(served.model)
@@ -300,16 +305,23 @@ class Loop:
             self._virtual_s = max(self._virtual_s, served.virtual_s)
 
     def _probe_one(self) -> None:
-        """Probe the engine that has been idle longest, if its probe is due."""
+        """Probe the engine that has been idle longest, if its probe is due.
+
+        While other engines are busy, only broken ones are probed: each pass that succeeds proves the process too.
+        """
         idle = [served for served in self._enabled() if served not in self._busy]
-        due = min(idle, key=lambda served: served.probe_at, default=None)
+        candidates = [served for served in idle if served.failure is not None] if self._busy else idle
+        due = min(candidates, key=lambda served: served.probe_at, default=None)
         if due is not None and due.probe_at <= self.clock():
             self._probe(due)
-        self._probe_at = min([served.probe_at for served in idle], default=self.clock() + self._probe_interval_s)
+        retry_at = self.clock() + min(RETRY_S, self._probe_interval_s)
+        self._probe_at = min([served.probe_at for served in candidates], default=retry_at)
 
     def _enabled(self) -> list[_ServedEngine]:
         """Return the engines that are loaded and not disabled."""
-        return [one for one in self._served.values() if one.engine is not None and one.disabled_reason is None]
+        return [
+            served for served in self._served.values() if served.engine is not None and served.disabled_reason is None
+        ]
 
     def _engines_of(self, model: str) -> list[_ServedEngine]:
         return [served for served in self._served.values() if served.model == model]
@@ -338,8 +350,8 @@ class Loop:
             self._on_compute(model)
 
     def _note_success(self, served: _ServedEngine) -> None:
-        served.succeeded_at, served.failure = self.clock(), None
-        served.probe_at = served.succeeded_at + self._probe_interval_s
+        self._succeeded_at = served.succeeded_at = self.clock()
+        served.failure, served.probe_at = None, served.succeeded_at + self._probe_interval_s
 
     def _handle_outcome(self, served: _ServedEngine, outcome: Outcome[Any]) -> None:
         if isinstance(outcome, Ran):

@@ -146,6 +146,17 @@ class Catalog:
                     found[device] = found.get(device) or said
         return found
 
+    def proof_ages(self) -> dict[str, float]:
+        """Return how many seconds ago a forward pass of each model succeeded last, in any worker. Models that are not
+        loaded have none."""
+        proofs: dict[str, float] = {}
+        for _, model, pool in self._serving():
+            for state in pool.states():
+                if state.proved_at is not None:
+                    age_s = max(0.0, time.monotonic() - state.proved_at)
+                    proofs[model.manifest.name] = min(age_s, proofs.get(model.manifest.name, age_s))
+        return proofs
+
     def look_at_files(self) -> None:
         """Notice which files have changed: for the log and a metric alone, as memory serves what was proved. A service
         that starts anew would load the changed files."""

@@ -106,9 +106,11 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
 
     @router.get("/health/ready", responses=document_errors(503), response_model_exclude_none=True)
     async def ready() -> Readiness:
-        """Answer 200 if every model's last forward pass succeeded and is recent, and requests are taken."""
+        """Answer 200 if every model's last forward pass succeeded, every worker had one recently, and requests are
+        taken."""
         models.refuse_unready()
-        return Readiness(status="ready", lost_devices=models.lost_devices() or None)
+        ages = {name: round(age_s, 1) for name, age_s in models.proof_ages().items()}
+        return Readiness(status="ready", proof_ages_s=ages, lost_devices=models.lost_devices() or None)
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def scrape(request: Request) -> Response:

@@ -371,6 +371,9 @@ class Status(BaseModel):
 
 
 class Readiness(Status):
+    proof_ages_s: dict[str, float] = Field(
+        description="Seconds since the last forward pass of each loaded model that succeeded."
+    )
     lost_devices: dict[str, str] | None = Field(
         default=None, description="Why GPUs take no requests, by their names; their requests go to the others."
     )

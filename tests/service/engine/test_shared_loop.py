@@ -7,7 +7,7 @@ import pytest
 from service.base.errors import Broken, InferenceFailed
 from service.base.metrics import Metrics
 from service.engine.engine import ContinuousEngine
-from service.engine.loop import Loop
+from service.engine.loop import RETRY_S, Loop
 from service.engine.scheduler import Scheduler, Sequence
 from tests.service.fakes import FakeClock, FakeComputation, Tally, answer, sequences
 
@@ -50,6 +50,33 @@ def test_a_failed_step_of_one_engine_leaves_the_others_alone(
     with pytest.raises(InferenceFailed, match="m/beam"):
         answer(loop, failed)
     assert len(answer(loop, whole).outputs[0].places) == 50
+
+
+def test_an_idle_engine_proves_nothing_while_another_works_and_stays_ready(two: Two) -> None:
+    loop, greedy, _ = two
+    clock = loop.clock
+    assert isinstance(clock, FakeClock)
+    loop.warm_up()
+    busy = loop.submit("m/beam", sequences(2000), loop.clock() + 100_000)
+    answer(loop, busy)
+    assert loop.clock() > 4 * 3600, "four intervals without a pass of the other"
+    assert [call for call, _ in greedy.calls] == ["warm_up"]
+    assert loop.states()["m/greedy"].unready_reason is None
+    assert loop.pause_s <= RETRY_S
+    clock.now += RETRY_S
+    loop.advance()
+    assert [call for call, _ in greedy.calls] == ["warm_up"] * 2, "it proves itself when there is time"
+
+
+def test_a_broken_engine_is_tried_again_while_another_works(two: Two) -> None:
+    loop, greedy, beam = two
+    pass_time = greedy.failing
+    greedy.failing = lambda call, batch: call == "warm_up"
+    loop.warm_up()
+    greedy.failing = pass_time
+    answer(loop, loop.submit("m/beam", sequences(20), loop.clock() + 10_000))
+    assert loop.states()["m/greedy"].unready_reason is None
+    assert [call for call, _ in beam.calls].count("step") == 20
 
 
 def test_engines_share_time_and_not_steps(two: Two) -> None:

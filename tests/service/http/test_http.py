@@ -259,7 +259,9 @@ async def test_models_are_listed_with_what_their_users_need(client: Client) -> N
 
 
 async def test_draining_is_told_by_readiness_and_by_new_requests(client: Client) -> None:
-    assert (await client.get("/health/ready")).json() == {"status": "ready"}
+    ready = (await client.get("/health/ready")).json()
+    assert ready["status"] == "ready"
+    assert all(0 <= age_s < 60 for age_s in ready["proof_ages_s"].values())
     client._transport.app.state.serving.drain()  # type: ignore[attr-defined]
     not_ready = await client.get("/health/ready")
     assert "draining" in problem(not_ready, NotReady)["detail"]
