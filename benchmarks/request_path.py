@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -57,16 +58,24 @@ Function = tuple[str, ...]
 
 def main() -> None:
     for name, entered in passed(REQUESTS).items():
-        print(f"{name}: {entered.n_files} files, {len(entered.functions)} functions, {len(entered.all)} in all")
+        print(
+            f"{name}: {entered.n_files} files, {len(entered.functions)} functions, {len(entered.all)} in all, "
+            f"{entered.n_calls} calls"
+        )
         if "--list" in sys.argv:
             for file, line, qualified, _ in sorted(entered.all, key=lambda function: (function[0], int(function[1]))):
                 print(f"    {file}:{line} {qualified}")
 
 
 class Entered(NamedTuple):
-    """What a request enters: functions, and comprehensions too."""
+    """What a request enters: functions, and comprehensions too.
+
+    Attributes:
+        n_calls: how many times; the least number of several requests.
+    """
 
     all: set[Function]
+    n_calls: int
 
     @property
     def functions(self) -> set[Function]:
@@ -85,8 +94,9 @@ def passed(names: Iterable[str], times: int = TIMES) -> dict[str, Entered]:
     with tempfile.TemporaryDirectory() as folder, _running_service(Path(folder)) as port:
         for name in names:
             every = [_functions(port, *REQUESTS[name], Path(folder)) for _ in range(times)]
-            asked, idle = zip(*every, strict=True)
-            entered[name] = Entered(set.intersection(*asked) - set.union(*idle))
+            idle = set[Function]().union(*(idle for _, idle in every))
+            counts = [Counter(function for function in calls if function not in idle) for calls, _ in every]
+            entered[name] = Entered(set.intersection(*map(set, counts)), min(count.total() for count in counts))
     return entered
 
 
@@ -132,8 +142,8 @@ def _ready_port(said: Path) -> int | None:
         return port if connection.getresponse().status == 200 else None
 
 
-def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> tuple[set[Function], set[Function]]:
-    """Return the functions that are entered during a request, and those while nothing happens after it."""
+def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> tuple[list[Function], set[Function]]:
+    """Return each call during a request, and the functions that are entered while nothing happens after it."""
     body = json.dumps(request).encode()
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)) as connection:
         connection.putrequest("POST", path)
@@ -150,8 +160,8 @@ def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> t
     time.sleep(PAUSE_S + IDLE_S)
     lines = [line for log in (folder / "logs").iterdir() for line in log.read_text().splitlines()]
     calls = [(float(at), tuple(function)) for at, *function in (line.rstrip("\t").split("\t") for line in lines)]
-    asked = {function for at, function in calls if began <= at <= ended}
-    return asked, {function for at, function in calls if at > ended + PAUSE_S}
+    during = [function for at, function in calls if began <= at <= ended]
+    return during, {function for at, function in calls if at > ended + PAUSE_S}
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ def test_the_code_that_a_request_passes() -> None:
         limit = BUDGET["requests"][name]
         check(f"files that a request passes ({name})", entered.n_files, limit["files"])
         check(f"functions that a request passes ({name})", len(entered.functions), limit["functions"])
+        check(f"calls of functions in a request ({name})", entered.n_calls, limit["calls"])
 
 
 def test_what_is_over_the_budget_is_told_with_the_number() -> None:
