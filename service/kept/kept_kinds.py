@@ -48,12 +48,12 @@ _IN_ADDRESS = rf"""
     (?:[^\s<>"(){{}}«»“”\u3000-\u303f{JAPANESE}\uff00-\uffef] | \([^\s()<>]*\) | \{{[^\s{{}}]*\}}
       | (?<=[/=_])(?:[{JAPANESE}]+(?=[/=_?&\#])|[\u3005\u30a1-\u30ff\u3400-\u9fff]+(?=\s|$)))"""
 """Characters of an address. It never ends in hiragana, in which the sentence continues."""
-FLAGS = r"[-+0\#]{0,4}(?:\d{0,4}|\*)(?:\.(?:\d{1,4}|\*))?"
+FLAGS = r"[-+0'\#]{0,4}(?:\d{0,4}|\*)(?:\.(?:\d{1,4}|\*))?"
 _POSITION = r"(?:\d{1,2}\$|\[\d{1,2}\])?"
 _NO_PERCENTAGE = r"(?:(?<!\d[ \u00a0\u202f])|(?<=%\d[ ])|(?<=%[L\d]\d[ ]))"
 """The place before a conversion: not after a number, as in "50 %"; but "%1 %2"."""
 _PRINTF = rf"""
-    (?:%{_POSITION}{FLAGS}(?:hh?|ll?|[zjt])?[diufgxXsc@]
+    (?:%{_POSITION}{FLAGS}(?:hh?|ll?|[zjtqL]|I(?:32|64))?[diufgxXsc@]
       |{_NO_PERCENTAGE}%(?:{_POSITION}{FLAGS}(?:[enqTv]|p[A-Z]?){_END_OF_WORD}|L?\d{{1,2}}(?:%(?![\w%]))?(?![\w$])))"""
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = "[0-9a-fA-F]{1,4}"
@@ -96,7 +96,11 @@ KINDS = (
     _kind(  # C:\dogs, \\server\share, /usr/lib, ~/a, ./a/b, src/main.py, src\main.py; in "Plan B:\nWe go" a line ends
         "path",
         "\\/",
-        rf"""{_NOT_IN_WORD}[A-Za-z]:\\(?![nrt](?:\\[nrt]|[A-ZÀ-ÖØ-ÞА-ЯЁ]))(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
+        rf"""(?<![\w?])\?(?:[a-z][\w.]*:)?[a-z]+/[A-Za-z_][\w.]*  # ?attr/colorPrimary, of Android
+          | {_NOT_IN_WORD}(?<![/.-])[\w.-]+/[\w.-]+\#\d{{1,9}}{_END_OF_WORD}  # user/repo#12
+          | {_NOT_IN_WORD}(?<![/.-])(?:application|audio|font|image|message|multipart|text|video)/(?:{_EXTENSION}|plain
+            |javascript|mpeg|octet-stream|form-data|[\w-]+\+(?:json|xml|zip)|(?:x-|vnd\.)[\w.+-]+){_END_OF_WORD}
+          | {_NOT_IN_WORD}[A-Za-z]:\\(?![nrt](?:\\[nrt]|[A-ZÀ-ÖØ-ÞА-ЯЁ]))(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
           | (?<![\w\\])\\\\[A-Za-z][\w.-]+(?:\\[\w.$-]+)+
           | (?<![\w/.>~<])(?:~|\.{{1,2}})?/[A-Za-z_.](?:[\w.@%+-]|/(?=[\w]))+(?:(?<=[a-z0-9_])/)?(?<![.])
           | {_NOT_IN_WORD}(?<![/.-])(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}
@@ -111,18 +115,21 @@ KINDS = (
         "{",
         r"(?:[$%\#@]|\\[a-z]{2,20}\*?)?\{(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]{0,200}\}){0,200}\}){0,400}\}",
     ),
-    _kind(  # \(name), $(name), \1
-        "reference", "\\$", r"(?:\\|(?<![\w$])\$)\([A-Za-z_][\w.]{0,80}(?:\(\))?\)|(?<![\w\\])\\[1-9](?![\w])"
+    _kind(  # \(name), $(name), \1, $t(name)
+        "reference",
+        "\\$",
+        r"\$t\([^()\n]{1,200}\) | (?:\\|(?<![\w$])\$)\([A-Za-z_][\w.]{0,80}(?:\(\))?\) | (?<![\w\\])\\[1-9](?![\w])",
     ),
     _kind("color of a terminal", "\x1b", r"\x1b\[[0-9;]{0,20}m", "mark"),  # of gettext's messages and logs
     _kind("merge tag", "|", r"\*\|[^|\n]{1,80}\|\*"),  # *|NAME|*, of Mailchimp
     _kind("wiki link", "[", r"\[\[[^\[\]\n]{1,80}\]\]"),  # [[Main page]]
     _kind("footnote", "^", r"\[\^[^\[\]\s]{1,40}\]", "mark"),  # [^1]
     _kind("heart", "<", r"(?<![\w<])<3+(?![\w])", "mark"),
-    _kind(  # <file>, </b>, <0/>, <color=#0f0>, <a href="x">, <%= x %>, <!-- x -->, <<name>>
+    _kind(  # <file>, </b>, <0/>, <color=#0f0>, <a href="x">, <%= x %>, <!-- x -->, <<name>>, <@12>, <#a|b>, <:a:1>
         "angle brackets",
         "<",
         r"""<<[A-Za-z_][\w.-]{0,80}>>
+          | <[@\#!:][^<>\s|]{1,80}(?:\|[^<>\n]{1,80})?>
           | <(?:/?[A-Za-z][^<>\n]{0,200} | /?\d[^<>\s]{0,200} | !--[^<>]{0,200}--
           | %[^%\n]{0,400}+(?:%(?!>)[^%\n]{0,400}+){0,9}+% | \?[^?\n]{0,400}+(?:\?(?!>)[^?\n]{0,400}+){0,9}+\?)>""",
     ),
@@ -160,11 +167,14 @@ KINDS = (
         rf"{OPEN}--[a-z][\w-]*(?:=[^\s,;)\]]+)?(?<!-)(?![\w-])|(?<=[^\s.!?:;,–—-]\ )-[A-Za-z](?![\w'’-])",
     ),
     _kind("__NAME__", "_", rf"{_NOT_IN_WORD}__[A-Za-z][A-Za-z0-9_]{{0,80}}__{_END_OF_WORD}"),
-    _kind(  # MAX_SIZE, snake_case, getName()
+    _kind(  # MAX_SIZE, snake_case, getName(), f(x), range(1, 9), std::vector, C++, C#; file(s) and jeu(x) are words
         "identifier",
-        "_(",
+        "_(:+#",
         rf"""{_NOT_IN_WORD}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\(\))?{_END_OF_WORD}
-          | {_NOT_IN_WORD}[A-Za-z_][A-Za-z0-9_.]{{0,80}}\(\)""",
+          | {_NOT_IN_WORD}[A-Za-z_][A-Za-z0-9_.]{{0,80}}\((?:[b-df-hj-mpqu-wyz] | (?<!u\()x
+              | (?=[^()\n]*["'=_\d,])(?![^()\n"']*[a-z]\ [a-z])[^()\n]{{1,80}})?\){_END_OF_WORD}
+          | {_NOT_IN_WORD}[A-Za-z_][\w]+(?:::~?[A-Za-z_][\w]+)+(?:\(\))?
+          | {_NOT_IN_WORD}(?<![+-])(?:[A-Z][A-Za-z]*\+\+\d{{0,2}}|[A-Z]\#)(?![\w+\#-])""",
     ),
     _kind(  # report.pdf, archive.tar.gz, .env
         "file name",

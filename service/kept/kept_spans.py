@@ -18,7 +18,7 @@ from service.text.sentences import cells
 from service.text.spans import Span, overlapping, replace_spans
 
 WORDS_ALONE = re.compile(
-    r"(?:[A-Za-zÀ-ÖØ-öø-ÿ ,;?'’\"\n\t]|[.:](?!\S)|!(?!\w)|\((?=[A-Za-z])|(?<=[A-Za-z])\)"
+    r"(?:[A-Za-zÀ-ÖØ-öø-ÿ ,;?'’\"\n\t]|[.:](?!\S)|!(?!\w)|(?<![A-Za-z])\((?=[A-Za-z])|(?<=[A-Za-z])\)"
     r"|(?<![\w:])[0-9]{1,3}(?![\w:]|\W*\d))*"
 )
 """A text without anything to keep, in any language, which need not be searched. It may have small numbers."""

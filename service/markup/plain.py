@@ -1,6 +1,7 @@
-"""Marks in plain text: **word**, _word_, ~~word~~, ==word==, [word](address). They are removed and put back like tags.
+"""Marks in plain text: **word**, _word_, ~~word~~, ==word==, [word](address), and pairs of tags: <b>word</b>,
+{b}word{/b}, [b]word[/b]. They are removed and put back like tags of HTML.
 
-The rules are CommonMark's, and a little stricter, since people who write plain text mean marks less often.
+The rules of marks are CommonMark's, and a little stricter, since people who write plain text mean marks less often.
 """
 
 import re
@@ -10,17 +11,22 @@ from service.kept.kept_spans import kept_spans
 from service.markup.flanking import SIGNS
 from service.markup.inline_marks import PAIRS, marks
 from service.markup.passages import Element, Notation, ParsedText, Passage
-from service.markup.pieces import PieceKind
+from service.markup.pieces import PieceKind, ends_of_elements
 from service.text.scripts import LETTER
 from service.text.sentences import MARK
 from service.text.spans import Span, overlapping, replace_spans
 
-HINT = re.compile(rf"\*\S|_\S|~~\S|([{SIGNS}])\1\S|\(\(|\]\(")
+HINT = re.compile(rf"\*\S|_\S|~~\S|([{SIGNS}])\1\S|\(\(|\]\(|(?:<|&lt;|\{{|\[)/")
 """Every text with marks has one of these."""
 INSIDE = re.compile(rf"[\\/=@#$%^&+`]|(?!_){LETTER}")
 """Characters beside which a mark is part of something else: a*b*c, src/**/*.py."""
 AFTER_NAME = re.compile(rf"\.{LETTER}|\(")
 """The characters after a name such as __init__ or __main__."""
+TAG = re.compile(
+    r"(<|&lt;|\{|\[)(/?)([A-Za-z][\w-]{0,40}|\d{1,3})((?:[\s=:][^<>{}\[\]\n]{0,200}?)?)(>|&gt;|\}|\])", re.ASCII
+)
+"""What may be a tag: its first sign, whether it is an end tag, its name, its attributes and its last sign."""
+LAST_SIGNS = {"<": (">",), "&lt;": (">", "&gt;"), "{": ("}",), "[": ("]",)}
 NOTATION = Notation({}, has_marks=True)
 
 
@@ -30,11 +36,19 @@ def parse(text: str, terms: Iterable[Span] = ()) -> ParsedText:
     Args:
         terms: spans, in order, that are kept with their marks.
     """
-    pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)]
+    units = [*_units(text)]
+    pairs = [pair for unit in units for pair in _pairs(text, unit)]
+    if tags := [pair for unit in units for pair in tag_pairs(unit.of(text), unit.start)]:
+        around = _blank_marks(text, tags)
+        kept = [span.span for span in kept_spans(around)]
+        tags = [pair for pair in tags if _are_around_words(around, pair, kept)]
     if pairs:
-        kept, whole = [span.span for span in kept_spans(_blank_marks(text, pairs, "*~"))], [*terms]
-        around = _blank_marks(text, pairs)
+        kept = [span.span for span in kept_spans(_blank_marks(text, pairs, "*~"))]
+        around = _blank_marks(text, [*pairs, *tags])
         pairs = [pair for pair in pairs if _is_meant(text, around, pair, kept)]
+    pairs = _nested([*pairs, *tags]) if tags else pairs
+    if pairs:
+        whole = [*terms]
         pairs = [pair for pair in pairs if all(len({*overlapping(whole, mark)}) == 1 for mark in pair)]
     taken_out = sorted((mark for pair in pairs for mark in pair), key=lambda span: span.pair)
     bare, edits = replace_spans(text, [(span, "") for span in taken_out])
@@ -48,6 +62,46 @@ def parse(text: str, terms: Iterable[Span] = ()) -> ParsedText:
         inside.append((len(elements), end.start))
         elements.append(Element(Span(position[start], position[end]), start.of(text), end.of(text), parent))
     return ParsedText([Passage(bare, bare, "", "", elements, notation=NOTATION)], is_plain=True)
+
+
+def tag_pairs(text: str, base: int = 0) -> Iterator[tuple[Span, Span]]:
+    """Yield the spans of a start tag and its end tag, properly nested, of a text that starts at `base`."""
+    if not HINT.search(text):
+        return
+    found = [tag for tag in TAG.finditer(text) if tag[5] in LAST_SIGNS[tag[1]] and not (tag[2] and tag[4])]
+    found = [tag for tag in found if not tag[4].endswith("/")]
+    kinds = ((PieceKind.END if tag[2] else PieceKind.START, f"{tag[1]}{tag[3]}") for tag in found)
+    for start, end in ends_of_elements(kinds).items():
+        yield Span(*found[start].span()).moved(base), Span(*found[end].span()).moved(base)
+
+
+def _are_around_words(around: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
+    """Return whether tags are no part of a kept span, such as code, and have words between them.
+
+    Args:
+        around: the text without tags.
+    """
+    if any(len({*overlapping(kept, tag)}) == 2 for tag in pair):
+        return False
+    position = pair[0].end
+    for span in [*kept[slice(*overlapping(kept, Span(position, pair[1].start)))], pair[1]]:
+        if any(map(str.isalpha, around[position : span.start])):
+            return True
+        position = span.end
+    return False
+
+
+def _nested(pairs: Iterable[tuple[Span, Span]]) -> list[tuple[Span, Span]]:
+    """Return the pairs without those that cross an earlier one."""
+    nested: list[tuple[Span, Span]] = []
+    ends: list[int] = []
+    for start, end in sorted(pairs, key=lambda pair: pair[0].pair):
+        while ends and ends[-1] <= start.start:
+            ends.pop()
+        if not ends or end.end <= ends[-1]:
+            nested.append((start, end))
+            ends.append(end.start)
+    return nested
 
 
 def _units(text: str) -> Iterator[Span]:

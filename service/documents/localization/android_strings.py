@@ -22,7 +22,8 @@ from service.documents.localization.splicing import (
     spliced_value,
 )
 from service.documents.localization.xml_elements import XmlElement, for_cdata, read_xml, runs
-from service.text.spans import Span
+from service.markup.plain import tag_pairs
+from service.text.spans import Replacement, Span, replace_spans
 
 _TAG = re.compile(r"(<!--(?:(?!<!--|-->).)*+-->|<(?:\"[^\"<]*+\"|'[^'<]*+'|[^\"'<>])*+>)", re.DOTALL)
 _PLACEHOLDER = re.compile(
@@ -30,6 +31,7 @@ _PLACEHOLDER = re.compile(
 )
 """What translators must not change, in XLIFF's element <xliff:g>; and what looks like the tag that stands for it."""
 _NUMBERED = re.compile(r'<xliff-g id="(\d+)"/>')
+_ESCAPED_TAG = re.compile(r'<(/?)x-escaped(?: id="(\d+)")?>')
 _QUOTE = r"['\"]|&apos;|&quot;|&\#3[49];"
 _ESCAPE = re.compile(rf"(?P<code>(?:\\u[0-9a-fA-F]{{4}})+)|\\(?P<sign>{_QUOTE}|[@?#])|\\.|(?P<dropped>\"|&quot;)")
 """Escapes, and quotes that Android drops."""
@@ -99,18 +101,38 @@ class _Markup:
     Args:
         is_cdata: whether it is HTML in a CDATA section.
         placeholders: its elements <xliff:g>.
+        escaped: its pairs of escaped tags, such as &lt;b> and &lt;/b>.
     """
 
     is_cdata: bool
     placeholders: list[str] = field(default_factory=list)
+    escaped: list[tuple[str, str]] = field(default_factory=list)
 
     def read(self, raw: str) -> str:
         """Return a string as HTML: without Android's escapes, and with empty elements in place of placeholders."""
         html = _PLACEHOLDER.sub(self._numbered, raw)
+        edits: list[Replacement] = []
+        for start, end in tag_pairs(html) if "&lt;/" in html else ():
+            if html.startswith("&", start.start):
+                edits += [(start, f'<x-escaped id="{len(self.escaped)}">'), (end, "</x-escaped>")]
+                self.escaped.append((start.of(html), end.of(html)))
+        html = replace_spans(html, sorted(edits, key=lambda edit: edit[0].pair))[0]
         return mapped(html, lambda text: _ESCAPE.sub(_unescaped, text), tags=_TAG)
 
     def write(self, html: str) -> str:
-        raw = mapped(html, lambda text: _QUOTED.sub(r"\\\g<0>", text), self._tag, _TAG)
+        opened: list[str] = []
+
+        def tag(written: str) -> str:
+            found = _ESCAPED_TAG.fullmatch(written)
+            if found is None:
+                return self._tag(written)
+            if found[1]:
+                return opened.pop() if opened else ""
+            start, end = self.escaped[int(found[2])]
+            opened.append(end)
+            return start
+
+        raw = mapped(html, lambda text: _QUOTED.sub(r"\\\g<0>", text), tag, _TAG)
         raw = re.sub(r"^(?=\s*[@?])(\s*)", r"\1\\", raw)
         return for_cdata(raw) if self.is_cdata else raw
 

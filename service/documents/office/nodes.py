@@ -41,8 +41,10 @@ DRAWING = {
 }
 """The namespaces of DrawingML. Texts in it keep their spaces without saying so."""
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
-NOT_TEXT = re.compile("( {3,}|[\ue000-\uf8ff]+)")
-"""Spaces between columns, and signs of fonts such as Wingdings. Two spaces may also stand between sentences."""
+LINE_END = "_x000B_"
+"""A line end in the text of a run, as PowerPoint escapes it."""
+NOT_TEXT = re.compile(f"({LINE_END}| {{3,}}|[\ue000-\uf8ff]+)")
+"""Line ends, spaces between columns, and signs of fonts such as Wingdings. Two spaces may stand between sentences."""
 OFF = {"0", "false", "off"}
 """Values of a property that is off."""
 NO_BREAK_HYPHEN = "\N{NON-BREAKING HYPHEN}"
@@ -189,7 +191,7 @@ def _texts(text: str, child: RunChild) -> Iterator[Text | NonText]:
     a font stands for a word."""
     for i, part in enumerate(NOT_TEXT.split(text)):
         if i % 2:
-            tag = "br" if part.isspace() else "x"
+            tag = "br" if part.isspace() or part == LINE_END else "x"
             yield NonText(tag, [RunChild(child.run, text_element(child.element.tag, part))])
         elif part or part == text:
             yield Text(part, child)

@@ -9,6 +9,7 @@ from lxml import etree
 from service.documents.contents import ReadOptions
 from service.documents.office.nodes import (
     LAST,
+    LINE_END,
     NO_BREAK_HYPHEN,
     PROPERTIES,
     Element,
@@ -48,7 +49,8 @@ class OfficeXml:
         return vertical_tag(run)
 
     def is_line_break(self, element: Element) -> bool:
-        return local_name(element) in ("br", "cr") and attribute(element, "type") in ("", "textWrapping")
+        is_break = local_name(element) in ("br", "cr") and attribute(element, "type") in ("", "textWrapping")
+        return is_break or element.text == LINE_END
 
     def content_of(self, group: Element) -> Element:
         return content_of(group)

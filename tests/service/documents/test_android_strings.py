@@ -56,6 +56,17 @@ def test_strings_are_translated_and_everything_else_stays() -> None:
     assert new == expected
 
 
+def test_escaped_tags_go_where_their_words_went() -> None:
+    string = "the &lt;b>big &lt;a href='x'&gt;red&lt;/a&gt; dog&lt;/b> of <i>&lt;Tom</i>"
+    data = f'<resources><string name="a">{string}</string></resources>'.encode()
+    contents = Opened(android_strings.rewrite, data, to("de"))
+    [text] = contents.texts
+    assert text == 'the <x-escaped id="1">big <x-escaped id="0">red</x-escaped> dog</x-escaped> of <i>&lt;Tom</i>'
+    assert contents.write(contents.texts) == data
+    new = contents.write(['<x-escaped id="1">Hund <x-escaped id="0">rot</x-escaped></x-escaped>']).decode()
+    assert ">&lt;b>Hund &lt;a href='x'&gt;rot&lt;/a&gt;&lt;/b><" in new
+
+
 @pytest.mark.parametrize(
     ("target", "quantities"), [("ru", ["one", "few", "many", "other"]), ("ja", ["other"]), ("de", ["one", "other"])]
 )

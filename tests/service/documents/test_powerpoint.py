@@ -82,6 +82,12 @@ def test_the_tip_of_a_link_is_translated_with_the_text_around_it() -> None:
     assert 'tooltip="A TIP"' in files_in(new)["one.xml"].decode()
 
 
+def test_an_escaped_line_end_in_a_sentence_is_not_read_and_comes_back() -> None:
+    contents = Opened(rewrite, presentation({"one.xml": slide(shape("The yearly report_x000B_of the town"))}))
+    assert contents.texts == ["The yearly report of the town"]
+    assert text_of(translated(contents), "one.xml") == ["THE YEARLY REPORT", "_x000B_", "OF THE TOWN"]
+
+
 def test_slides_are_read_in_the_order_of_the_presentation_and_each_once() -> None:
     slides = {f"s{i}.xml": slide(shape(f"slide {i}")) for i in range(3)}
     more = {**related(("slide", "s1.xml"), ("slide", "s0.xml"), source="s0.xml")}

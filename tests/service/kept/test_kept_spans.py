@@ -105,6 +105,12 @@ from tests.service.stand_ins import kept
         ("by -{n}% or +%d, ($%d), -$%d, €{n} or «~%s»", ["-{n}", "+%d", "$%d", "-$%d", "€{n}", "~%s"]),
         ("A-{n}, 5-{n}, - {n}, ---{n}, x=-{n} and 気温は-%d度", ["{n}", "{n}", "{n}", "{n}", "{n}", "-%d"]),
         ("-{name}, come!\n-%s\n+%d", ["{name}", "%s", "+%d"]),
+        ("%'d of %1$'d, %Lf, %I64d and %qd", ["%'d", "%1$'d", "%Lf", "%I64d", "%qd"]),
+        ("std::vector in C++, C# or C++17, text/html for user/repo#12", ["std::vector", "C++", "C#", "C++17", "text/html", "user/repo#12"]),
+        ("print(x), range(1, 10), print(\"Hello you\"), ls(1)", ["print(x)", "range(1, 10)", 'print("Hello you")', "ls(1)"]),
+        ("file(s), ami(e), jeu(x), Bild(er), text/image, he(the big, red one), a++b, user/repo", []),
+        ("<@123>, <@&1> <#a|b c> <!here> <:name:1> <a:b:1> a <! b", ["<@123>", "<@&1>", "<#a|b c>", "<!here>", "<:name:1>", "<a:b:1>"]),
+        ('?attr/colorPrimary or ?android:attr/a, what?yes/no, $t(girls, {"count": 3})', ["?attr/colorPrimary", "?android:attr/a", '$t(girls, {"count": 3})']),
         ("2027-01-31, ISBN 978-3-16-148410-0, 1990-2000", ["2027-01-31", "978-3-16-148410-0"]),
     ],
 )  # fmt: skip

@@ -34,6 +34,11 @@ def bare(text: str) -> str:
         ("The ##red dog## is ===very=== ((big)); is ==it==?", "The red dog is very big; is it?"),
         ("**==Both==** are ==**here**==", "Both are here"),
         ("これは==とても==大事", "これはとても大事"),
+        (
+            "The <b>red <i>car</i></b> is <0>here</0>, {b}not{/b} [url=/a]there[/url].",
+            "The red car is here, not there.",
+        ),
+        ("Die &lt;b>Tür&lt;/b> und das &lt;a href='x'&gt;**Haus**&lt;/a&gt;", "Die Tür und das Haus"),
     ],
 )
 def test_marks_are_taken_out(text: str, expected: str) -> None:
@@ -57,6 +62,7 @@ def test_marks_are_taken_out(text: str, expected: str) -> None:
         "##name##, @@name@@, http://a.org//b and http://a.org//c//",
         'as "a":[...],"b":{...}, or [--] and {--}',
         "Wait... what?? No!! f((x)) and ((a)b) and ==a===",
+        "`<b>a</b>` and <b>{n}</b>, <b/>a</b>, <p>12</p>, <u>a</i>, [a] or {a}, <x/>, </b>a<b>",
     ],
 )
 def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:
@@ -77,6 +83,7 @@ def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:
         ),
         ("a <b> & **b**", "x Boston & y", None, "x <b> & **y**"),
         ("the ==red== ++dog++", "le chien rouge", "0-0 2-1 1-2", "le ++chien++ ==rouge=="),
+        ("the <b>red</b> [i]dog[/i]", "le chien rouge", "0-0 2-1 1-2", "le [i]chien[/i] <b>rouge</b>"),
         ("**Stop!** Go.", "止まれ！行け。", "0-0 1-1 2-2", "**止まれ**！行け。"),
     ],
 )
@@ -94,7 +101,7 @@ TEXTS = st.lists(
     st.sampled_from(
         [
             "a", "b. ", " ", "\n", "\n\n", "- ", "你", "*", "**", "_", "__", "~~", "`", "[", "](/u)", "![", "{n}",
-            "\\", "x_y", "==", "++", "((", "))",
+            "\\", "x_y", "==", "++", "((", "))", "<b>", "</b>", "[i]", "[/i]", "&lt;b>", "&lt;/b&gt;",
         ]
     ),
     max_size=16,
