@@ -1,7 +1,6 @@
 """Amazon Translate: operations that a header names, in JSON."""
 
 import re
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -13,14 +12,12 @@ from pydantic.alias_generators import to_pascal
 from manifest.stops_early import StopsEarly
 from service.access.guards import Credentials
 from service.base.errors import InvalidFields, RequestError, UnknownGlossary, UnprocessableRequest
-from service.dialects.shared.files import decoded, name_of_type, translated_file
-from service.dialects.shared.languages import LanguageCodes, native_source, native_target
+from service.dialects.shared.files import translated_content
+from service.dialects.shared.languages import LanguageCodes
 from service.dialects.shared.texts import translate_texts
 from service.glossaries.store import Glossary
 from service.http.bodies import json_body
 from service.http.dialect import Backend, Dialect, ErrorBody
-from service.http.json_route import validate
-from service.schemas.requests import TranslateRequest
 from service.storage.database_threads import in_thread
 from service.text.languages import name_in
 
@@ -85,6 +82,10 @@ class Languages(Pascal):
     target_language_code: str
     terminology_names: list[str] = Field(default=[], max_length=1, description="Name or id of a stored glossary.")
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.source_language_code, self.target_language_code
+
 
 class Text(Languages):
     text: str = Field(min_length=1)
@@ -133,29 +134,19 @@ class Operations:
 
     async def _translate_text(self, request: Text, http: Request) -> dict[str, Any]:
         glossary = await self._glossary(request.terminology_names)
-        [found] = await translate_texts(
-            self._backend.models,
-            CODES,
-            [request.text],
-            request.source_language_code,
-            request.target_language_code,
-            http.state.context,
-            glossary_id=glossary and glossary.id,
+        models, options = self._backend.models, {"glossary_id": glossary and glossary.id}
+        [translated] = await translate_texts(
+            models, CODES, [request.text], *request.pair, http.state.context, **options
         )
-        return {"TranslatedText": found.text} | _languages(request, found.source, glossary)
+        return {"TranslatedText": translated.text} | _languages(request, translated.source, glossary)
 
     async def _translate_document(self, request: Document, http: Request) -> dict[str, Any]:
-        glossary = await self._glossary(request.terminology_names)
-        directions, file = self._backend.models.catalog.directions(None), request.document
-        languages = {
-            "source": native_source(request.source_language_code, directions),
-            "target": native_target(request.target_language_code, directions),
-        }
-        native = validate(TranslateRequest, {"text": "-", "glossary_id": glossary and glossary.id, **languages})
-        data, name = decoded(file.content, "Document.Content"), name_of_type(file.content_type)
-        job, _, translated = await translated_file(self._backend, name, data, native, http.state.context)
-        document = {"Content": b64encode(translated).decode()}
-        return {"TranslatedDocument": document} | _languages(request, CODES.name(job.source), glossary)
+        glossary, file = await self._glossary(request.terminology_names), request.document
+        source, content = await translated_content(
+            self._backend, "Document.Content", file.content, file.content_type, *request.pair, http.state.context,
+            glossary_id=glossary and glossary.id,
+        )  # fmt: skip
+        return {"TranslatedDocument": {"Content": content}} | _languages(request, CODES.name(source), glossary)
 
     async def _list_languages(self, request: Page, _: Request) -> dict[str, Any]:
         reader = request.display_language_code
@@ -169,7 +160,7 @@ class Operations:
 
     async def _list_terminologies(self, request: Page, _: Request) -> dict[str, Any]:
         page = request.of(await in_thread(self._backend.stores.glossaries.all))
-        return {"TerminologyPropertiesList": [_properties(one) for one in page.pop("")]} | page
+        return {"TerminologyPropertiesList": [_properties(glossary) for glossary in page.pop("")]} | page
 
     async def _get_terminology(self, request: Named, _: Request) -> dict[str, Any]:
         glossary = await self._glossary([request.name])
@@ -179,11 +170,10 @@ class Operations:
         """Return the stored glossary with this name or id; None for no name. Raises UnknownGlossary."""
         if not names:
             return None
-        stored = await in_thread(self._backend.stores.glossaries.all)
-        found = [one for one in stored if names[0] in (one.id, one.name)]
-        if not found:
-            raise UnknownGlossary(f"No glossary has the name or id {names[0]}")
-        return found[0]
+        for glossary in await in_thread(self._backend.stores.glossaries.all):
+            if names[0] in (glossary.id, glossary.name):
+                return glossary
+        raise UnknownGlossary(f"No glossary has the name or id {names[0]}")
 
 
 def routers(backend: Backend) -> list[APIRouter]:
@@ -213,26 +203,26 @@ def _asked(request: Languages) -> dict[str, Any]:
 
 
 def _languages(request: Languages, source: str | None, glossary: Glossary | None) -> dict[str, Any]:
-    """Return the languages and the glossary of an answer. A text without words counts as in the target language."""
+    """A text without words counts as in the target language."""
     applied = {"AppliedTerminologies": [{"Name": glossary.name, "Terms": []}]} if glossary else {}
     return _asked(request) | {"SourceLanguageCode": source or request.target_language_code} | applied
 
 
 def _properties(glossary: Glossary) -> dict[str, Any]:
-    sources, targets = ({getattr(one, side) for one in glossary.dictionaries} for side in ("source", "target"))
+    dictionaries = glossary.dictionaries
     return {
         "Name": glossary.name,
         "Arn": glossary.id,
-        "SourceLanguageCode": CODES.name(min(sources, default="")),
-        "TargetLanguageCodes": sorted(map(CODES.name, targets)),
-        "TermCount": sum(one.n_entries for one in glossary.dictionaries),
+        "SourceLanguageCode": CODES.name(min((dictionary.source for dictionary in dictionaries), default="")),
+        "TargetLanguageCodes": sorted(map(CODES.name, {dictionary.target for dictionary in dictionaries})),
+        "TermCount": sum(dictionary.n_entries for dictionary in dictionaries),
         "CreatedAt": glossary.created_at.timestamp(),
     }
 
 
 async def _key(request: Request) -> bytes | None:
-    found = ACCESS_KEY.match(request.headers.get("authorization", ""))
-    return found[1].encode("latin-1") if found else None
+    match = ACCESS_KEY.match(request.headers.get("authorization", ""))
+    return match[1].encode("latin-1") if match else None
 
 
 KEY = Credentials(

@@ -78,11 +78,11 @@ def to_native(request: CohereRequest) -> RerankRequest:
 def from_native(answer: RerankResponse, http: Request) -> CohereAnswer:
     results = [
         CohereResult(
-            index=one.index,
-            relevance_score=one.score,
-            document=CohereDocument(text=one.text) if one.text is not None else None,
+            index=text.index,
+            relevance_score=text.score,
+            document=CohereDocument(text=text.text) if text.text is not None else None,
         )
-        for one in answer.ranked
+        for text in answer.ranked
     ]
     usage = CohereUsage(total_tokens=answer.usage.tokens)
     return CohereAnswer(id=http.state.request_id, model=answer.model, results=results, usage=usage)

@@ -42,20 +42,14 @@ def routers(backend: Backend) -> list[APIRouter]:
         """Translate a text."""
         if not request.text:
             raise UnknownPath("No text to translate")
-        options = {"format": request.tag_handling or "text"}
-        [found] = await translate_texts(
-            backend.models,
-            CODES,
-            [request.text],
-            request.source_lang,
-            request.target_lang,
-            http.state.context,
-            **options,
+        pair, options = (request.source_lang, request.target_lang), {"format": request.tag_handling or "text"}
+        [translated] = await translate_texts(
+            backend.models, CODES, [request.text], *pair, http.state.context, **options
         )
-        source, target = found.source or request.target_lang, request.target_lang.upper()
+        source, target = translated.source or request.target_lang, request.target_lang.upper()
         languages = {"source_lang": code_of(source), "target_lang": target}
-        number = crc32(found.text.encode())  # the same answer each time
-        return {"code": 200, "id": number, "data": found.text, "alternatives": [], "method": "Free"} | languages
+        number = crc32(translated.text.encode())  # the same answer each time
+        return {"code": 200, "id": number, "data": translated.text, "alternatives": [], "method": "Free"} | languages
 
     for path in PATHS:
         router.post(path)(translate)

@@ -99,7 +99,7 @@ def _is_text_or_pair(value: object) -> bool:
 
 
 Direction = Annotated[
-    Literal["left", "right"], BeforeValidator(lambda one: one.lower() if isinstance(one, str) else one)
+    Literal["left", "right"], BeforeValidator(lambda side: side.lower() if isinstance(side, str) else side)
 ]
 """Some clients write "Left" and "Right". Generators of clients take no enumeration of both."""
 
@@ -117,7 +117,9 @@ class PredictRequest(Sent):
         """The texts of each input."""
         if isinstance(self.inputs, str):
             return [[self.inputs]]
-        return [one if isinstance(one, list) else [one] for one in self.inputs] if self.is_batch else [[*self.inputs]]
+        if not self.is_batch:
+            return [[*self.inputs]]
+        return [texts if isinstance(texts, list) else [texts] for texts in self.inputs]
 
     @property
     def is_batch(self) -> bool:
@@ -200,8 +202,8 @@ def routers(backend: Backend) -> list[APIRouter]:
     async def predict(request: PredictRequest, http: Request, name: str) -> list[Scored] | list[list[Scored]]:
         """Label texts or pairs of texts."""
         answer = await models.classify(prediction_to_native(request, name), http.state.context)
-        found = [_scored(_in_range(one), request.raw_scores) for one in answer.predictions]
-        return found if request.is_batch else found[0]
+        scored = [_scored(_in_range(prediction), request.raw_scores) for prediction in answer.predictions]
+        return scored if request.is_batch else scored[0]
 
     @router.post(f"{MODEL}/rerank", response_model_exclude_none=True)
     async def rerank(request: RankRequest, http: Request, name: str) -> list[Ranked]:
@@ -223,13 +225,13 @@ def routers(backend: Backend) -> list[APIRouter]:
 
 async def _translate(models: Models, name: str, request: PipelineRequest, context: Context) -> list[Translated]:
     answer = await models.translate(translation_to_native(request, name), context)
-    return [Translated(translation_text=one.text) for one in answer.translations]
+    return [Translated(translation_text=translation.text) for translation in answer.translations]
 
 
 async def _classify(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[Scored]]:
     native = classification_to_native(request, models.catalog.classifier(name))
     answer = await models.classify(native, context)
-    return [_scored(one, native.logits)[: _parameters(request).top_k] for one in answer.predictions]
+    return [_scored(prediction, native.logits)[: _parameters(request).top_k] for prediction in answer.predictions]
 
 
 async def _embed(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[float]]:
@@ -270,11 +272,12 @@ def translation_to_native(request: PipelineRequest, name: str) -> TranslateReque
 
 
 def classification_to_native(request: PipelineRequest, classifier: Classifier) -> ClassifyRequest:
-    parameters, name, own = _parameters(request), classifier.manifest.name, classifier.manifest.label_activation
+    parameters, manifest = _parameters(request), classifier.manifest
+    name, activation, asked = manifest.name, manifest.label_activation, parameters.function_to_apply
     if parameters.candidate_labels is not None:
         raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
-    if (asked := parameters.function_to_apply) not in (None, "none", own):
-        raise UnprocessableRequest(f"`parameters.function_to_apply` must be {own} for {name}, not {asked}")
+    if asked not in (None, "none", activation):
+        raise UnprocessableRequest(f"`parameters.function_to_apply` must be {activation} for {name}, not {asked}")
     return validate(ClassifyRequest, {"text": _texts(request), "model": name, "logits": asked == "none"})
 
 
@@ -288,7 +291,7 @@ def prediction_to_native(request: PredictRequest, name: str) -> ClassifyRequest:
 
 
 def _in_range(prediction: Prediction) -> Prediction:
-    """Return the prediction with a score from 0 to 1, if there is only one label."""
+    """A single label gets a score from 0 to 1."""
     if len(prediction.scores) > 1:
         return prediction
     score = float(scores_of(np.array(only_logit(prediction)), "sigmoid"))
@@ -296,7 +299,6 @@ def _in_range(prediction: Prediction) -> Prediction:
 
 
 def _scored(prediction: Prediction, raw: bool) -> list[Scored]:
-    """Return the labels with their scores or logits, the best one first."""
     scores = prediction.logits if raw and prediction.logits is not None else prediction.scores
     ranked = sorted(scores.items(), key=lambda item: -item[1])
     return [Scored(label=label, score=score) for label, score in ranked]
@@ -309,7 +311,7 @@ def embedding_to_native(texts: list[str], parameters: Parameters, name: str) -> 
 
 
 def embeddings_from_native(answer: EmbedResponse) -> list[list[float]]:
-    return [one.embedding for one in answer.embeddings]  # type: ignore[union-attr, misc]  # a vector for each text
+    return [text.embedding for text in answer.embeddings]  # type: ignore[union-attr, misc]  # a vector for each text
 
 
 def _texts(request: PipelineRequest) -> list[str]:
@@ -319,7 +321,7 @@ def _texts(request: PipelineRequest) -> list[str]:
 
 
 def _parameters(request: PipelineRequest) -> Parameters:
-    """Return the parameters, wherever in the request they are."""
+    """Parameters may stand in `parameters` or beside it."""
     outside = {name: getattr(request, name) for name in EmbeddingParameters.model_fields}
     given = {name: value for name, value in outside.items() if value is not None}
     return (request.parameters or Parameters()).model_copy(update=given)

@@ -54,9 +54,9 @@ def routers(backend: Backend) -> list[APIRouter]:
     @keyed.get("/lingva/api/v1/{source}/{target}/{query:text}")
     async def translate(http: Request, source: str, target: str, query: str) -> dict[str, Any]:
         """Translate a text."""
-        [found] = await translate_texts(models, CODES, [query], source, target, http.state.context)
-        detected = {"detectedSource": found.source or target} if source == AUTO else {}
-        return {"translation": found.text, "info": NO_INFO | detected}
+        [translated] = await translate_texts(models, CODES, [query], source, target, http.state.context)
+        detected = {"detectedSource": translated.source or target} if source == AUTO else {}
+        return {"translation": translated.text, "info": NO_INFO | detected}
 
     @free.get("/lingva/api/v1/languages")
     @free.get("/lingva/api/v1/languages/{side}")

@@ -12,7 +12,7 @@ from service.access.guards import Guards
 from service.base.errors import KeyMissing, KeyWrong, RequestError
 from service.dialects.google.codes import CODES as OF_GOOGLE
 from service.dialects.shared.keys import TOKEN
-from service.dialects.shared.languages import LanguageCodes
+from service.dialects.shared.languages import LanguageCodes, language_pairs
 from service.dialects.shared.texts import detect_texts, translate_texts
 from service.front.directions import AUTO
 from service.http.dialect import Backend, Dialect, ErrorBody, Sent
@@ -82,11 +82,9 @@ def routers(backend: Backend) -> list[APIRouter]:
     free = MTRANSERVER.router(Guards())
 
     async def translated(request: Pair, texts: list[str], is_html: bool, http: Request) -> list[str]:
-        options = {"format": "html" if is_html else "text"}
-        found = await translate_texts(
-            models, CODES, texts, request.source, request.target, http.state.context, **options
-        )
-        return [one.text for one in found]
+        pair, options = (request.source, request.target), {"format": "html" if is_html else "text"}
+        translations = await translate_texts(models, CODES, texts, *pair, http.state.context, **options)
+        return [translation.text for translation in translations]
 
     @router.post("/mtran/translate")
     async def translate(request: MTranText, http: Request) -> Answer:
@@ -109,11 +107,8 @@ def routers(backend: Backend) -> list[APIRouter]:
     async def languages(_: Request) -> Answer:
         """List the languages, and the language pairs."""
         directions = models.catalog.directions(None)
-        pairs = [
-            {"from": CODES.name(one.language), "to": CODES.name(target)}
-            for one in directions.reachable()
-            for target in (*one.targets, *one.through_pivot)
-        ]
+        names = ((CODES.name(source), CODES.name(target)) for source, target in language_pairs(directions))
+        pairs = [{"from": source, "to": target} for source, target in names]
         return {"languages": [*CODES.listed(directions)], "pairs": pairs}
 
     @of_immersive.post("/immersive")
@@ -126,27 +121,27 @@ def routers(backend: Backend) -> list[APIRouter]:
         for form in ("text", "html"):
             chosen = [text for text, has_tags in zip(texts, have_tags, strict=True) if has_tags == (form == "html")]
             pair = request.source_lang, target
-            found = await translate_texts(models, OF_IMMERSIVE, chosen, *pair, http.state.context, format=form)
-            translated.append(iter(found))
-        translations = []
-        for has_tags in have_tags:
-            one = next(translated[has_tags])
-            translations.append({"detected_source_lang": one.source or target, "text": one.text})
-        return {"translations": translations}
+            translations = await translate_texts(models, OF_IMMERSIVE, chosen, *pair, http.state.context, format=form)
+            translated.append(iter(translations))
+        in_order = [next(translated[has_tags]) for has_tags in have_tags]
+        return {
+            "translations": [{"detected_source_lang": text.source or target, "text": text.text} for text in in_order]
+        }
 
     @router.post("/mtran/kiss")
     async def translate_for_kiss(request: KissTexts, http: Request) -> Answer:
         """Translate a text, or texts."""
         texts = request.texts if request.texts is not None else [request.text or ""]
-        found = await translate_texts(models, OF_KISS, texts, request.source, request.target, http.state.context)
-        answers = [{"text": one.text, "src": one.source or request.target} for one in found]
+        pair = request.source, request.target
+        translations = await translate_texts(models, OF_KISS, texts, *pair, http.state.context)
+        answers = [{"text": text.text, "src": text.source or request.target} for text in translations]
         return {"translations": answers} if request.texts is not None else answers[0]
 
     @router.post("/mtran/hcfy")
     async def translate_selection(request: HcfyText, http: Request) -> Answer:
         """Translate the lines of a selected text."""
         listed = CODES.listed(models.catalog.directions(None))
-        codes = {_chinese(code): code for code in listed} | {"中文": "zh"}
+        codes = {_chinese_name(code): code for code in listed} | {"中文": "zh"}
         target, *others = [codes.get(name, name) for name in request.destination]
         source = codes.get(request.source, request.source) if request.source else None
         if source is None:
@@ -155,18 +150,18 @@ def routers(backend: Backend) -> list[APIRouter]:
         if others and are_same(source, target):
             target = others[0]
         lines = request.text.split("\n")
-        found = await translate_texts(models, CODES, lines, source, target, http.state.context)
-        names = {"from": _chinese(source), "to": _chinese(target)}
-        return {"text": request.text, "result": [one.text for one in found]} | names
+        translations = await translate_texts(models, CODES, lines, source, target, http.state.context)
+        names = {"from": _chinese_name(source), "to": _chinese_name(target)}
+        return {"text": request.text, "result": [translation.text for translation in translations]} | names
 
     @router.get("/mtran/google/translate_a/single")
     async def translate_single(http: Request, q: str, tl: str, sl: str = AUTO, dj: str = "") -> Any:
         """Translate the text of a query, as Google's page does."""
-        [found] = await translate_texts(models, OF_GOOGLE, [q], sl, tl, http.state.context)
-        source = found.source or tl
+        [translated] = await translate_texts(models, OF_GOOGLE, [q], sl, tl, http.state.context)
+        source, text = translated.source or tl, translated.text
         if dj == "1":
-            return {"sentences": [{"trans": found.text, "orig": q}], "src": source}
-        return [[[found.text, q, None, None, 1]], None, source]
+            return {"sentences": [{"trans": text, "orig": q}], "src": source}
+        return [[[text, q, None, None, 1]], None, source]
 
     @free.get("/mtran/health")
     async def health(_: Request) -> Answer:
@@ -189,8 +184,7 @@ def routers(backend: Backend) -> list[APIRouter]:
     return [router, of_immersive, free]
 
 
-def _chinese(code: str) -> str:
-    """Return the Chinese name of a language."""
+def _chinese_name(code: str) -> str:
     return CHINESE.get(canonical(code) or code, name_in("zh", code))
 
 

@@ -17,7 +17,8 @@ CODES = {
     KeyWrong: "invalid_api_key",
     RateLimited: "rate_limit_exceeded",
     QuotaExceeded: "insufficient_quota",
-} | {UnknownModel: "model_not_found"}
+    UnknownModel: "model_not_found",
+}
 
 
 class Reason(BaseModel):
@@ -116,9 +117,9 @@ def to_native(request: EmbeddingsRequest) -> EmbedRequest:
 
 def from_native(answer: EmbedResponse) -> EmbeddingsAnswer:
     data: list[Any] = [
-        OpenAIEmbedding.model_construct(index=i, embedding=one.embedding)
-        for i, one in enumerate(answer.embeddings)
-        if isinstance(one, TextEmbedding)  # always true, as no request asks for embeddings of tokens
+        OpenAIEmbedding.model_construct(index=i, embedding=text.embedding)
+        for i, text in enumerate(answer.embeddings)
+        if isinstance(text, TextEmbedding)  # always true, as no request asks for embeddings of tokens
     ]
     usage = OpenAIUsage(prompt_tokens=answer.usage.tokens, total_tokens=answer.usage.tokens)
     return EmbeddingsAnswer.model_construct(data=data, model=answer.model, usage=usage)

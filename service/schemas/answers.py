@@ -187,6 +187,11 @@ class Reachable(BaseModel):
     targets: list[str] = Field(description="Targets of one model.")
     through_pivot: list[str] = Field(description="Targets of two models together, through another language.")
 
+    @property
+    def all_targets(self) -> list[str]:
+        """The targets of one model, then those of two."""
+        return self.targets + self.through_pivot
+
 
 class LanguagesResponse(BaseModel):
     languages: list[Reachable] = Field(description="All languages of the translators.")

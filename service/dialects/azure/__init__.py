@@ -23,8 +23,6 @@ KEY = credentials(
     query=("Subscription-Key",),
     described=APIKeyHeader(name=HEADER, auto_error=False),
 )
-NOBODY: list[DetectedLanguage | None] = [None]
-"""The possible languages of a text without words."""
 SCOPES = ("translation", "transliteration", "dictionary")
 OF_FIELDS = {
     "to": 400036,
@@ -79,34 +77,34 @@ class AzureError(ErrorBody):
 
 def routers(backend: Backend) -> list[APIRouter]:
     models, guards = backend.models, backend.access.guards(KEY)
-    inputs, texts = AZURE.router(guards, read_inputs), AZURE.router(guards, read_texts)
+    inputs, of_texts = AZURE.router(guards, read_inputs), AZURE.router(guards, read_texts)
     free = AZURE.router(backend.access.guards(None))
     add_translate(inputs, backend)
 
-    @texts.post("/azure/detect")
+    @of_texts.post("/azure/detect")
     async def detect(request: AzureTexts, http: Request) -> list[Answer]:
         """Detect the language of each text."""
-        found = await detect_texts(models, CODES, [one.text for one in request.texts], http.state.context)
+        detected = await detect_texts(models, CODES, [text.text for text in request.texts], http.state.context)
         supported = {"isTranslationSupported": True, "isTransliterationSupported": False}
-        possible = [[_detected(one) | supported for one in [*ranked, *NOBODY[len(ranked) :]]] for ranked in found]
+        possible = [[_detected(language) | supported for language in ranked or (None,)] for ranked in detected]
         return [first | {"alternatives": others} for first, *others in possible]
 
-    @texts.post("/azure/breaksentence")
+    @of_texts.post("/azure/breaksentence")
     async def break_sentence(request: AzureTexts, http: Request) -> list[Answer]:
         """Return the lengths of the sentences of each text."""
-        given, context = [one.text for one in request.texts], http.state.context
+        texts, context = [text.text for text in request.texts], http.state.context
         language = http.query_params.get("language")
         if language:
             native_source(language, models.catalog.directions(None))
-        detected = [ranked[0] if ranked else None for ranked in await detect_texts(models, CODES, given, context)]
+        ranked = await detect_texts(models, CODES, texts, context)
 
         def cut(i: int) -> Answer:
-            found = _detected(detected[i])
-            spans = sentence_spans(given[i], subtag(language or found["language"]))
-            sentences = {"sentLen": lengths(units_of(given[i]), [span.start for span in spans])}
-            return sentences if language else sentences | {"detectedLanguage": found}
+            detected = _detected(ranked[i][0] if ranked[i] else None)
+            spans = sentence_spans(texts[i], subtag(language or detected["language"]))
+            sentences = {"sentLen": lengths(units_of(texts[i]), [span.start for span in spans])}
+            return sentences if language else sentences | {"detectedLanguage": detected}
 
-        return await run_on_each(range(len(given)), cut, sum(map(len, given)), backend.settings.default_timeout_s)
+        return await run_on_each(range(len(texts)), cut, sum(map(len, texts)), backend.settings.default_timeout_s)
 
     @free.get("/azure/languages")
     async def languages(http: Request) -> Answer:
@@ -128,7 +126,7 @@ def routers(backend: Backend) -> list[APIRouter]:
             answer.pop("dictionary", None)
         return answer | of_newest
 
-    return [inputs, texts, free]
+    return [inputs, of_texts, free]
 
 
 def _detected(language: DetectedLanguage | None) -> Answer:

@@ -1,5 +1,5 @@
-"""Requests of Azure Translator. Those of API 3.0 are read into the shape of the newest one, where each text has its own
-language, kind and targets."""
+"""Requests of Azure Translator. Requests of API 3.0 are read into the shape of the newest API, where each text has its
+own language, kind and targets."""
 
 from typing import Annotated, Any, Literal
 
@@ -88,7 +88,7 @@ async def read_inputs(model: type[Body], request: Request) -> Body:
         return validate(model, body if isinstance(body, dict) else {"inputs": body})
     if not (targets := [*filter(None, query.getlist("to"))]):
         raise InvalidFields([(("to",), "is required")])
-    common = {own: query[name] for name, own in OF_TARGET.items() if query.get(name)}
+    common = {field: query[name] for name, field in OF_TARGET.items() if query.get(name)}
     shared = {
         "language": query.get("from") or None,
         "script": query.get("fromScript") or None,

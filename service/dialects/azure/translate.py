@@ -52,38 +52,36 @@ def add_translate(router: APIRouter, backend: Backend) -> None:
     @router.post("/azure/translate")
     async def translate(request: AzureInputs, http: Request) -> list[Answer] | dict[str, list[Answer]]:
         """Translate each text into each of its targets. The shape is that of `api-version`."""
-        n_texts = sum(len(one.targets) for one in request.inputs)
+        n_texts = sum(len(text.targets) for text in request.inputs)
         if n_texts > backend.settings.max_texts:
             limit = backend.settings.max_texts
             raise TooManyTexts(f"The request has {n_texts} texts times targets; the limit is {limit}")
         is_old = version_of(http) == OLD
         wants = {name: is_old and http.query_params.get(name, "").lower() == "true" for name in WANTS}
         places: dict[Group, list[tuple[int, int]]] = defaultdict(list)
-        for i, one in enumerate(request.inputs):
-            for j, target in enumerate(one.targets):
-                places[_group(one, target, models)].append((i, j))
+        for i, text in enumerate(request.inputs):
+            for j, target in enumerate(text.targets):
+                places[_group(text, target, models)].append((i, j))
         answers = await gather(
-            _translate(models, group, [request.inputs[i].text for i, _ in found], wants, http)
-            for group, found in places.items()
+            _translate(models, group, [request.inputs[i].text for i, _ in of_group], wants, http)
+            for group, of_group in places.items()
         )
-        found = {
-            place: one
-            for group, answer in zip(places, answers, strict=True)
-            for place, one in zip(places[group], answer, strict=True)
-        }
+        translated: dict[tuple[int, int], Translated] = {}
+        for of_group, answer in zip(places.values(), answers, strict=True):
+            translated.update(zip(of_group, answer, strict=True))
         value: list[Answer] = []
-        for i, one in enumerate(request.inputs):
-            first = found[i, 0]
-            detected = {"language": first.source or NOTHING, "score": first.confidence}
+        for i, text in enumerate(request.inputs):
+            detected = {"language": translated[i, 0].source or NOTHING, "score": translated[i, 0].confidence}
             translations = [
-                _answer(one.text, found[i, j], target.language, is_old, wants) for j, target in enumerate(one.targets)
+                _answer(text.text, translated[i, j], target.language, is_old, wants)
+                for j, target in enumerate(text.targets)
             ]
-            value.append({"translations": translations} | ({} if one.language else {"detectedLanguage": detected}))
+            value.append({"translations": translations} | ({} if text.language else {"detectedLanguage": detected}))
         return value if is_old else {"value": value}
 
 
 def _group(text: AzureInput, target: AzureTarget, models: Models) -> Group:
-    """Raises InvalidFields: scripts are not those of the languages, or the model or the text is not supported."""
+    """Raises InvalidFields: a script is not that of its language, or the model or the text is not supported."""
     scripts = ("fromScript", text.language, text.script), ("toScript", target.language, target.script)
     for parameter, code, given in scripts:
         if code and given and given.title() != script(code):
@@ -91,7 +89,7 @@ def _group(text: AzureInput, target: AzureTarget, models: Models) -> Group:
     if DICTIONARY in text.text:
         raise InvalidFields([((DICTIONARY[1:],), "is not supported; `glossary` of POST /translate is")])
     name: str | None = target.deployment_name
-    if name not in {one.manifest.name for one in models.catalog.translators}:
+    if name not in {translator.manifest.name for translator in models.catalog.translators}:
         if name not in GENERAL and target.allow_fallback is False:
             raise InvalidFields([(("category",), f"must be general or the name of a model, not {name}")])
         name = None
@@ -119,22 +117,23 @@ async def _translate(
         return await ask(suggested, False)
 
 
-def _answer(text: str, found: Translated, target: str, is_old: bool, wants: dict[str, bool]) -> Answer:
+def _answer(text: str, translated: Translated, target: str, is_old: bool, wants: dict[str, bool]) -> Answer:
     if not is_old:
-        return {"language": target, "text": found.text, "sourceCharacters": len(text)}
-    answer: Answer = {"to": target, "text": found.text}
-    source_units, target_units = units_of(text), units_of(found.text)
-    if wants["includeAlignment"] and found.native is not None and found.native.alignment is not None:
+        return {"language": target, "text": translated.text, "sourceCharacters": len(text)}
+    answer: Answer = {"to": target, "text": translated.text}
+    source_units, target_units = units_of(text), units_of(translated.text)
+    native = translated.native
+    if wants["includeAlignment"] and native is not None and native.alignment is not None:
         pairs = (
             f"{source_units[s[0]]}:{source_units[s[1]] - 1}-{target_units[t[0]]}:{target_units[t[1]] - 1}"
-            for s, t in found.native.alignment.words.spans
+            for s, t in native.alignment.words.spans
         )
         answer["alignment"] = {"proj": " ".join(pairs)}
     if wants["includeSentenceLength"]:
-        segments = (found.native and found.native.segments) or []
+        segments = (native and native.segments) or []
         answer["sentLen"] = {
-            "srcSentLen": lengths(source_units, [one.source[0] for one in segments]),
-            "transSentLen": lengths(target_units, [one.target[0] for one in segments]),
+            "srcSentLen": lengths(source_units, [segment.source[0] for segment in segments]),
+            "transSentLen": lengths(target_units, [segment.target[0] for segment in segments]),
         }
     return answer
 

@@ -22,6 +22,7 @@ from service.dialects.deepl.glossary_bodies import (
     DeepLPairs,
 )
 from service.dialects.deepl.languages import code_of, served_source, served_target
+from service.dialects.shared.languages import language_pairs
 from service.front.directions import Directions
 from service.front.models import Models
 from service.glossaries.entries import Entries, format_tsv, parse_csv, parse_tsv
@@ -57,8 +58,9 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     @router.get("/v2/glossaries")
     async def list_all(_: Request) -> DeepLGlossaryInfos:
         """List the glossaries of one language pair."""
-        found = await in_thread(glossaries.all)
-        return DeepLGlossaryInfos(glossaries=[_glossary_info(one) for one in found if len(one.dictionaries) == 1])
+        stored = await in_thread(glossaries.all)
+        infos = [_glossary_info(glossary) for glossary in stored if len(glossary.dictionaries) == 1]
+        return DeepLGlossaryInfos(glossaries=infos)
 
     @router.get("/v2/glossaries/{glossary_id}")
     async def get(_: Request, glossary_id: str) -> DeepLGlossaryInfo:
@@ -82,9 +84,8 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     @router.get("/v3/glossaries")
     async def list_multilingual(_: Request) -> DeepLMultilingualGlossaryInfos:
         """List all glossaries, the oldest first."""
-        return DeepLMultilingualGlossaryInfos(
-            glossaries=[_multilingual_info(one) for one in await in_thread(glossaries.all)]
-        )
+        infos = [_multilingual_info(glossary) for glossary in await in_thread(glossaries.all)]
+        return DeepLMultilingualGlossaryInfos(glossaries=infos)
 
     @router.get("/v3/glossaries/{glossary_id}")
     async def get_multilingual(_: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
@@ -130,26 +131,22 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
 
 
 def _to_native(dictionaries: Sequence[DeepLDictionary], directions: Directions) -> dict[Pair, Entries]:
-    """Return the entries by language pair.
-
-    Raises:
-        InvalidFields: no model translates from or into a language.
-        InvalidGlossary: the entries cannot be read, or two dictionaries have the same language pair.
-    """
+    """Raises InvalidFields: a language is not translated. Raises InvalidGlossary: entries cannot be read, or two
+    dictionaries have the same language pair."""
     return by_pair(
         (
-            (served_source(one.source_lang, directions), served_target(one.target_lang, directions)),
-            (parse_csv if one.entries_format == "csv" else parse_tsv)(one.entries),
+            (served_source(terms.source_lang, directions), served_target(terms.target_lang, directions)),
+            (parse_csv if terms.entries_format == "csv" else parse_tsv)(terms.entries),
         )
-        for one in dictionaries
+        for terms in dictionaries
     )
 
 
 def _pair_of(glossary: Glossary, source: str, target: str) -> Pair:
-    """Return the native language pair of a dictionary. Raises UnknownGlossary: the glossary has no such dictionary."""
-    for one in glossary.dictionaries:
-        if are_same(one.source, source) and are_same(one.target, target):
-            return one.source, one.target
+    """Raises UnknownGlossary: the glossary has no dictionary of these languages."""
+    for dictionary in glossary.dictionaries:
+        if are_same(dictionary.source, source) and are_same(dictionary.target, target):
+            return dictionary.source, dictionary.target
     raise UnknownGlossary(f"Glossary {glossary.name!r} has no dictionary from {source} to {target}")
 
 
@@ -166,7 +163,7 @@ def _multilingual_info(glossary: Glossary) -> DeepLMultilingualGlossaryInfo:
     return DeepLMultilingualGlossaryInfo(
         glossary_id=glossary.id,
         name=glossary.name,
-        dictionaries=[_dictionary_info(one) for one in glossary.dictionaries],
+        dictionaries=[_dictionary_info(dictionary) for dictionary in glossary.dictionaries],
         creation_time=f"{glossary.created_at:%Y-%m-%dT%H:%M:%S.%fZ}",
     )
 
@@ -177,9 +174,5 @@ def _dictionary_info(dictionary: Dictionary) -> DeepLDictionaryInfo:
 
 
 def _pairs(directions: Directions) -> list[DeepLPair]:
-    found = {
-        (code_of(one.language).lower(), code_of(target).lower())
-        for one in directions.reachable()
-        for target in (*one.targets, *one.through_pivot)
-    }
-    return [DeepLPair(source_lang=source, target_lang=target) for source, target in sorted(found)]
+    pairs = {(code_of(source).lower(), code_of(target).lower()) for source, target in language_pairs(directions)}
+    return [DeepLPair(source_lang=source, target_lang=target) for source, target in sorted(pairs)]

@@ -28,14 +28,13 @@ class _WithDictionaries(StopsEarly):
     @model_validator(mode="before")
     @classmethod
     def _of_form(cls, value: Any) -> Any:
-        """Gather the dictionaries of a form in a list."""
         if not isinstance(value, dict):
             return value
-        found: dict[str, dict[str, Any]] = {}
-        for name, one in value.items():
+        dictionaries: dict[str, dict[str, Any]] = {}
+        for name, content in value.items():
             if (match := FORM_FIELD.fullmatch(name)) is not None:
-                found.setdefault(match[1], {})[match[2]] = one
-        return {**value, "dictionaries": [*found.values()]} if found else value
+                dictionaries.setdefault(match[1], {})[match[2]] = content
+        return {**value, "dictionaries": [*dictionaries.values()]} if dictionaries else value
 
 
 class DeepLMultilingualGlossary(_WithDictionaries):

@@ -1,4 +1,4 @@
-"""DeepL's language codes: in capitals; some targets have regional variants alone."""
+"""DeepL's language codes. They are in capitals, and some targets have regional variants alone."""
 
 from collections.abc import Iterable, Mapping
 
@@ -33,39 +33,36 @@ class DeepLLanguage(BaseModel):
 def code_of(source: str) -> str:
     """Return DeepL's code of a source language. It has no region, as none of DeepL's sources has."""
     tag = canonical(source) or source
+    if tag == "no":
+        return "NB"
     language, *further = tag.split("-")
-    return (
-        "NB"
-        if tag == "no"
-        else "-".join([language, *(part for part in further if not languages.is_region(part))]).upper()
-    )
+    return "-".join([language, *(part for part in further if not languages.is_region(part))]).upper()
 
 
 def sources(directions: Directions) -> list[DeepLLanguage]:
     """Return the languages from which models translate."""
-    found = {code_of(one): one for one in languages.sources(directions)}
-    return [DeepLLanguage(language=code, name=english_name(code)) for code in sorted(found)]
+    codes = sorted({*map(code_of, languages.sources(directions))})
+    return [DeepLLanguage(language=code, name=english_name(code)) for code in codes]
 
 
 def targets(directions: Directions) -> list[DeepLLanguage]:
     """Return the languages into which models translate."""
-    found: dict[str, str] = {}
-    for name in languages.targets(directions):
-        found |= dict(TARGETS.get(name, ((name.upper(), english_name(name)),)))
-    return [DeepLLanguage(language=code, name=found[code], supports_formality=False) for code in sorted(found)]
+    names: dict[str, str] = {}
+    for language in languages.targets(directions):
+        names |= dict(TARGETS.get(language, ((language.upper(), english_name(language)),)))
+    return [DeepLLanguage(language=code, name=names[code], supports_formality=False) for code in sorted(names)]
 
 
 def served_source(code: str, directions: Directions) -> str:
     """Return the native code of a source. Raises InvalidFields: no model translates from it."""
-    found = languages.served_source(code, directions)
-    return found or _refuse("source_lang", code, [one.language for one in sources(directions)])
+    return languages.served_source(code, directions) or _refuse("source_lang", code, sources(directions))
 
 
 def served_target(code: str, directions: Directions) -> str:
     """Return the native code of a target. Raises InvalidFields: no model translates into it."""
-    found = languages.served_target(code, directions)
-    return found or _refuse("target_lang", code, [one.language for one in targets(directions)])
+    return languages.served_target(code, directions) or _refuse("target_lang", code, targets(directions))
 
 
-def _refuse(field: str, code: str, codes: list[str]) -> str:
-    raise InvalidFields([((field,), f"must be one of {some(codes)}, not {code}")])
+def _refuse(field: str, code: str, served: list[DeepLLanguage]) -> str:
+    codes = some([language.language for language in served])
+    raise InvalidFields([((field,), f"must be one of {codes}, not {code}")])

@@ -88,8 +88,9 @@ def to_native(request: DeepLTexts, source: str, target: str) -> TranslateRequest
 def from_native(request: DeepLTexts, translations: Iterable[Translation], target: str) -> DeepLTranslations:
     """Return the answer, with the empty texts."""
     remaining = iter(translations)
-    found = [_from_native(request, text, next(remaining) if text else None, target) for text in request.text]
-    return DeepLTranslations(translations=found)
+    return DeepLTranslations(
+        translations=[_from_native(request, text, next(remaining) if text else None, target) for text in request.text]
+    )
 
 
 def glossary_id_of(request: DeepLFields) -> str | None:
@@ -111,12 +112,12 @@ def _refuse_malformed(request: DeepLTexts) -> None:
         raise UnprocessableRequest("Tag handling parsing failed, please check input.")
 
 
-def _from_native(request: DeepLTexts, text: str, found: Translation | None, target: str) -> DeepLTranslation:
-    """Return the translation of a text. A text without words stays as it is, and counts as in the target language."""
-    detected = found.detected.language if found is not None and found.detected is not None else target
+def _from_native(request: DeepLTexts, text: str, native: Translation | None, target: str) -> DeepLTranslation:
+    """A text without words stays as it is, and counts as in the target language."""
+    detected = native.detected.language if native is not None and native.detected is not None else target
     return DeepLTranslation(
         detected_source_language=request.source_lang.upper() if request.source_lang else code_of(detected),
-        text=found.text if found is not None else text,
+        text=native.text if native is not None else text,
         billed_characters=len(text) if request.show_billed_characters else None,
         model_type_used=request.model_type and request.model_type.removeprefix("prefer_"),
         tag_handling_version=request.tag_handling and (request.tag_handling_version or "v1"),

@@ -1,4 +1,4 @@
-"""What both versions share: codes of languages, names of models, formats."""
+"""Codes of languages and names of models, which both versions share."""
 
 from service.dialects.shared.languages import LanguageCodes
 

@@ -37,23 +37,22 @@ def add_v2(router: APIRouter, path: str, models: Models) -> None:
     async def translate(request: GoogleTexts, http: Request) -> Answer:
         """Translate texts, as HTML unless `format` is text."""
         options = {"format": request.format or "html", "model": native_model(request.model)}
-        found = await translate_texts(
-            models, CODES, request.q, request.source, request.target, http.state.context, **options
-        )
+        pair = request.source, request.target
+        translated = await translate_texts(models, CODES, request.q, *pair, http.state.context, **options)
         named = {"model": request.model} if request.model else {}
         translations = [
-            {"translatedText": one.text}
-            | ({} if request.source else {"detectedSourceLanguage": one.source or UNKNOWN})
+            {"translatedText": text.text}
+            | ({} if request.source else {"detectedSourceLanguage": text.source or UNKNOWN})
             | named
-            for one in found
+            for text in translated
         ]
         return {"data": {"translations": translations}}
 
     @router.post(f"{path}/detect")
     async def detect(request: GoogleTextsToDetect, http: Request) -> Answer:
         """Detect the language of each text."""
-        found = await detect_texts(models, CODES, request.q, http.state.context)
-        best = [(one[0].language, one[0].confidence) if one else (UNKNOWN, 0) for one in found]
+        detected = await detect_texts(models, CODES, request.q, http.state.context)
+        best = [(ranked[0].language, ranked[0].confidence) if ranked else (UNKNOWN, 0) for ranked in detected]
         detections = [[{"language": code, "confidence": share, "isReliable": False}] for code, share in best]
         return {"data": {"detections": detections}}
 

@@ -1,6 +1,5 @@
 """Google Translation, version 3: the REST form of its gRPC interface."""
 
-from base64 import b64encode
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -9,14 +8,11 @@ from pydantic import Field
 from service.base.errors import InvalidFields
 from service.dialects.google.codes import CODES, UNKNOWN, native_model
 from service.dialects.shared.fields import CamelRequest, Refused
-from service.dialects.shared.files import decoded, name_of_type, translated_file
-from service.dialects.shared.languages import native_source, native_target
+from service.dialects.shared.files import translated_content
 from service.dialects.shared.texts import detect_texts, translate_texts
 from service.glossaries.store import Glossary
 from service.http.bodies import fields_of
 from service.http.dialect import Backend
-from service.http.json_route import validate
-from service.schemas.requests import TranslateRequest
 from service.storage.database_threads import in_thread
 from service.text.languages import name_in
 
@@ -46,13 +42,12 @@ class GoogleOptions(CamelRequest):
     glossary_config: GlossaryConfig | None = Field(default=None, description="Needs a source language.")
 
     @property
-    def glossary_id(self) -> str | None:
-        """Return the id of the glossary. Raises InvalidFields: the source is not named."""
-        if self.glossary_config is None:
-            return None
-        if not self.source_language_code:
+    def native_options(self) -> dict[str, Any]:
+        """Fields of the native request. Raises InvalidFields: a glossary is named, but no source."""
+        if self.glossary_config is not None and not self.source_language_code:
             raise InvalidFields([(("sourceLanguageCode",), "is required with a glossary")])
-        return self.glossary_config.glossary.rpartition("/")[2]
+        glossary_id = self.glossary_config.glossary.rpartition("/")[2] if self.glossary_config else None
+        return {"model": native_model(self.model), "glossary_id": glossary_id}
 
 
 class GoogleContents(GoogleOptions):
@@ -90,28 +85,21 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
     @router.post(f"{path}:translateText")
     async def translate_text(request: GoogleContents, http: Request, parent: str) -> Answer:  # noqa: ARG001
         """Translate texts, as HTML unless `mimeType` is text/plain."""
-        found = await translate_texts(
-            models,
-            CODES,
-            request.contents,
-            request.source_language_code,
-            request.target_language_code,
-            http.state.context,
-            format=FORMATS.get(request.mime_type, "html"),
-            model=native_model(request.model),
-            glossary_id=request.glossary_id,
-        )
+        pair = request.source_language_code, request.target_language_code
+        options = {"format": FORMATS.get(request.mime_type, "html"), **request.native_options}
+        translated = await translate_texts(models, CODES, request.contents, *pair, http.state.context, **options)
         named = {"model": request.model} if request.model else {}
         translations = [
-            {"translatedText": one.text}
-            | ({} if request.source_language_code else {"detectedLanguageCode": one.source or UNKNOWN})
+            {"translatedText": text.text}
+            | ({} if request.source_language_code else {"detectedLanguageCode": text.source or UNKNOWN})
             | named
-            for one in found
+            for text in translated
         ]
         if request.glossary_config is None:
             return {"translations": translations}
         config = {"glossaryConfig": {"glossary": request.glossary_config.glossary}}
-        return {"translations": translations, "glossaryTranslations": [one | config for one in translations]}
+        with_glossary = [translation | config for translation in translations]
+        return {"translations": translations, "glossaryTranslations": with_glossary}
 
     @router.post(f"{path}:detectLanguage")
     async def detect_language(request: GoogleContent, http: Request, parent: str) -> Answer:  # noqa: ARG001
@@ -124,24 +112,14 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
     @router.post(f"{path}:translateDocument")
     async def translate_document(request: GoogleDocument, http: Request, parent: str) -> Answer:  # noqa: ARG001
         """Translate a file."""
-        file = request.document_input_config
-        native = validate(
-            TranslateRequest,
-            {
-                "text": "-",
-                "source": native_source(request.source_language_code, models.catalog.directions(None)),
-                "target": native_target(request.target_language_code, models.catalog.directions(None)),
-                "model": native_model(request.model),
-                "glossary_id": request.glossary_id,
-            },
+        file, options = request.document_input_config, request.native_options
+        field, pair = "documentInputConfig.content", (request.source_language_code, request.target_language_code)
+        source, content = await translated_content(
+            backend, field, file.content, file.mime_type, *pair, http.state.context, **options
         )
-        data = decoded(file.content, "documentInputConfig.content")
-        job, _, translated = await translated_file(
-            backend, name_of_type(file.mime_type), data, native, http.state.context
-        )
-        translation = {"byteStreamOutputs": [b64encode(translated).decode()], "mimeType": file.mime_type}
+        translation: Answer = {"byteStreamOutputs": [content], "mimeType": file.mime_type}
         if not request.source_language_code:
-            translation["detectedLanguageCode"] = CODES.name(job.source)
+            translation["detectedLanguageCode"] = CODES.name(source)
         return {"documentTranslation": translation}
 
     @router.get(f"{path}/supportedLanguages")
@@ -158,8 +136,7 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
     @router.get(f"{path}/glossaries")
     async def list_glossaries(_: Request, parent: str) -> Answer:
         """List the stored glossaries."""
-        found = await in_thread(glossaries.all)
-        return {"glossaries": [_described(one, parent) for one in found]}
+        return {"glossaries": [_described(glossary, parent) for glossary in await in_thread(glossaries.all)]}
 
     @router.get(f"{path}/glossaries/{{glossary_id}}")
     async def get_glossary(_: Request, parent: str, glossary_id: str) -> Answer:
@@ -169,7 +146,7 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
 
 def _described(glossary: Glossary, parent: str) -> Answer:
     made_at = f"{glossary.created_at:%Y-%m-%dT%H:%M:%SZ}"
-    pairs = [(CODES.name(one.source), CODES.name(one.target)) for one in glossary.dictionaries]
+    pairs = [(CODES.name(terms.source), CODES.name(terms.target)) for terms in glossary.dictionaries]
     languages: Answer = {"languageCodesSet": {"languageCodes": sorted({code for pair in pairs for code in pair})}}
     if len(pairs) == 1:
         [(source, target)] = pairs
@@ -177,7 +154,7 @@ def _described(glossary: Glossary, parent: str) -> Answer:
     return languages | {
         "name": f"projects/{parent}/glossaries/{glossary.id}",
         "displayName": glossary.name,
-        "entryCount": sum(one.n_entries for one in glossary.dictionaries),
+        "entryCount": sum(dictionary.n_entries for dictionary in glossary.dictionaries),
         "submitTime": made_at,
         "endTime": made_at,
     }

@@ -73,19 +73,18 @@ def routers(backend: Backend) -> list[APIRouter]:
     @free.get("/libretranslate/languages")
     async def list_languages(_: Request) -> list[LibreLanguage]:
         """List the languages, each with those into which it is translated."""
-        reachable = models.catalog.directions(None).reachable()
         return [
             LibreLanguage(
-                code=one.language, name=one.name, targets=sorted({*one.targets, *one.through_pivot, one.language})
+                code=source.language, name=source.name, targets=sorted({*source.all_targets, source.language})
             )
-            for one in reachable
+            for source in models.catalog.directions(None).reachable()
         ]
 
     @free.get("/libretranslate/frontend/settings")
     async def frontend_settings(_: Request) -> FrontendSettings:
         """Return settings for a page in a browser."""
         reachable = models.catalog.directions(None).reachable()
-        target = next((one.targets[0] for one in reachable if one.targets), "en")
+        target = next((source.targets[0] for source in reachable if source.targets), "en")
         languages = Languages(
             source=NamedLanguage(code=AUTO, name="Auto Detect"),
             target=NamedLanguage(code=target, name=english_name(target)),

@@ -61,7 +61,7 @@ def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
 
 
 def _wanted(fields: dict[str, object]) -> tuple[UploadFile, str, str]:
-    """Return file, source and target of a form. Raises BadRequest, in LibreTranslate's words."""
+    """Raises BadRequest, in LibreTranslate's words: a field is missing."""
     file, source, target = (fields.get(name) for name in ("file", "source", "target"))
     if not isinstance(file, UploadFile):
         raise BadRequest("Invalid request: missing file parameter")

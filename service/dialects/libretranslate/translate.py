@@ -64,7 +64,7 @@ def add_translate(router: APIRouter, models: Models, settings: Settings) -> None
         if not request.q:
             raise BadRequest("Invalid request: missing q parameter")
         answer = await models.detect(validate(DetectRequest, {"text": request.q}), http.state.context)
-        return [_detected(one) for one in answer.detections[0].languages] or [_detected(None)]
+        return [_detected(language) for language in answer.detections[0].languages or (None,)]
 
 
 def to_native(request: LibreTranslateRequest, models: Models, settings: Settings) -> TranslateRequest:
@@ -86,7 +86,8 @@ def to_native(request: LibreTranslateRequest, models: Models, settings: Settings
             raise BadRequest(f"Invalid request: request ({size}) exceeds text limit ({limit})")
     options: dict[str, Any] = {}
     if n_alternatives and text_format == TEXT:
-        beam_sizes = (one.manifest.decoding.beam_size for one in models.catalog.translators if one.manifest.decoding)
+        decodings = (translator.manifest.decoding for translator in models.catalog.translators)
+        beam_sizes = (decoding.beam_size for decoding in decodings if decoding)
         options = {"alternatives": n_alternatives, "beam_size": max(n_alternatives + 1, *beam_sizes)}
     languages = {"source": native_source(str(request.source)), "target": request.target}
     given = [text or EMPTY for text in texts]
@@ -95,10 +96,10 @@ def to_native(request: LibreTranslateRequest, models: Models, settings: Settings
 
 def from_native(request: LibreTranslateRequest, answer: TranslateResponse) -> LibreTranslation:
     """Return the answer: lists if the request has a list of texts."""
-    found = answer.translations
-    translated = [one.text if text else "" for text, one in zip(_texts(request), found, strict=True)]
-    alternatives = [[other.text for other in one.alternatives or []] for one in found]
-    detected = [_detected(one.detected) for one in found]
+    pairs = zip(_texts(request), answer.translations, strict=True)
+    translated = [translation.text if text else "" for text, translation in pairs]
+    alternatives = [[other.text for other in translation.alternatives or []] for translation in answer.translations]
+    detected = [_detected(translation.detected) for translation in answer.translations]
     is_list, is_auto = isinstance(request.q, list), native_source(str(request.source)) == AUTO
     return LibreTranslation(
         translatedText=translated if is_list else translated[0],
@@ -113,7 +114,7 @@ def native_source(source: str) -> str:
 
 
 def _detected(language: DetectedLanguage | None) -> Detected:
-    """Return a detected language. A text without words counts as English, as LibreTranslate has it."""
+    """A text without words counts as English, as LibreTranslate has it."""
     if language is None:
         return Detected(confidence=0, language="en")
     return Detected(confidence=round(100 * language.confidence), language=language.language)
@@ -121,16 +122,15 @@ def _detected(language: DetectedLanguage | None) -> Detected:
 
 def refuse_languages(source: str, target: str, models: Models) -> None:
     """Raises BadRequest, in LibreTranslate's words: a language is not served, or not translated into the other."""
-    served = {one.language: one for one in models.catalog.directions(None).reachable()}
-    found = [next((one for one in served if are_same(code, one)), None) for code in (source, target)]
-    for code, language in zip((source, target), found, strict=True):
+    served = {language.language: language for language in models.catalog.directions(None).reachable()}
+    native = [next((language for language in served if are_same(code, language)), None) for code in (source, target)]
+    for code, language in zip((source, target), native, strict=True):
         if language is None and (code == target or code.lower() != AUTO):
             raise BadRequest(f"{code} is not supported")
-    one, other = found
-    if one and other and other not in {*served[one].targets, *served[one].through_pivot}:
-        raise BadRequest(
-            f"{english_name(other)} ({other}) is not available as a target language from {english_name(one)} ({one})"
-        )
+    reads, writes = native
+    if reads and writes and writes not in served[reads].all_targets:
+        names = f"{english_name(writes)} ({writes})", f"{english_name(reads)} ({reads})"
+        raise BadRequest(f"{names[0]} is not available as a target language from {names[1]}")
 
 
 def _texts(request: LibreTranslateRequest) -> list[str]:

@@ -108,7 +108,7 @@ def routers(backend: Backend) -> list[APIRouter]:
         """List the models, and whether they are ready."""
         listed = [_indexed(models, model.manifest.name) for model in models.catalog]
         # Never compressed: tritonclient.http.aio accepts gzip here, and then cannot read it.
-        return Response(f"[{','.join(one.model_dump_json() for one in listed)}]", media_type="application/json")
+        return Response(f"[{','.join(model.model_dump_json() for model in listed)}]", media_type="application/json")
 
     of_infer: dict[str, Any] = {
         "response_model": InferAnswer,
@@ -125,7 +125,7 @@ def routers(backend: Backend) -> list[APIRouter]:
         model = models.catalog.named(name)
         wanted = _wanted_outputs(request, model)
         values = await run(models, model, texts, request.parameters, http.state.context)
-        outputs = [Output(one.name, tensor.shape, values[one.name], _is_binary(one, request)) for one in wanted]
+        outputs = [Output(name, tensor.shape, values[name], is_binary) for name, is_binary in wanted]
         return await tensor_response(request, name, VERSION, outputs, http)
 
     @router.post(f"{MODEL}/generate")
@@ -166,12 +166,9 @@ def _indexed(models: Models, name: str) -> IndexedModel:
     return IndexedModel(name=name, state="UNAVAILABLE", reason="it is not ready; /health/ready says why")
 
 
-def _wanted_outputs(request: InferRequest, model: Model) -> list[WantedOutput]:
-    """Return the outputs that the request names, or all.
-
-    Raises:
-        UnprocessableRequest: the model has no output of this name, or the output has an unknown parameter.
-    """
+def _wanted_outputs(request: InferRequest, model: Model) -> list[tuple[str, bool]]:
+    """Return the names of outputs, and whether each follows the JSON as bytes. Raises UnprocessableRequest: the model
+    has no output of this name, or the output has an unknown parameter."""
     names = [output.name for output in ModelMetadata.of(model).outputs]
     for output in request.outputs or ():
         if output.name not in names:
@@ -180,11 +177,9 @@ def _wanted_outputs(request: InferRequest, model: Model) -> list[WantedOutput]:
             )
         for parameter in output.parameters.keys() - {"binary_data"}:
             raise UnprocessableRequest(f"`outputs` {output.name} has the parameter {parameter}; available: binary_data")
-    return request.outputs or [WantedOutput(name=name) for name in names]
-
-
-def _is_binary(output: WantedOutput, request: InferRequest) -> bool:
-    return output.parameters.get("binary_data", request.parameters.get("binary_data_output")) is True
+    outputs = request.outputs or [WantedOutput(name=name) for name in names]
+    default = request.parameters.get("binary_data_output")
+    return [(output.name, output.parameters.get("binary_data", default) is True) for output in outputs]
 
 
 OPEN_INFERENCE = Dialect(

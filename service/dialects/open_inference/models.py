@@ -106,17 +106,17 @@ def from_native(answer: TranslateResponse | ClassifyResponse | EmbedResponse, mo
     if isinstance(answer, TranslateResponse):
         translations = answer.translations
         return {
-            "text_output": [one.text for one in translations],
-            "score": _floats([one.score for one in translations]),
+            "text_output": [translation.text for translation in translations],
+            "score": _floats([translation.score for translation in translations]),
         }
     if isinstance(answer, ClassifyResponse):
         predictions, labels = answer.predictions, model.manifest.labels
         return {
-            "label": [one.label for one in predictions],
-            "score": _floats([one.score for one in predictions]),
-            "scores": _floats([[one.scores[label] for label in labels] for one in predictions]),
+            "label": [prediction.label for prediction in predictions],
+            "score": _floats([prediction.score for prediction in predictions]),
+            "scores": _floats([[prediction.scores[label] for label in labels] for prediction in predictions]),
         }
-    raw = b"".join(base64.b64decode(one.embedding) for one in answer.embeddings)  # type: ignore[union-attr, arg-type]
+    raw = b"".join(base64.b64decode(text.embedding) for text in answer.embeddings)  # type: ignore[union-attr, arg-type]
     return {"embedding": np.frombuffer(raw, "<f4").reshape(-1, answer.dimensions)}
 
 

@@ -185,11 +185,11 @@ def read_tensors(max_bytes: int) -> ReadBody:
         length = request.headers.get(LENGTH)
         end = len(body) if length is None else _length(length, body)
         try:
-            found = parse_json_body(model, body[:end])
+            value = parse_json_body(model, body[:end])
         except BadRequest as error:
             raise BadRequest(f"{error}; {STALE}") if length is not None else error from None
-        _share_out(body[end:], found.inputs if isinstance(found, InferRequest) else [])
-        return found
+        _share_out(body[end:], value.inputs if isinstance(value, InferRequest) else [])
+        return value
 
     return read_body
 

@@ -1,11 +1,14 @@
 """Translate a file while its client waits."""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from contextlib import suppress
+from typing import Any
 
 from service.base.errors import InvalidFields, UnknownDocument, UnsupportedFileType
+from service.dialects.shared.languages import native_source, native_target
 from service.documents.kinds import KINDS
 from service.http.dialect import Backend
+from service.http.json_route import validate
 from service.jobs.job import Job
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
@@ -38,16 +41,40 @@ async def translated_file(
                 await documents.delete(job.id, key)
 
 
-def decoded(content: str, field: str) -> bytes:
-    """Return the bytes of a file in base64. Raises InvalidFields."""
+async def translated_content(
+    backend: Backend,
+    field: str,
+    content: str,
+    media_type: str,
+    source: str | None,
+    target: str,
+    context: Context,
+    **options: Any,
+) -> tuple[str, str]:
+    """Translate a file that is sent in base64. Return the native code of its source, and the translation in base64.
+
+    Args:
+        field: path of the content in the client's request.
+        source, target: the client's codes.
+        options: fields of the native request.
+
+    Raises:
+        InvalidFields: a language is not translated, or the content is not base64.
+        UnsupportedFileType: no kind of file has this media type.
+        RequestError: what `DocumentJobs` raises.
+    """
+    directions = backend.models.catalog.directions(None)
+    languages = {"source": native_source(source, directions), "target": native_target(target, directions)}
+    native = validate(TranslateRequest, {"text": "-", **languages, **options})
     try:
-        return b64decode(content, validate=True)
+        data = b64decode(content, validate=True)
     except ValueError:
         raise InvalidFields([((field,), "must be base64")]) from None
+    job, _, translated = await translated_file(backend, _name_of_type(media_type), data, native, context)
+    return job.source, b64encode(translated).decode()
 
 
-def name_of_type(media_type: str) -> str:
-    """Return a name for a file of this media type. Raises UnsupportedFileType."""
+def _name_of_type(media_type: str) -> str:
     for kind in KINDS:
         if kind.media_type == media_type.partition(";")[0].strip().lower() and kind.written_as is None:
             return f"document{kind.endings[0]}"

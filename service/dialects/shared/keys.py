@@ -20,7 +20,7 @@ def credentials(
 
     Args:
         hint: for a client that sent no key.
-        headers: names of headers, the first one counts that has a key.
+        headers: names of headers. The first header that has a key counts.
         query: names of parameters in the query.
         schemes: of `Authorization`, in small letters. basic: the key is the name or the password. "": no scheme.
         described: the security scheme for OpenAPI.
@@ -37,15 +37,15 @@ def credentials(
 
 
 def _authorized(authorization: bytes, schemes: Sequence[str]) -> bytes:
-    scheme, _, rest = authorization.strip().partition(b" ")
-    if not rest:
+    scheme, _, credential = authorization.strip().partition(b" ")
+    if not credential:
         return scheme if "" in schemes else b""
     if scheme.lower().decode("latin-1") not in schemes:
         return b""
     if scheme.lower() != b"basic":
-        return rest.strip()
+        return credential.strip()
     try:
-        name, _, password = b64decode(rest, validate=True).partition(b":")
+        name, _, password = b64decode(credential, validate=True).partition(b":")
     except ValueError:
         return b""
     return name or password

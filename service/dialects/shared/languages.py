@@ -16,18 +16,18 @@ class Use(NamedTuple):
 class LanguageCodes:
     """A dialect's codes of languages.
 
-    Requests may have any code that `canonical` reads: iw, zh-CN, zh_Hans, nb. Answers have the dialect's own.
+    Requests may have any code that `canonical` reads: iw, zh-CN, zh_Hans, nb. Answers have the dialect's codes.
 
     Args:
-        own: the dialect's codes by canonical ones, where they differ.
+        names: the dialect's codes by canonical ones, where they differ.
     """
 
-    def __init__(self, own: Mapping[str, str] | None = None) -> None:
-        self._own = own or {}
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self._names = names or {}
 
     def name(self, language: str) -> str:
         """Return the dialect's code of a language."""
-        return self._own.get(canonical(language) or language, language)
+        return self._names.get(canonical(language) or language, language)
 
     def listed(self, directions: Directions) -> dict[str, Use]:
         """Return the codes of all languages in order, each with what it is used for."""
@@ -39,16 +39,16 @@ def native_source(code: str | None, directions: Directions) -> str:
     """Return the native code of a source, and `auto` for none. Raises InvalidFields: no model translates from it."""
     if not code or code.lower() == AUTO:
         return AUTO
-    if (found := served_source(code, directions)) is None:
+    if (source := served_source(code, directions)) is None:
         raise InvalidFields([(("source",), f"must be a language that models translate from, not {code}")])
-    return found
+    return source
 
 
 def native_target(code: str, directions: Directions) -> str:
     """Return the native code of a target. Raises InvalidFields: no model translates into it."""
-    if not code or (found := served_target(code, directions)) is None:
+    if not code or (target := served_target(code, directions)) is None:
         raise InvalidFields([(("target",), f"must be a language that models translate into, not {code!r}")])
-    return found
+    return target
 
 
 def served_source(code: str, directions: Directions) -> str | None:
@@ -68,13 +68,17 @@ def served_target(code: str, directions: Directions) -> str | None:
 
 def sources(directions: Directions) -> list[str]:
     """Return the languages from which models translate. Languages without canonical code are left out."""
-    return [*_coded(one.language for one in directions.reachable() if one.targets or one.through_pivot)]
+    return [*_coded(dict(language_pairs(directions)))]
 
 
 def targets(directions: Directions) -> list[str]:
     """Return the languages into which models translate. Languages without canonical code are left out."""
-    names = {target for one in directions.reachable() for target in (*one.targets, *one.through_pivot)}
-    return sorted(_coded(names))
+    return sorted(_coded({target for _, target in language_pairs(directions)}))
+
+
+def language_pairs(directions: Directions) -> list[tuple[str, str]]:
+    """Return all sources with each of their targets, of one model or of two."""
+    return [(source.language, target) for source in directions.reachable() for target in source.all_targets]
 
 
 def is_region(part: str) -> bool:
@@ -83,13 +87,13 @@ def is_region(part: str) -> bool:
 
 
 def _named_by(code: str, names: Collection[str]) -> str | None:
-    forms = [code, *(one.form for one in WantedLanguage.closest_first(code))]
+    forms = [code, *(wanted.form for wanted in WantedLanguage.closest_first(code))]
     return next((form for form in forms if form in names), None)
 
 
 def _variety(tag: str | None, names: Collection[str]) -> str | None:
-    """Return the regional variety that serves a language without a region, such as pt-BR for pt: the likely one if
-    there are several."""
+    """Return the regional variety that serves a language without a region, such as pt-BR for pt. Of several it is the
+    likely one."""
     varieties = [name for name in names if name.partition("-")[0] == tag and is_region(name.partition("-")[2])]
     return next((name for name in varieties if name == with_region(tag or "")), next(iter(varieties), None))
 

@@ -51,12 +51,12 @@ async def translate_texts(
     directions = models.catalog.directions(options.get("model"))
     languages = {"source": native_source(source, directions), "target": native_target(target, directions)}
     given = [text for text in texts if text]
-    found: Iterator[Translation] = iter(())
+    translations: Iterator[Translation] = iter(())
     if given:
         native = validate(TranslateRequest, {"text": given, **languages, **options})
-        found = iter((await models.translate(native, context)).translations)
+        translations = iter((await models.translate(native, context)).translations)
     named = codes.name(languages["source"]) if languages["source"] != AUTO else None
-    return [_translated(next(found), named, codes) if text else Translated("", named, 0, None) for text in texts]
+    return [_translated(next(translations), named, codes) if text else Translated("", named, 0, None) for text in texts]
 
 
 def _translated(native: Translation, named: str | None, codes: LanguageCodes) -> Translated:
@@ -78,6 +78,6 @@ async def detect_texts(
     """
     native = validate(DetectRequest, {"text": [text or "\n" for text in texts], **options})
     return [
-        [DetectedLanguage(language=codes.name(one.language), confidence=one.confidence) for one in detection.languages]
+        [language.model_copy(update={"language": codes.name(language.language)}) for language in detection.languages]
         for detection in (await models.detect(native, context)).detections
     ]
