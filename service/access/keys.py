@@ -10,11 +10,8 @@ logger = logging.getLogger(__name__)
 
 
 class Keys:
-    """All valid keys, of which only digests are kept. Logs and errors never show a key.
-
-    Raises:
-        StartRefused: the file of keys cannot be read, has no key, or is wrong.
-    """
+    """All valid keys, of which only digests are kept. Logs and errors never show a key. Raises StartRefused: the file
+    of keys cannot be read, has no key, or is wrong."""
 
     def __init__(self, settings: Settings) -> None:
         self._given = [Key(digest_of(key.get_secret_value().encode())) for key in settings.api_keys]

@@ -101,11 +101,8 @@ class StoredRateLimiter:
 
 
 def storage_of(settings: Settings) -> Any | None:
-    """Return an asynchronous storage of `limits`, which is not connected yet; None if no store is configured.
-
-    Raises:
-        StartRefused: its address is wrong, or redis is missing. The message never has the address.
-    """
+    """Return an asynchronous storage of `limits`, which is not connected yet; None if no store is configured. Raises
+    StartRefused: its address is wrong, or redis is missing. The message never has the address."""
     if (address := settings.secret("rate_store")) is None:
         return None
     scheme, separator, rest = address.partition("://")
@@ -124,11 +121,8 @@ def storage_of(settings: Settings) -> Any | None:
 
 
 async def _in_time(asking: Coroutine[Any, Any, T]) -> T:
-    """Give the store its time, and more of it where this process was too busy to read the answer.
-
-    Raises:
-        TimeoutError: there is no answer.
-    """
+    """Give the store its time, and more of it where this process was too busy to read the answer. Raises TimeoutError:
+    there is no answer."""
     work = asyncio.ensure_future(asking)
     try:
         for _ in range(MAX_LATE + 1):

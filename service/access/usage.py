@@ -164,11 +164,8 @@ class Account:
 
 @contextmanager
 def spending(account: Account | None, n: int) -> Iterator[None]:
-    """Count characters of a client, unless an error is raised within before any part of the answer was sent.
-
-    Raises:
-        QuotaExceeded: the client may not use so many.
-    """
+    """Count characters of a client, unless an error is raised within before any part of the answer was sent. Raises
+    QuotaExceeded: the client may not use so many."""
     if account is None:
         yield
         return

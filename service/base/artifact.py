@@ -47,11 +47,8 @@ class Artifact:
         return self.directory / file
 
     def read(self, file: str) -> bytes:
-        """Return the content of a file. It is what the manifest says, whenever it is read.
-
-        Raises:
-            ArtifactRefused: the file is missing, or has changed.
-        """
+        """Return the content of a file. It is what the manifest says, whenever it is read. Raises ArtifactRefused: the
+        file is missing, or has changed."""
         path = self.path(file)
         with _reading(path):
             content = path.read_bytes()
@@ -59,11 +56,8 @@ class Artifact:
         return content
 
     def open(self, file: str) -> "OpenedFile":
-        """Open a file, whose content is what the manifest says.
-
-        Raises:
-            ArtifactRefused: the file is missing, or has changed.
-        """
+        """Open a file, whose content is what the manifest says. Raises ArtifactRefused: the file is missing, or has
+        changed."""
         return OpenedFile(self.path(file), self.manifest.files[file])
 
     def verify(self) -> None:
@@ -81,11 +75,8 @@ class Artifact:
 
 
 class OpenedFile:
-    """A file that stays open and unchanged, also when another file takes its place.
-
-    Raises:
-        ArtifactRefused: the file is missing, or is not what the manifest says.
-    """
+    """A file that stays open and unchanged, also when another file takes its place. Raises ArtifactRefused: the file is
+    missing, or is not what the manifest says."""
 
     def __init__(self, path: Path, expected: FileSum) -> None:
         self.path = path
@@ -99,10 +90,7 @@ class OpenedFile:
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         """Fill a buffer of bytes with the content from `offset` on. Processes that share the file may do so at once.
-
-        Raises:
-            ArtifactRefused: the file was written to since it was opened, or cannot be read.
-        """
+        Raises ArtifactRefused: the file was written to since it was opened, or cannot be read."""
         with _reading(self.path):
             while buffer and (n_read := os.preadv(self._number, [buffer], offset)):  # at most 2 GB at once
                 buffer, offset = buffer[n_read:], offset + n_read
@@ -135,11 +123,8 @@ def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
 
 
 def read_artifact(directory: Path) -> Artifact:
-    """Return the artifact of a directory, after a check of every file that its manifest names.
-
-    Raises:
-        ArtifactRefused: it is damaged, incomplete, or of another format.
-    """
+    """Return the artifact of a directory, after a check of every file that its manifest names. Raises ArtifactRefused:
+    it is damaged, incomplete, or of another format."""
     artifact = _opened(directory)
     artifact.verify()
     return artifact

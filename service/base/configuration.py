@@ -77,11 +77,8 @@ def _refusal(argument: str) -> str:
 
 
 def read_settings() -> Settings:
-    """Return the settings of the environment.
-
-    Raises:
-        StartRefused: a setting is wrong. The message has its value, but never a key.
-    """
+    """Return the settings of the environment. Raises StartRefused: a setting is wrong. The message has its value, but
+    never a key."""
     try:
         return Settings()
     except ValidationError as error:

@@ -218,11 +218,7 @@ def forget_gauges(folder: Path, place: int) -> None:
 
 def _reserve(folder: Path, place: int) -> None:
     """Write the files that prometheus_client maps. It would leave holes in them, and a process that counts in a hole
-    dies when the disk is full.
-
-    Raises:
-        OSError: the disk is full.
-    """
+    dies when the disk is full. Raises OSError: the disk is full."""
     for kind in SHARED_KINDS:
         with (folder / f"{kind}_{place}.db").open("ab") as file:  # append: a former server may have counted in it
             file.write(bytes(max(0, SHARED_BYTES - file.tell())))

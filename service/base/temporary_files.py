@@ -14,11 +14,8 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (files in it get random names and
 
 
 def require_temporary_folder() -> None:
-    """Use shared memory if no folder for temporary files can be written. Processes started later do so too.
-
-    Raises:
-        StartRefused: shared memory cannot be written either.
-    """
+    """Use shared memory if no folder for temporary files can be written. Processes started later do so too. Raises
+    StartRefused: shared memory cannot be written either."""
     try:
         tempfile.gettempdir()
     except FileNotFoundError:

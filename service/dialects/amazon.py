@@ -26,7 +26,7 @@ CODES = LanguageCodes({"zh-Hant": "zh-TW", "nb": "no", "fil": "tl", "pt-BR": "pt
 DISPLAY_CODES = frozenset({"de", "en", "es", "fr", "it", "ja", "ko", "pt", "zh", "zh-TW"})
 LARGEST_PAGE = 500
 ACCESS_KEY = re.compile(r"AWS4-HMAC-SHA256\s+Credential=(.+?)/\d{8}/")
-"""What stands before the date is the key. The signature is not checked: attend keeps no secrets of keys."""
+"""The part before the date is the key. The signature is not checked: attend keeps no secrets of keys."""
 EXCEPTIONS = {
     "key_missing": "MissingAuthenticationTokenException",
     "key_wrong": "UnrecognizedClientException",
@@ -43,7 +43,7 @@ EXCEPTIONS = {
     "quota_exceeded": "ServiceQuotaExceededException",
     "internal_error": "InternalServerException",
 }
-"""Exceptions of Amazon's clients by the codes of attend. Others are `ServiceUnavailableException` from 503 on, and
+"""Exceptions of Amazon's clients by attend's codes. Other errors are `ServiceUnavailableException` from 503 on, and
 `InvalidRequestException` below."""
 OF_FIELDS = {
     "SourceLanguageCode": "UnsupportedLanguagePairException",
@@ -167,7 +167,7 @@ class Operations:
         return {"TerminologyProperties": _properties(glossary)} if glossary else {}
 
     async def _glossary(self, names: list[str]) -> Glossary | None:
-        """Return the stored glossary with this name or id; None for no name. Raises UnknownGlossary."""
+        """Raises UnknownGlossary: no stored glossary has this name or id."""
         if not names:
             return None
         for glossary in await in_thread(self._backend.stores.glossaries.all):

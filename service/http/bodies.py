@@ -20,32 +20,21 @@ MAX_FORM_FIELDS = 1000
 
 
 async def json_body(model: type[Body], request: Request) -> Body:
-    """Read a body of JSON, whatever type its headers declare.
-
-    Raises:
-        UnsupportedMediaType: the body is compressed.
-        BadRequest, InvalidFields: the body is not JSON, or not valid in the model.
-    """
+    """Read a body of JSON, whatever type its headers declare. Raises UnsupportedMediaType: the body is compressed.
+    Raises BadRequest, InvalidFields: the body is not JSON, or not valid in the model."""
     check_encoding(request.headers.get("content-encoding", ""))
     return parse_json_body(model, await request.body())
 
 
 async def form_or_json(model: type[Body], request: Request) -> Body:
-    """Read a model from the fields of query and body.
-
-    Raises:
-        UnsupportedMediaType, BadRequest: the body cannot be read.
-        InvalidFields: fields are not valid in the model.
-    """
+    """Read a model from the fields of query and body. Raises UnsupportedMediaType, BadRequest: the body cannot be read.
+    Raises InvalidFields: fields are not valid in the model."""
     return validate(model, await fields_of(request))
 
 
 async def form_fields(request: Request) -> dict[str, Any]:
-    """Return the fields of query and body. The headers must declare a form with files.
-
-    Raises:
-        UnsupportedMediaType, BadRequest, NotStored: the body cannot be read.
-    """
+    """Return the fields of query and body. The headers must declare a form with files. Raises UnsupportedMediaType,
+    BadRequest, NotStored: the body cannot be read."""
     content_type = request.headers.get("content-type", "none")
     if content_type.partition(";")[0].strip().lower() != "multipart/form-data":
         raise UnsupportedMediaType(f"Content-Type must be multipart/form-data, not {content_type}")

@@ -54,7 +54,7 @@ class Backend:
 @dataclass(frozen=True)
 class Dialect:
     name: str
-    """Its name in `ATTEND_DIALECTS`, of its label in metrics and of its tag in the OpenAPI document."""
+    """Name in `ATTEND_DIALECTS`, in metrics and in the tags of the OpenAPI document."""
     about: str
     """Description of its tag in the OpenAPI document."""
     paths: tuple[str, ...]
@@ -64,8 +64,8 @@ class Dialect:
     statuses: Mapping[int | str, int] = field(default_factory=dict)
     """The dialect's statuses of errors by the native ones or by their codes, where they differ."""
     client_fields: ClientFields = field(default_factory=dict)
-    """Paths in the client's request by native fields, such as "text" or "tags.keep", where they differ. Errors that
-    name a native field are answered with the client's path."""
+    """Paths in the client's request by native fields, such as "text" or "tags.keep", where they differ. Errors use the
+    client's path."""
     is_open_to_all: bool = False
     """Whether pages of every origin may read answers (CORS)."""
     paths_of_documents: tuple[str, ...] = ()
@@ -74,11 +74,8 @@ class Dialect:
     def router(
         self, guards: Guards, read_body: ReadBody = json_body, client_fields: ClientFields | None = None
     ) -> APIRouter:
-        """Return a router for routes with these guards and this kind of body.
-
-        Args:
-            client_fields: as the dialect's, where these routes have other fields.
-        """
+        """Return a router for routes with these guards and this kind of body. `client_fields` replaces the dialect's,
+        where these routes have other fields."""
         if client_fields is not None:
             guards = replace(guards, checks=[_remember(client_fields), *guards.checks])
         return APIRouter(
@@ -105,10 +102,8 @@ class Dialect:
         """Return OpenAPI's description of errors with these native statuses."""
         when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
-            own = [
-                self.statuses[code] for code, status in problems.codes() if status == native and code in self.statuses
-            ]
-            for status in (self.statuses.get(native, native), *own):
+            codes = [code for code, status in problems.codes() if status == native and code in self.statuses]
+            for status in (self.statuses.get(native, native), *map(self.statuses.__getitem__, codes)):
                 when[status].append(problems.WHEN[native])
         return {status: problems.describe_error(" ".join(reasons), self.error) for status, reasons in when.items()}
 
@@ -121,8 +116,7 @@ def _remember(client_fields: ClientFields) -> Check:
 
 
 def _with_client_fields(error: RequestError, client_fields: ClientFields) -> RequestError:
-    """Return the error with the client's paths in place of native fields. The error itself stays as it is: several
-    requests may share it."""
+    """The error itself stays as it is, since several requests may share it."""
 
     def path_of(path: Sequence[str | int]) -> Sequence[str | int]:
         for n in (2, 1):
@@ -152,11 +146,7 @@ AnyDialect = Dialect | Native
 
 
 class Dialects:
-    """The dialects enabled on this server.
-
-    Args:
-        native_paths: paths of the native interface, some of which are below the paths of a dialect.
-    """
+    """The dialects enabled on this server. Some of `native_paths` are below the paths of a dialect."""
 
     def __init__(self, dialects: Iterable[Dialect], native_paths: Collection[str]) -> None:
         self._native = Native()
@@ -171,7 +161,7 @@ class Dialects:
         return iter(self._dialects)
 
     def of(self, path: str) -> AnyDialect:
-        """Return the dialect of a path: the one with the longest matching path, of equal ones the first."""
+        """Return the dialect whose path matches most of this path. The first of several counts."""
         if path in self._native_paths:
             return self._native
         below = f"{path}/"

@@ -60,7 +60,7 @@ class DocumentCard(BaseModel):
 
 
 def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> APIRouter:
-    """Return the routes. A client needs the id and the key of a document; only its sender receives the key."""
+    """Return the routes. A client needs the id and the key of a document, which only its sender receives."""
     router = APIRouter(
         tags=["documents"],
         route_class=json_route(guards, _read_form),
@@ -79,13 +79,13 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         """Translate a file. Its formatting stays."""
         timeout_s = _timeout_s(form, settings)
         options = form.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
-        own = form.model_dump(include={*DocumentOptions.model_fields}, exclude_unset=True)
+        of_document = form.model_dump(include={*DocumentOptions.model_fields}, exclude_unset=True)
         job, key = await jobs.submit(
             name_of(form.file.filename),
             form._data,
             TranslateRequest(text=["-"], **options),
             timeout_s,
-            DocumentOptions(**own),
+            DocumentOptions(**of_document),
             http.state.context.account,
         )
         if not form.wait:
@@ -121,7 +121,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
 
 
 async def _read_form(_: type[Any], request: Request) -> DocumentForm:
-    """Read the form. Raises UnsupportedMediaType, BadRequest, InvalidFields."""
+    """Raises UnsupportedMediaType, BadRequest, InvalidFields."""
     try:
         fields = await form_fields(request)
         form = validate(DocumentForm, {name: _value(name, value) for name, value in fields.items()})
@@ -143,7 +143,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _timeout_s(form: DocumentForm, settings: Settings) -> float:
-    """Return the time limit of a document. Raises InvalidFields: the requested one is above the setting's."""
+    """Raises InvalidFields: the requested time is above the setting's."""
     limit = settings.max_timeout_s if form.wait else settings.document_timeout_s
     timeout_s = form.timeout_s or limit
     if timeout_s > limit:

@@ -23,8 +23,8 @@ def accepted_stream(request: Request) -> str | None:
     if EVENTS not in header and LINES not in header:
         return None
     accepted: dict[str, float] = {}
-    for one in header.split(","):
-        media_type, _, parameters = one.partition(";")
+    for item in header.split(","):
+        media_type, _, parameters = item.partition(";")
         quality = QUALITY.search(parameters)
         accepted[media_type.strip()] = float(quality[1]) if quality else 1
     best = max(EVENTS, LINES, JSON, key=lambda media_type: accepted.get(media_type, 0))
@@ -36,25 +36,25 @@ class EventStream(Response):
 
     Args:
         first: the first piece. It is made before the stream begins, so that an earlier error has its own status.
-        rest: the pieces after the first one, and the answer.
+        further: the later pieces, and the answer.
     """
 
     def __init__(
-        self, first: BaseModel, rest: AsyncGenerator[BaseModel, None], media_type: str, request: Request
+        self, first: BaseModel, further: AsyncGenerator[BaseModel, None], media_type: str, request: Request
     ) -> None:
         # Without these headers, proxies would collect pieces before sending them.
         super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}, media_type=media_type)
         del self.headers["content-length"]
         self._first = first
-        self._rest = rest
+        self._further = further
         self._request = request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await self._send(send, _name(self._first), self._json(self._first))
-            async for one in self._rest:
-                await self._send(send, _name(one), self._json(one))
+            await self._send_piece(send, self._first)
+            async for piece in self._further:
+                await self._send_piece(send, piece)
         except RequestError as error:
             await self._send(send, "error", bytes(refusal(self._request, error).body))
         except Exception:  # the middleware logs it and closes the connection
@@ -62,17 +62,14 @@ class EventStream(Response):
             await self._send(send, "error", bytes(refusal(self._request, failed).body))
             raise
         finally:
-            await self._rest.aclose()
+            await self._further.aclose()
         await send({"type": "http.response.body", "body": b""})
+
+    async def _send_piece(self, send: Send, piece: BaseModel) -> None:
+        name = "piece" if isinstance(piece, StreamedPiece) else "answer"
+        await self._send(send, name, piece.model_dump_json(exclude_none=True).translate(LINE_ENDS).encode())
 
     async def _send(self, send: Send, name: str, content: bytes) -> None:
         is_event = self.media_type == EVENTS
         body = b"event: %s\ndata: %s\n\n" % (name.encode(), content) if is_event else content + b"\n"
         await send({"type": "http.response.body", "body": body, "more_body": True})
-
-    def _json(self, one: BaseModel) -> bytes:
-        return one.model_dump_json(exclude_none=True).translate(LINE_ENDS).encode()
-
-
-def _name(one: BaseModel) -> str:
-    return "piece" if isinstance(one, StreamedPiece) else "answer"

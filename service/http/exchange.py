@@ -1,4 +1,4 @@
-"""One request and its answer: by which ids they are known, and what came of them."""
+"""One request and its answer, for the log, metrics and traces."""
 
 import random
 import re

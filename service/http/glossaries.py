@@ -76,15 +76,15 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     @router.get("/glossaries", response_model_exclude_none=True)
     async def list_glossaries(_: Request) -> GlossariesResponse:
         """List all glossaries, the oldest first, without their entries."""
-        return GlossariesResponse(glossaries=[_card(one) for one in await in_thread(glossaries.all)])
+        return GlossariesResponse(glossaries=[_card(glossary) for glossary in await in_thread(glossaries.all)])
 
     @router.get("/glossaries/{glossary_id}", response_model_exclude_none=True)
     async def get_glossary(_: Request, glossary_id: str) -> GlossaryCard:
         """Return a glossary with its entries."""
         glossary, entries = await in_thread(glossaries.get_with_entries, glossary_id)
         card = _card(glossary)
-        for one, its_entries in zip(card.dictionaries, entries, strict=True):
-            one.entries = its_entries
+        for dictionary, of_dictionary in zip(card.dictionaries, entries, strict=True):
+            dictionary.entries = of_dictionary
         return card
 
     @router.patch("/glossaries/{glossary_id}", responses=of_bodies, response_model_exclude_none=True)
@@ -115,7 +115,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
 
 
 async def _read_body(model: type[Any], request: Request) -> Any:
-    """Read a form with a file, or JSON. Raises UnsupportedMediaType, BadRequest, InvalidFields."""
+    """Raises UnsupportedMediaType, BadRequest, InvalidFields."""
     if model is not GlossaryForm:
         return await read_json(model, request)
     try:
@@ -128,16 +128,16 @@ async def _read_body(model: type[Any], request: Request) -> Any:
 
 def by_pair(dictionaries: Iterable[tuple[Pair, Entries]]) -> dict[Pair, Entries]:
     """Return entries by language pair. Raises InvalidGlossary: two dictionaries have the same pair."""
-    found: dict[Pair, Entries] = {}
+    entries_by_pair: dict[Pair, Entries] = {}
     for pair, entries in dictionaries:
-        if pair in found:
+        if pair in entries_by_pair:
             raise InvalidGlossary(f"Two dictionaries are from {pair[0]} to {pair[1]}")
-        found[pair] = entries
-    return found
+        entries_by_pair[pair] = entries
+    return entries_by_pair
 
 
 def _dictionaries(given: Sequence[DictionaryRequest]) -> dict[Pair, Entries]:
-    return by_pair(((one.source, one.target), check_entries(one.entries)) for one in given)
+    return by_pair(((request.source, request.target), check_entries(request.entries)) for request in given)
 
 
 def _card(glossary: Glossary) -> GlossaryCard:
@@ -145,7 +145,7 @@ def _card(glossary: Glossary) -> GlossaryCard:
         id=glossary.id,
         name=glossary.name,
         created_at=glossary.created_at,
-        dictionaries=[_dictionary(one) for one in glossary.dictionaries],
+        dictionaries=[_dictionary(dictionary) for dictionary in glossary.dictionaries],
     )
 
 

@@ -15,14 +15,14 @@ from service.http.exchange import Exchange
 logger = logging.getLogger(__name__)
 
 OPERATIONS = frozenset({"/health/live", "/health/ready", "/metrics"})
-"""Paths that machines request all the time; their lines would hide the others in the log."""
+"""Paths that machines request all the time. At the level INFO their lines would hide the others."""
 
 UNMATCHED = "unmatched"
 """The route label in metrics if no route matches. Only the log has the path."""
 
 UNMATCHED_PAUSE_S = 1.0
-"""Seconds between logged paths without a route, if there is no access log. They show a wrong prefix of a proxy, for
-which one line is enough: strangers may try many paths."""
+"""Seconds between logged paths without a route, if there is no access log. One line shows the wrong prefix of a proxy,
+and strangers may try many paths."""
 
 
 class Identity:
@@ -71,7 +71,6 @@ class Identity:
             self._record(exchange, method, exchange.path or routed, scope["path"], began)
 
     def _record(self, exchange: Exchange, method: str, route: str, path: str, began: float) -> None:
-        """Count a request that is over, and log it."""
         status = exchange.status or InferenceFailed.status
         seconds = perf_counter() - began
         self._metrics.answered(exchange.dialect.name, route, status, seconds)

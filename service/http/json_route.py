@@ -28,12 +28,8 @@ VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
 
 
 async def read_json(model: type[Body], request: Request) -> Body:
-    """Read a body. The headers must declare JSON.
-
-    Raises:
-        UnsupportedMediaType: the headers declare another type, or compression.
-        BadRequest, InvalidFields: as in `parse_json_body`.
-    """
+    """Read a body. The headers must declare JSON. Raises UnsupportedMediaType: the headers declare another type, or
+    compression. Raises BadRequest, InvalidFields: as in `parse_json_body`."""
     _check_headers(request)
     return parse_json_body(model, await request.body())
 
@@ -70,12 +66,8 @@ def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitab
 
 
 def parse_json_body(model: type[Body], body: bytes) -> Body:
-    """Validate a body of JSON.
-
-    Raises:
-        BadRequest: the body is not UTF-8, not JSON, or not an object.
-        InvalidFields: fields are not valid in the model.
-    """
+    """Validate a body of JSON. Raises BadRequest: the body is not UTF-8, not JSON, or not an object. Raises
+    InvalidFields: fields are not valid in the model."""
     try:
         return model.model_validate_json(body)
     except ValidationError:  # parse again by Python's slower parser, whose errors count in characters
@@ -84,19 +76,15 @@ def parse_json_body(model: type[Body], body: bytes) -> Body:
 
 
 def validate(model: type[Body], value: dict[str, Any]) -> Body:
-    """Validate fields.
-
-    Raises:
-        BadRequest: there are too many fields.
-        InvalidFields: fields are not valid in the model.
-    """
+    """Validate fields. Raises BadRequest: there are too many fields. Raises InvalidFields: fields are not valid in the
+    model."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-    if not found[0]["loc"]:
-        raise BadRequest(f"The body {_message(found[0])}")
-    raise InvalidFields([(_path(item, value), _message(item)) for item in found])
+        invalid = error.errors(include_url=False)
+    if not invalid[0]["loc"]:
+        raise BadRequest(f"The body {_message(invalid[0])}")
+    raise InvalidFields([(_path(item, value), _message(item)) for item in invalid])
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
@@ -127,7 +115,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
-    """Return the parameters of the query that the endpoint takes. Raises InvalidFields: a required one is missing."""
+    """Raises InvalidFields: a required parameter is missing."""
     if not is_required:  # most endpoints take none
         return {}
     given = {name: value for name, value in request.query_params.items() if name in is_required}
@@ -138,7 +126,7 @@ def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
 
 
 def _path(item: Any, value: Any) -> list[str | int]:
-    """Return the path of a field in the request. Pydantic's path also names the alternatives of a union."""
+    """Pydantic's path also names the alternatives of a union, which are left out."""
     path: list[str | int] = []
     *parts, last = item["loc"]
     for part in parts if item["type"] == "missing" else item["loc"]:
@@ -151,7 +139,7 @@ def _path(item: Any, value: Any) -> list[str | int]:
 
 
 def _message(item: Any) -> str:
-    """Return the message about a field, a clause that begins with a verb. The field's name goes in front of it."""
+    """Return a clause that begins with a verb. The field's name goes in front of it."""
     if item["type"] in VERBS:
         return VERBS[item["type"]]
     message = SUBJECT.sub("must ", item["msg"].removeprefix("Value error, ").replace(" after validation", ""))
@@ -161,7 +149,7 @@ def _message(item: Any) -> str:
 
 
 def _check_headers(request: Request) -> None:
-    headers: dict[bytes, bytes] = dict(reversed(request.scope["headers"]))  # the first one of each name
+    headers: dict[bytes, bytes] = dict(reversed(request.scope["headers"]))  # the first of each name
     content_type = headers.get(b"content-type", b"none").decode("latin-1")
     media_type, _, parameters = content_type.partition(";")
     charset = CHARSET.search(parameters)

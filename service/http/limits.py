@@ -72,18 +72,12 @@ class Limits:
 class _LimitedExchange:
     """A request and its answer. After the body is read, a client that disconnects cancels the work.
 
-    The answer closes the connection if the body was not read to its end, since the server would read the rest without
-    limits; and while the server drains, since a later request on this connection would fail.
+    The answer closes the connection in two cases. If the body was not read to its end, the server would read the rest
+    without limits. While the server drains, a later request on this connection would fail.
     """
 
     def __init__(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        serving: Serving,
-        max_body_bytes: int,
-        body_timeout_s: float,
+        self, scope: Scope, receive: Receive, send: Send, serving: Serving, max_body_bytes: int, body_timeout_s: float
     ) -> None:
         self.exchange: Exchange = scope["state"]["exchange"]
         self._scope = scope
@@ -129,11 +123,7 @@ class _LimitedExchange:
 
     async def fail(self, error: BaseException) -> None:
         """Answer an error, unless the client has left. An unexpected error is logged with the request id, and its
-        answer does not tell the cause.
-
-        Raises:
-            BaseException: this error, if the answer has begun and can only be aborted.
-        """
+        answer does not tell the cause. Raises this error if the answer has begun and can only be aborted."""
         self.end()
         exchange = self.exchange
         if self._client_left:
@@ -171,7 +161,6 @@ class _LimitedExchange:
 
     @property
     def _must_close(self) -> bool:
-        """Whether no further request may come on this connection."""
         headers = self.exchange.headers
         has_body = headers.get(b"content-length", b"") not in (b"", b"0") or b"transfer-encoding" in headers
         return self._serving.draining or (has_body and not self._body_was_read)

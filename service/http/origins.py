@@ -16,8 +16,8 @@ RESPONSE_HEADERS = ["Retry-After", "Server-Timing", "traceparent", "X-Request-ID
 
 
 class Origins:
-    """Middleware that lets pages of the configured origins read all answers, and pages of any origin the answers of
-    dialects that are open to all."""
+    """Middleware for browsers: pages of the configured origins may read all answers, and pages of any origin the
+    answers of dialects that are open to all."""
 
     def __init__(self, app: ASGIApp, allowed: Sequence[str], dialects: Dialects) -> None:
         self._app = _readable_by(allowed, app, METHODS) if allowed else app

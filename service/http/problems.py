@@ -90,11 +90,8 @@ def ascii_json(body: Any, status: int, headers: Mapping[str, str], media_type: s
 
 
 async def raise_not_routed(request: Request, error: HTTPException) -> Response:
-    """Raise a named error where no route matches. The middleware answers it, as it answers all other errors.
-
-    Raises:
-        UnknownPath, MethodNotAllowed
-    """
+    """Raise a named error where no route matches. The middleware answers it, as it answers all other errors. Raises
+    UnknownPath, MethodNotAllowed."""
     if error.status_code == 404:
         raise UnknownPath(f"Nothing is at {request.url.path}")
     if error.status_code == 405:
@@ -104,7 +101,7 @@ async def raise_not_routed(request: Request, error: HTTPException) -> Response:
 
 
 def _methods(request: Request) -> str:
-    """Return the methods of a path, which may have a route for each."""
+    """Return all methods of a path, which may have a route for each."""
     path = request.scope["route"].path
     routes = [route for route in request.app.routes if isinstance(route, Route) and route.path == path]
     return ", ".join(sorted({method for route in routes for method in route.methods or ()}))
@@ -116,7 +113,7 @@ def document_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def describe_error(description: str, error: type[BaseModel], media_type: str = "application/json") -> dict[str, Any]:
-    """Return OpenAPI's description of an error, with the name of the schema. If FastAPI got the model, it would make a
+    """Return OpenAPI's description of an error, with the name of the schema. From the model, FastAPI would make a
     validator for each route and status, which takes as long as building the rest of the application."""
     schema = {"$ref": f"{SCHEMAS}{error.__name__}"}
     return {"description": description, "content": {media_type: {"schema": schema}}}
@@ -137,12 +134,9 @@ TAGS = {
 def openapi_of(
     app: FastAPI, errors: Sequence[type[BaseModel]], native: Collection[str]
 ) -> Callable[[], dict[str, Any]]:
-    """Return a function that makes the OpenAPI document, with the schemas of these errors, and without the errors of
-    FastAPI's own validation, which never runs.
-
-    Args:
-        native: the tags of native routes, whose operations are called as their functions are.
-    """
+    """Return a function that makes the OpenAPI document, with the schemas of these errors. FastAPI's own validation
+    never runs, so its errors are left out. `native` has the tags of native routes, whose operations are called as their
+    functions are."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -165,8 +159,8 @@ def openapi_of(
 
 
 def _name_operations(paths: dict[str, Any], native: Collection[str]) -> None:
-    """Call operations as people would: translate, deepl_translate. Of several with one name, the later ones have the
-    method or what their path has more in it."""
+    """Call operations as people would: translate, deepl_translate. Where several would have one name, the later names
+    also have what differs in their paths, or the method."""
     known: dict[str, str] = {}
     for path in sorted(paths, key=len):
         for method, operation in paths[path].items():
@@ -175,5 +169,5 @@ def _name_operations(paths: dict[str, Any], native: Collection[str]) -> None:
             name = name if tag in native else f"{tag}_{name}"
             words = [word for word in path.split("/") if word not in known.get(name, path).split("/")]
             names = (name, "_".join([name, *words]), "_".join([name, *words, method]), "_".join([name, method, path]))
-            operation["operationId"] = next(one for one in names if one not in known)
+            operation["operationId"] = next(name for name in names if name not in known)
             known[operation["operationId"]] = path

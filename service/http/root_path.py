@@ -5,11 +5,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class RootPath:
-    """Removes the path of the service at a proxy from requests, if the proxy has not done so.
-
-    Args:
-        root_path: the path, such as /attend.
-    """
+    """Removes the path of the service at a proxy, such as /attend, from requests, if the proxy has not done so."""
 
     def __init__(self, app: ASGIApp, root_path: str) -> None:
         self._app = app

@@ -80,12 +80,7 @@ def model_routes(models: Models, guards: Guards, reload: Reload) -> APIRouter:
         """List the models that serve."""
         return ModelsResponse(models=[_card(model, models.catalog) for model in models.catalog])
 
-    @router.post(
-        "/models/reload",
-        tags=["models"],
-        responses=document_errors(*statuses, 409, 503),
-        response_model_exclude_none=True,
-    )
+    @router.post("/models/reload", responses=document_errors(*statuses, 409, 503), **described)
     async def reload_models(http: Request) -> ModelsResponse:
         """Load the models again from their folder. They replace the serving models after each has passed a forward
         pass; requests continue meanwhile. If one fails, the models stay unchanged."""

@@ -35,12 +35,8 @@ def telemetry(traces: TracerProvider | None, root_path: str) -> TelemetryConfig:
 
 
 class RequestSpans:
-    """The spans of the request that is being answered.
-
-    Args:
-        tracer: makes the spans of its phases.
-        scope: of the request; the router adds the route.
-    """
+    """The spans of the request that is being answered. `tracer` makes the spans of its phases; the router adds the
+    route to `scope`."""
 
     def __init__(self, tracer: Tracer, span: Span, scope: Mapping[str, Any]) -> None:
         self._tracer = tracer
@@ -61,7 +57,7 @@ class RequestSpans:
         self._span.set_attribute("http.route", route)
 
     def end(self) -> None:
-        """Tell what is known, before the server's span ends; afterwards there is no effect."""
+        """Tell what is known, before the server's span ends. Afterwards this has no effect."""
         if not self._span.is_recording():
             return
         self._span.set_attributes(self.attributes)

@@ -11,9 +11,9 @@ TRACE_ID = slice(3, 35)
 
 
 def traceparent_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the `traceparent` of a request; None if it has none, several, or one that the standard does not allow."""
+    """Return the `traceparent` of a request; None without one, with several, or with one that the standard forbids."""
     given = [value.strip(b" \t") for name, value in headers if name == b"traceparent"]
-    found = TRACEPARENT.fullmatch(given[0]) if len(given) == 1 else None
-    if found is None or (found["version"] == b"00" and found["rest"] is not None):  # later versions may say more
+    match = TRACEPARENT.fullmatch(given[0]) if len(given) == 1 else None
+    if match is None or (match["version"] == b"00" and match["rest"] is not None):  # later versions may say more
         return None
-    return found[0].decode()
+    return match[0].decode()

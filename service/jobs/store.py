@@ -58,11 +58,8 @@ class JobStore:
         n_characters: int,
         timeout_s: float,
     ) -> tuple[Job, str]:
-        """Queue a document, and return the job with the key by which its client asks for it.
-
-        Raises:
-            QueueFull: there are too many documents, and none has been fetched yet.
-        """
+        """Queue a document, and return the job with the key by which its client asks for it. Raises QueueFull: there
+        are too many documents, and none has been fetched yet."""
         self.sweep()
         job_id, key = secrets.token_hex(16), secrets.token_hex(32)
         source, target = languages
@@ -102,13 +99,8 @@ class JobStore:
         return job
 
     def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
-        """Return a job and its translated document.
-
-        Raises:
-            UnknownDocument: id and key do not match a job.
-            DocumentNotReady: the translation is not finished.
-            DocumentFailed: the translation failed.
-        """
+        """Return a job and its translated document. Raises UnknownDocument: id and key do not match a job. Raises
+        DocumentNotReady: the translation is not finished. Raises DocumentFailed: the translation failed."""
         job = self.get(job_id, key)
         if job.status == "error":
             raise DocumentFailed(f"The document could not be translated: {job.error}")

@@ -127,13 +127,8 @@ class DocumentJobs:
         await in_thread(self._store.delete, job_id, key)
 
     async def wait_until_finished(self, job: Job, key: str) -> Job:
-        """Wait until a job has finished, at most until its deadline.
-
-        Raises:
-            UnknownDocument: the job was deleted.
-            DeadlinePassed: the job has not finished in time.
-            Draining: the service stops.
-        """
+        """Wait until a job has finished, at most until its deadline. Raises UnknownDocument: the job was deleted.
+        Raises DeadlinePassed: the job has not finished in time. Raises Draining: the service stops."""
         pause_s = 0.02
         try:
             async with asyncio.timeout(job.left_s):

@@ -50,11 +50,8 @@ class Unpacker:
 
 
 def messages_of(connection: socket.socket) -> Iterator[tuple[Any, ...]]:
-    """Yield each message, waiting for it, until the other end has closed.
-
-    Raises:
-        OSError: the connection is broken, or its timeout has passed.
-    """
+    """Yield each message, waiting for it, until the other end has closed. Raises OSError: the connection is broken, or
+    its timeout has passed."""
     unpacker = Unpacker()
     while received := connection.recv(READ_BYTES):
         yield from unpacker.feed(received)

@@ -42,11 +42,7 @@ _HEADER = TypeAdapter(dict[str, _Tensor])
 
 
 class SafetensorsFile:
-    """The tensors of a file by name.
-
-    Raises:
-        ArtifactRefused: the header does not describe the content.
-    """
+    """The tensors of a file by name. Raises ArtifactRefused: the header does not describe the content."""
 
     def __init__(self, file: OpenedFile) -> None:
         self.path = file.path

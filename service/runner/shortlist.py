@@ -26,11 +26,8 @@ whole blocks have the same sum to the last bit, however many tokens of padding f
 
 
 class Shortlist:
-    """The lists of an artifact.
-
-    Raises:
-        ArtifactRefused: the weights have no such lists, or they do not fit the vocabularies.
-    """
+    """The lists of an artifact. Raises ArtifactRefused: the weights have no such lists, or they do not fit the
+    vocabularies."""
 
     def __init__(self, manifest: Manifest, weights: Weights) -> None:
         assert manifest.shortlist is not None

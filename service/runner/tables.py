@@ -47,11 +47,8 @@ class Table:
             self._memory.madvise(mmap.MADV_REMOVE)
 
     def read(self, ids: Iterable[int]) -> None:
-        """Read the rows of these tokens, so that a graph may gather them.
-
-        Raises:
-            ArtifactRefused: the file has changed.
-        """
+        """Read the rows of these tokens, so that a graph may gather them. Raises ArtifactRefused: the file has
+        changed."""
         for token_id in set(ids).difference(self._read):
             self.array[token_id] = self._read_rows(token_id, 1)[0]
             self._read.add(token_id)

@@ -85,10 +85,7 @@ def _load(
 
 def read_rows(session: InferenceSession, ids: AnyInts) -> None:
     """Read the rows of tokens that the next run of a session looks up, where its tables are not in memory as a whole.
-
-    Raises:
-        ArtifactRefused: the file of the weights was written to since they were loaded.
-    """
+    Raises ArtifactRefused: the file of the weights was written to since they were loaded."""
     for table in session.tables:
         table.read(np.unique(ids).tolist())
 

@@ -7,11 +7,7 @@ MAX_MEMORY = 1 << 20
 
 
 def compiled(pattern: str) -> "re2._Regexp[str]":
-    """Compile a pattern.
-
-    Raises:
-        ValueError: it is not a regular expression of RE2, or needs too much memory.
-    """
+    """Compile a pattern. Raises ValueError: it is not a regular expression of RE2, or needs too much memory."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MAX_MEMORY

@@ -64,11 +64,7 @@ def main() -> None:
 
 def n_servers(settings: Settings) -> int:
     """Return the number of processes that speak HTTP: one, and more if the workers leave cores free. A worker keeps
-    about half a core of a server busy.
-
-    Raises:
-        ProviderUnavailable: a device that the settings name is not there.
-    """
+    about half a core of a server busy. Raises ProviderUnavailable: a device that the settings name is not there."""
     # Whether there is a GPU that works is not known yet.
     provider = "cuda" if settings.provider == "cuda" or settings.devices else "cpu"
     n_devices = len(devices_of(settings))

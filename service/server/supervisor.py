@@ -112,11 +112,8 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Replace servers that die, until a signal comes; then let all servers answer their accepted requests.
-
-        Raises:
-            StartRefused: a model cannot be loaded.
-        """
+        """Replace servers that die, until a signal comes; then let all servers answer their accepted requests. Raises
+        StartRefused: a model cannot be loaded."""
         self._event_loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)

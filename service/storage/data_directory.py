@@ -18,11 +18,8 @@ DEFAULT = Path("data")
 
 @contextmanager
 def with_data_directory(settings: Settings) -> Iterator[Settings]:
-    """Yield settings whose data folder can be written. Processes started meanwhile read it from the environment.
-
-    Raises:
-        StartRefused: the configured folder cannot be made or written.
-    """
+    """Yield settings whose data folder can be written. Processes started meanwhile read it from the environment. Raises
+    StartRefused: the configured folder cannot be made or written."""
     if settings.database is not None:
         yield settings  # nothing is kept in a folder
     elif settings.data is not None:

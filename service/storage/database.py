@@ -84,12 +84,8 @@ class Database:
             yield connection
 
     def open(self) -> None:
-        """Make missing tables.
-
-        Raises:
-            StartRefused: the address is wrong, or the tables are those of a later version of attend.
-            NotStored: the database cannot be used now. The log has the reason.
-        """
+        """Make missing tables. Raises StartRefused: the address is wrong, or the tables are those of a later version of
+        attend. Raises NotStored: the database cannot be used now. The log has the reason."""
         with self._failures():
             self._opened()
 
@@ -184,10 +180,7 @@ def database_of(settings: Settings, count_failure: Callable[[], None] = lambda: 
 
 def check_database(settings: Settings) -> None:
     """Open what exists of the database. If it cannot be used now, the log says so, and the service starts without it.
-
-    Raises:
-        StartRefused: its address is wrong, or its tables are those of a later version of attend.
-    """
+    Raises StartRefused: its address is wrong, or its tables are those of a later version of attend."""
     database = database_of(settings)
     if database.exists:
         with suppress(NotStored):

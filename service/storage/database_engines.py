@@ -80,11 +80,8 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def postgresql_engine(address: str) -> "sa.Engine":
-    """Return the engine of an address that libpq can read.
-
-    Raises:
-        StartRefused: the address is wrong, or psycopg is missing. The message never has the address.
-    """
+    """Return the engine of an address that libpq can read. Raises StartRefused: the address is wrong, or psycopg is
+    missing. The message never has the address."""
     parameters = dict(OPTIONS)
     try:
         engine = sa.create_engine(
@@ -119,11 +116,7 @@ def postgresql_engine(address: str) -> "sa.Engine":
 
 
 def make_tables(connection: "sa.Connection") -> None:
-    """Make what is missing, while nobody else does.
-
-    Raises:
-        StartRefused: the tables are those of a later version.
-    """
+    """Make what is missing, while nobody else does. Raises StartRefused: the tables are those of a later version."""
     tables.SCHEMA.create(connection, checkfirst=True)
     version = connection.scalar(sa.select(tables.SCHEMA.c.version))
     if version is not None and version > tables.VERSION:

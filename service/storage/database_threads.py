@@ -64,11 +64,8 @@ _THREADS = _Threads()
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Call what uses a database. Its threads are its own, so that a database that hangs holds up nothing else.
-
-    Raises:
-        NotStored: the database does not answer. What was asked for may still happen.
-    """
+    """Call what uses a database. Its threads are its own, so that a database that hangs holds up nothing else. Raises
+    NotStored: the database does not answer. What was asked for may still happen."""
     with suppress(TimeoutError):
         if not _THREADS.hang:
             call = _THREADS.submit(partial(contextvars.copy_context().run, function, *arguments))

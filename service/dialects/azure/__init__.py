@@ -44,7 +44,7 @@ OF_FIELDS = {
     "referenceTextPairs": 400042,
     "mstrans:dictionary": 400042,
 }
-"""Codes by the invalid field: by its path, or by its name."""
+"""Codes by the path or the name of the invalid field."""
 OF_ERRORS = {
     "quota_exceeded": 403001,
     "rate_limited": 429001,
@@ -56,7 +56,7 @@ OF_ERRORS = {
     "too_many_texts": 400072,
     "content_too_large": 400077,
 }
-"""Codes by those of attend. Others are the status and three zeros."""
+"""Codes by attend's codes. Other errors have the status and three zeros."""
 
 
 class AzureReason(BaseModel):

@@ -1,4 +1,5 @@
-"""Azure's translation: each text into each of its targets, with alignment and lengths of sentences where asked for."""
+"""Azure's translation: each text into each of its targets, with alignment and lengths of sentences if the request wants
+them."""
 
 from collections import defaultdict
 from itertools import accumulate, pairwise

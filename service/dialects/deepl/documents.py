@@ -60,7 +60,6 @@ class DeepLDocumentStatus(BaseModel):
 
 
 async def read_form(_: type[Any], request: Request) -> DeepLDocument:
-    """Read the form. Raises BadRequest, InvalidFields."""
     try:
         form = await form_or_json(DeepLDocument, request)
         form._data = await form.file.read()
@@ -70,11 +69,8 @@ async def read_form(_: type[Any], request: Request) -> DeepLDocument:
 
 
 def add_documents(router: APIRouter, uploads: APIRouter, backend: Backend) -> None:
-    """Add the routes. A client needs the id and the key of a document, which only its sender gets.
-
-    Args:
-        uploads: a router whose bodies are read by `read_form`.
-    """
+    """Add the routes. A client needs the id and the key of a document, which only its sender gets. `uploads` is a
+    router whose bodies are read by `read_form`."""
     documents = backend.stores.documents
 
     @uploads.post("/v2/document", description=TRANSLATE_FILE)
@@ -110,7 +106,7 @@ def to_native(form: DeepLDocument, directions: Directions) -> TranslateRequest:
 
 
 def _refuse_other_format(form: DeepLDocument, name: str) -> None:
-    """Raises InvalidFields: the output format is not that of the translated file."""
+    """Raises InvalidFields: the output format differs from that of the translated file."""
     ending = PurePath(name).suffix.lower()
     kind = KINDS_BY_ENDING.get(ending)
     written = kind.written_as if kind and kind.written_as else ending

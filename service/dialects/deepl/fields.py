@@ -9,7 +9,7 @@ from service.dialects.shared.fields import Refused, Texts
 
 
 def _listed(value: Any) -> Any:
-    """Return a list of names, which may be sent as a list, as names with commas between them, or as both."""
+    """Names may be sent as a list, with commas between them, or both."""
     parts = [value] if isinstance(value, str) else [] if value is None else value
     if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
         return [name.strip() for part in parts for name in part.split(",") if name.strip()]

@@ -151,7 +151,7 @@ def _pair_of(glossary: Glossary, source: str, target: str) -> Pair:
 
 
 def _glossary_info(glossary: Glossary) -> DeepLGlossaryInfo:
-    """Describe a glossary of one language pair. Raises UnknownGlossary: it has none, or several."""
+    """Raises UnknownGlossary: the glossary has no language pair, or several."""
     if len(glossary.dictionaries) != 1:
         n = len(glossary.dictionaries)
         raise UnknownGlossary(f"Glossary {glossary.name!r} has {n} dictionaries; use /v3/glossaries")

@@ -31,7 +31,7 @@ class DeepLLanguage(BaseModel):
 
 
 def code_of(source: str) -> str:
-    """Return DeepL's code of a source language. It has no region, as none of DeepL's sources has."""
+    """Return DeepL's code of a source language, which never has a region."""
     tag = canonical(source) or source
     if tag == "no":
         return "NB"

@@ -52,12 +52,8 @@ def add_translate(router: APIRouter, path: str, models: Models) -> None:
 
 
 def native_languages(request: DeepLFields, directions: Directions) -> tuple[str, str]:
-    """Return the native codes of source and target.
-
-    Raises:
-        InvalidFields: no model translates from or into a language.
-        UnprocessableRequest: the request asks for a formality.
-    """
+    """Return the native codes of source and target. Raises InvalidFields: no model translates from or into a language.
+    Raises UnprocessableRequest: the request asks for a formality."""
     target = served_target(request.target_lang, directions)
     source = served_source(request.source_lang, directions) if request.source_lang else AUTO
     if request.formality in ("more", "less"):
@@ -94,11 +90,8 @@ def from_native(request: DeepLTexts, translations: Iterable[Translation], target
 
 
 def glossary_id_of(request: DeepLFields) -> str | None:
-    """Return the id of a glossary, or several ids with commas between them.
-
-    Raises:
-        UnprocessableRequest: the request names a glossary, but no source language; in DeepL's words.
-    """
+    """Return the id of a glossary, or several ids with commas between them. Raises UnprocessableRequest: the request
+    names a glossary, but no source language; in DeepL's words."""
     named = [*filter(None, [request.glossary_id, *request.glossary_ids])]
     if named and not request.source_lang:
         raise UnprocessableRequest("Use of a glossary requires the source_lang parameter to be specified.")

@@ -20,7 +20,7 @@ KEY = credentials(
     described=APIKeyHeader(name="x-goog-api-key", auto_error=False),
 )
 PREFIXES = ("", "/google")
-"""At the root, the name of a host in a client is all that changes."""
+"""At the root, a client changes only the name of its host."""
 OF_MTRANSERVER = "/mtran/google"
 V2 = "/language/translate/v2"
 STATUSES = {

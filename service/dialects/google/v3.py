@@ -75,11 +75,8 @@ Answer = dict[str, Any]
 
 
 def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
-    """Add the routes of version 3.
-
-    Args:
-        path: of a project and maybe a location, whose names are taken and mean nothing.
-    """
+    """Add the routes of version 3. `path` names a project and maybe a location; these names are taken and mean
+    nothing."""
     models, glossaries = backend.models, backend.stores.glossaries
 
     @router.post(f"{path}:translateText")

@@ -122,7 +122,7 @@ async def _read_body(model: type[Body], request: Request) -> Body:
 
 
 async def _fields_of(request: Request) -> dict[str, Any]:
-    """Return the fields of query and body. Raises BadRequest, in LibreTranslate's words."""
+    """Raises BadRequest, in LibreTranslate's words."""
     try:
         return await fields_of(request)
     except BadRequest as error:

@@ -22,8 +22,8 @@ class TranslatedFile(BaseModel):
 
 
 def add_files(keyed: APIRouter, free: APIRouter, backend: Backend) -> None:
-    """Add the routes. The URL of a translated file has the file's key in it: who knows the URL may fetch the file, as
-    LibreTranslate has it."""
+    """Add the routes. The URL of a translated file contains the file's key, so whoever knows the URL may fetch the
+    file, as in LibreTranslate."""
     documents, settings = backend.stores.documents, backend.settings
 
     @keyed.post(

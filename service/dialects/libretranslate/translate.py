@@ -68,12 +68,8 @@ def add_translate(router: APIRouter, models: Models, settings: Settings) -> None
 
 
 def to_native(request: LibreTranslateRequest, models: Models, settings: Settings) -> TranslateRequest:
-    """Return the native request.
-
-    Raises:
-        BadRequest: a field is missing or not allowed; in LibreTranslate's words.
-        InvalidFields: a text is not valid.
-    """
+    """Return the native request. Raises BadRequest: a field is missing or not allowed; in LibreTranslate's words.
+    Raises InvalidFields: a text is not valid."""
     for name in ("q", "source", "target"):
         if not getattr(request, name):
             raise BadRequest(f"Invalid request: missing {name} parameter")

@@ -70,12 +70,8 @@ def _outputs(model: Model) -> list[TensorMetadata]:
 async def run(
     models: Models, model: Model, texts: list[str], parameters: Mapping[str, Any], context: Context
 ) -> dict[str, Values]:
-    """Run a model on texts, and return each of its outputs by name.
-
-    Raises:
-        UnprocessableRequest: a parameter is no option of the model, or the texts are not acceptable.
-        RequestError: errors of `Models`.
-    """
+    """Run a model on texts, and return each of its outputs by name. Raises UnprocessableRequest: a parameter is no
+    option of the model, or the texts are not acceptable. Raises RequestError: errors of `Models`."""
     if isinstance(model, Translator):
         translate = to_native(TranslateRequest, model, texts, parameters)
         return from_native(await models.translate(translate, context), model)

@@ -46,11 +46,8 @@ class InputTensor(Sent):
     _raw: bytes | None = PrivateAttr(default=None)
 
     def texts(self) -> list[str]:
-        """Return the elements.
-
-        Raises:
-            UnprocessableRequest: an element is no text, or the shape means another number of elements.
-        """
+        """Return the elements. Raises UnprocessableRequest: an element is no text, or the shape means another number of
+        elements."""
         if (self._raw is None) == (self.data is None):
             raise UnprocessableRequest(
                 f"{self.name}: elements must be in `data`, or follow the JSON with a `binary_data_size`"
@@ -63,10 +60,7 @@ class InputTensor(Sent):
 
     def take(self, raw: bytes, at: int) -> int:
         """Take the data of this tensor from the bytes behind the JSON, if they are there, and return where they end.
-
-        Raises:
-            UnprocessableRequest: `binary_data_size` is no size.
-        """
+        Raises UnprocessableRequest: `binary_data_size` is no size."""
         size = self.parameters.get("binary_data_size")
         if size is None:
             return at
@@ -141,12 +135,8 @@ class InferAnswer(BaseModel):
 
 @dataclass(frozen=True)
 class Output:
-    """A tensor of an answer.
-
-    Args:
-        shape: shape of the input; rows of numbers add one dimension.
-        is_binary: whether the values follow the JSON as bytes.
-    """
+    """A tensor of an answer. `shape` is that of the input; rows of numbers add one dimension. `is_binary`: whether the
+    values follow the JSON as bytes."""
 
     name: str
     shape: list[int]
@@ -173,11 +163,8 @@ class Output:
 
 
 def read_tensors(max_bytes: int) -> ReadBody:
-    """Return a reader of bodies that may be compressed, and may have tensors behind their JSON.
-
-    Args:
-        max_bytes: limit of an inflated body.
-    """
+    """Return a reader of bodies that may be compressed, and may have tensors behind their JSON. `max_bytes` is the
+    limit of an inflated body."""
 
     async def read_body(model: type[Body], request: Request) -> Body:
         encoding = request.headers.get("content-encoding", "").lower()

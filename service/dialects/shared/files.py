@@ -17,14 +17,12 @@ from service.tasks.context import Context
 async def translated_file(
     backend: Backend, name: str, data: bytes, native: TranslateRequest, context: Context, keep: bool = False
 ) -> tuple[Job, str, bytes]:
-    """Translate a file. Return its job, the key of the job and the translated file.
+    """Translate a file. Return its job, the key of the job and the translated file. Raises RequestError: what
+    `DocumentJobs` raises.
 
     Args:
         native: languages and options of its texts.
         keep: whether the translated file can be fetched again.
-
-    Raises:
-        RequestError: what `DocumentJobs` raises.
     """
     documents = backend.stores.documents
     timeout_s = backend.settings.document_timeout_s

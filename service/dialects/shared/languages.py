@@ -14,13 +14,8 @@ class Use(NamedTuple):
 
 
 class LanguageCodes:
-    """A dialect's codes of languages.
-
-    Requests may have any code that `canonical` reads: iw, zh-CN, zh_Hans, nb. Answers have the dialect's codes.
-
-    Args:
-        names: the dialect's codes by canonical ones, where they differ.
-    """
+    """A dialect's codes of languages. Requests may have any code that `canonical` reads: iw, zh-CN, zh_Hans, nb.
+    Answers have the dialect's codes, which `names` has by canonical ones where they differ."""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
         self._names = names or {}
@@ -92,8 +87,8 @@ def _named_by(code: str, names: Collection[str]) -> str | None:
 
 
 def _variety(tag: str | None, names: Collection[str]) -> str | None:
-    """Return the regional variety that serves a language without a region, such as pt-BR for pt. Of several it is the
-    likely one."""
+    """A language without a region is served by a regional variety, such as pt by pt-BR; of several by the likely
+    one."""
     varieties = [name for name in names if name.partition("-")[0] == tag and is_region(name.partition("-")[2])]
     return next((name for name in varieties if name == with_region(tag or "")), next(iter(varieties), None))
 

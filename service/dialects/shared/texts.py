@@ -70,12 +70,8 @@ def _translated(native: Translation, named: str | None, codes: LanguageCodes) ->
 async def detect_texts(
     models: Models, codes: LanguageCodes, texts: Sequence[str], context: Context, **options: Any
 ) -> list[list[DetectedLanguage]]:
-    """Return the possible languages of each text, the most probable first; none for a text without words.
-
-    Raises:
-        InvalidFields: of `text`.
-        RequestError: what `Models.detect` raises.
-    """
+    """Return the possible languages of each text, the most probable first; none for a text without words. Raises
+    InvalidFields, and what `Models.detect` raises."""
     native = validate(DetectRequest, {"text": [text or "\n" for text in texts], **options})
     return [
         [language.model_copy(update={"language": codes.name(language.language)}) for language in detection.languages]
