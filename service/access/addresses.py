@@ -25,7 +25,7 @@ def client_at(address: str) -> str:
 
 
 def trusted_hosts(proxies: str | None) -> list[str]:
-    """Return the addresses and networks of a list, those of IPv4 also as IPv6 has them; * is any, None is none."""
+    """Return the addresses and networks of a list. IPv4 also gets its forms in IPv6; * is any, None is none."""
     if proxies in (None, "*"):
         return [] if proxies is None else [proxies]
     networks = [ip_network(proxy.strip()) for proxy in proxies.split(",")]

@@ -71,16 +71,12 @@ class Access:
 
     @property
     def wants_keys(self) -> bool:
-        """Return whether requests need a key."""
+        """Whether requests need a key."""
         return bool(self._keys)
 
     def guards(self, credentials: Credentials | None = BEARER, is_open_to_all: bool = False) -> Guards:
-        """Return the checks of a route.
-
-        Args:
-            credentials: the place of keys; None: the route needs no key, and identifies clients by address.
-            is_open_to_all: whether pages of every site may ask.
-        """
+        """Return the checks of a route. `credentials` is the place of keys; None: the route needs no key, and
+        identifies clients by address. `is_open_to_all`: whether pages of every site may ask."""
         guards = Guards()
         if not self._keys and not is_open_to_all and "*" not in self._origins:
             guards.checks.append(self._check_site)
@@ -95,7 +91,7 @@ class Access:
         return guards
 
     def _key_check(self, credentials: Credentials) -> Check:
-        """Return a check that raises KeyMissing, KeyWrong or RouteForbidden, and RateLimited after many wrong keys."""
+        """The check raises KeyMissing, KeyWrong or RouteForbidden, and RateLimited after many wrong keys."""
 
         async def check(request: Request) -> None:
             sent = await credentials.key(request)
@@ -115,11 +111,8 @@ class Access:
         return check
 
     async def _check_site(self, request: Request) -> None:
-        """Know a page of another site by what browsers say of their requests. Raises CrossSite.
-
-        Pages have no keys of others. Without keys a page may ask what its visitor may ask, though it cannot read the
-        answer (CORS).
-        """
+        """A browser says which site a page is of. Without keys such a page may ask what its visitor may ask, though it
+        cannot read the answer (CORS); with keys it has none. Raises CrossSite."""
         headers = request.headers
         if headers.get("sec-fetch-site") != "cross-site" or request.method == "GET":
             return
@@ -127,7 +120,7 @@ class Access:
             raise CrossSite("A page of another site may not ask, unless ATTEND_ALLOWED_ORIGINS names its origin")
 
     async def _check_rate(self, request: Request) -> None:
-        """Know a client by its key if the route needs one, else by its address. Raises RateLimited."""
+        """A client is known by its key if the route needs one, else by its address. Raises RateLimited."""
         key: Key | None = getattr(request.state, "key", None)
         rate = (key and key.rate) or self._rate
         if rate is None or self._limiter is None:

@@ -16,7 +16,7 @@ from service.base.errors import StartRefused
 from service.base.settings import one_rate
 
 IS_TOML = re.compile(r"^\s*([\[\]{}#]|[\w.\"'-]+\s*=\s*[\"'\[{])", re.MULTILINE)
-"""A table, a comment, or a value, of which a key has none: so no mistake in TOML turns its lines into keys."""
+"""Signs of TOML: a table, a comment, or a value. No key has these, so no mistake in TOML turns its lines into keys."""
 HEADER = re.compile(r"^[ \t]*\[\[[ \t]*keys[ \t]*\]\]", re.MULTILINE)
 MAX_LINE = 10_000
 VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
@@ -35,11 +35,10 @@ class Key:
 
     @property
     def client(self) -> str:
-        """What tells the client from others: the name, or the digest if there is none."""
+        """The name, or the digest if there is none."""
         return f"key:{self.digest}" if self.name is None else f"name:{self.name}"
 
     def may_use(self, path: str) -> bool:
-        """Return whether a path is one of the routes, or below one."""
         return any(f"{path}/".startswith(f"{route.rstrip('/')}/") for route in self.routes)
 
 
@@ -64,9 +63,9 @@ def read_keys(file: Path) -> list[Key]:
         keys = _tables(text) if IS_TOML.search(text) else [*map(_nameless, text.splitlines())]
     except ValueError as error:
         raise StartRefused(f"The file of API keys {file} is wrong: {error}") from None
-    if not (found := [key for key in keys if key is not None]):
+    if not (valid := [key for key in keys if key is not None]):
         raise StartRefused(f"The file of API keys {file} has no key")
-    return found
+    return valid
 
 
 def _nameless(line: str) -> Key | None:
@@ -141,13 +140,13 @@ def _tables(text: str) -> list[Key]:
 
 
 def _place(text: str, table: object = None, field: object = None) -> str:
-    """Return the line of a field, or of its table if it is missing there; "" for tables of another form."""
+    """Return the line of a field, or of its table if the field is missing; "" for tables of another form."""
     headers = [header.start() for header in HEADER.finditer(text)]
     if not isinstance(table, int) or table >= len(headers):
         return ""
     start, end = headers[table], [*headers, len(text)][table + 1]
-    found = re.compile(rf"^\s*{re.escape(str(field))}\s*=", re.MULTILINE).search(text, start, end)
-    at = text.count("\n", 0, found.end() if found else start) + 1
+    match = re.compile(rf"^\s*{re.escape(str(field))}\s*=", re.MULTILINE).search(text, start, end)
+    at = text.count("\n", 0, match.end() if match else start) + 1
     return f" (at line {at})"
 
 

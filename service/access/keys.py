@@ -19,7 +19,7 @@ class Keys:
         self._keys = self._read()
 
     def __bool__(self) -> bool:
-        """Return whether requests need a key."""
+        """Whether requests need a key."""
         return bool(self._keys)
 
     @property
@@ -31,14 +31,8 @@ class Keys:
         return self._keys.get(digest_of(key))
 
     def reread(self, logs: bool = True) -> bool:
-        """Read the file again. If it cannot be read, has no key or is wrong, keep the old keys.
-
-        Args:
-            logs: whether to log the new number of keys, or what is wrong.
-
-        Returns:
-            Whether the keys are those of the file.
-        """
+        """Read the file again. Return whether it was read; otherwise the old keys stay. With `logs`, log the new number
+        of keys, or what is wrong."""
         if self._file is None:
             return True
         try:

@@ -18,11 +18,8 @@ from service.base.settings import Settings
 
 class Limiter(Protocol):
     async def wait_s(self, client: str, rate: str) -> int:
-        """Count a request. Return the seconds until the client may send another one; 0: this one is allowed.
-
-        Args:
-            rate: the maximum rate of this client, such as 60/minute.
-        """
+        """Count a request. Return the seconds until the client may send another; 0: this one is allowed. `rate` is the
+        maximum rate of this client, such as 60/minute."""
 
 
 class RateLimiter:
@@ -36,7 +33,7 @@ class RateLimiter:
         return self.count(client, rate)
 
     def count(self, client: str, rate: str) -> int:
-        """Do what `wait_s` does."""
+        """Count a request in this process, as `wait_s` does."""
         limit = parsed(rate)
         if self._limiter.hit(limit, client):
             return 0
@@ -44,11 +41,7 @@ class RateLimiter:
 
 
 class RemoteRateLimiter:
-    """Asks the process that counts for several servers.
-
-    Args:
-        path: the Unix socket of that process.
-    """
+    """Asks the process that counts for several servers. `path` is the Unix socket of that process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,7 +66,7 @@ class RemoteRateLimiter:
 
 
 def may_have_rates(settings: Settings) -> bool:
-    """Return whether a client may have a rate: the file of keys may get one while the service runs."""
+    """Whether a client may have a rate: the file of keys may get one while the service runs."""
     return settings.rate_limit is not None or settings.api_keys_file is not None
 
 

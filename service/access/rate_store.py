@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 STORE_TIMEOUT_S = 0.04
 """Seconds in which the store must answer; then this service counts the request."""
 MAX_LATE = 5
-"""How often the store gets its time once more because this process noticed the end of the time late."""
+"""How many times the timeout is extended when this process was too busy to read the answer."""
 N_CONNECTIONS = 4
 """Most connections of a server to the store. Many requests at once would otherwise wait for connections to open."""
 RETRY_S = 0.25
@@ -31,14 +31,8 @@ RETRY_S = 0.25
 
 
 def limiter_of(settings: Settings, metrics: Metrics, rates: Path | None) -> Limiter | None:
-    """Return what counts requests; None if no client has a rate.
-
-    Args:
-        rates: the socket of the process that counts for several servers; None: this process counts.
-
-    Raises:
-        StartRefused: the address of the store is wrong.
-    """
+    """Return what counts requests; None if no client has a rate. `rates` is the socket of the process that counts for
+    several servers; None: this process counts. Raises StartRefused: the address of the store is wrong."""
     if not may_have_rates(settings):
         return None
     local = RateLimiter() if rates is None else RemoteRateLimiter(rates)
@@ -47,11 +41,8 @@ def limiter_of(settings: Settings, metrics: Metrics, rates: Path | None) -> Limi
 
 
 class StoredRateLimiter:
-    """Counts in a Redis or Valkey, for several services. While that is down or slow, another limiter counts.
-
-    Args:
-        storage: an asynchronous storage of `limits`.
-    """
+    """Counts in a Redis or Valkey, for several services. While the store is down or slow, another limiter counts.
+    `storage` is an asynchronous storage of `limits`."""
 
     def __init__(self, storage: Any, otherwise: Limiter, metrics: Metrics) -> None:
         from limits.aio.strategies import SlidingWindowCounterRateLimiter as StoredWindows
@@ -78,7 +69,7 @@ class StoredRateLimiter:
         return await self._otherwise.wait_s(client, rate)
 
     async def _stored_wait_s(self, client: str, rate: str) -> int | None:
-        """Return what the store says; None if it cannot be used now."""
+        """Return the store's answer; None if it cannot be used now."""
         if (now := time.monotonic()) < self._may_ask_at:
             return None
         if self._outage.lasts:
@@ -121,8 +112,8 @@ def storage_of(settings: Settings) -> Any | None:
 
 
 async def _in_time(asking: Coroutine[Any, Any, T]) -> T:
-    """Give the store its time, and more of it where this process was too busy to read the answer. Raises TimeoutError:
-    there is no answer."""
+    """Await the store's answer. The timeout starts again where this process was too busy to read it. Raises
+    TimeoutError."""
     work = asyncio.ensure_future(asking)
     try:
         for _ in range(MAX_LATE + 1):

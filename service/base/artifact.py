@@ -1,4 +1,4 @@
-"""Reads artifact directories. A damaged or foreign one is refused with a sentence that says what is wrong."""
+"""Reads artifact directories. A damaged or foreign directory is refused, with a sentence that says what is wrong."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ ADVICE = (
     "ATTEND_ARTIFACTS must be a folder with a folder for each model; `attend import Helsinki-NLP/opus-mt-en-de`, in a "
     "clone `make model FROM=Helsinki-NLP/opus-mt-en-de`, puts one into the folder artifacts"
 )
-"""How to get a model, where there is none."""
+"""Advice for whoever has no model yet."""
 
 Stamp = tuple[int, int, int]
 """Inode, size and time of the last change in ns: they differ if a file was replaced or written."""
@@ -31,12 +31,8 @@ Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Artifact:
-    """One model on disk.
-
-    Attributes:
-        manifest_sum: the sum of the manifest's own file.
-        stamps: the stamp of each file, taken before it was read.
-    """
+    """A model on disk. `stamps` has the stamp of each file, taken before it was read; `manifest_sum` is the sum of the
+    manifest's own file."""
 
     directory: Path
     manifest: Manifest
@@ -47,8 +43,8 @@ class Artifact:
         return self.directory / file
 
     def read(self, file: str) -> bytes:
-        """Return the content of a file. It is what the manifest says, whenever it is read. Raises ArtifactRefused: the
-        file is missing, or has changed."""
+        """Return the content of a file, which is what the manifest says. Raises ArtifactRefused: the file is missing,
+        or has changed."""
         path = self.path(file)
         with _reading(path):
             content = path.read_bytes()
@@ -56,7 +52,7 @@ class Artifact:
         return content
 
     def open(self, file: str) -> "OpenedFile":
-        """Open a file, whose content is what the manifest says. Raises ArtifactRefused: the file is missing, or has
+        """Open a file whose content is what the manifest says. Raises ArtifactRefused: the file is missing, or has
         changed."""
         return OpenedFile(self.path(file), self.manifest.files[file])
 
@@ -85,8 +81,8 @@ class OpenedFile:
             self._number = os.dup(file.fileno())
             weakref.finalize(self, os.close, self._number)
             self._stamp = _stamp(os.fstat(self._number))
-            found = sum_of_opened(file)
-        _check(path, found, expected)
+            actual = sum_of_opened(file)
+        _check(path, actual, expected)
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         """Fill a buffer of bytes with the content from `offset` on. Processes that share the file may do so at once.
@@ -100,8 +96,7 @@ class OpenedFile:
 
 
 def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
-    """Return the artifacts directly under `root`; their files are checked when they are read. Other directories are
-    skipped, with a warning unless they are hidden.
+    """Return the artifacts directly under `root`. Other directories are skipped, with a warning unless they are hidden.
 
     Args:
         names: names of the artifacts to return, in this order; by default all, in the order of their directories.
@@ -110,7 +105,7 @@ def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
         ArtifactRefused: there are no artifacts, two have one name, or one is damaged or of another format.
     """
     by_name: dict[str, Artifact] = {}
-    for artifact in _found(root):
+    for artifact in _artifacts_in(root):
         twin = by_name.setdefault(artifact.manifest.name, artifact)
         if twin is not artifact:
             raise ArtifactRefused(f"{artifact.directory} and {twin.directory} are both named {artifact.manifest.name}")
@@ -131,11 +126,11 @@ def read_artifact(directory: Path) -> Artifact:
 
 
 class _NoManifest(ArtifactRefused):
-    """A directory has no manifest, so it is not an artifact."""
+    """The directory is no artifact."""
 
 
-def _found(root: Path) -> Iterator[Artifact]:
-    """Yield the artifacts directly under `root`. Only their manifests are read."""
+def _artifacts_in(root: Path) -> Iterator[Artifact]:
+    """Only manifests are read."""
     try:
         is_artifact = (root / MANIFEST).is_file()
         directories = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
@@ -159,14 +154,14 @@ def _found(root: Path) -> Iterator[Artifact]:
 def stamp_of(path: Path) -> Stamp | None:
     """Return the stamp of a file; None if there is no such file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return _stamp(found)
+    return _stamp(status)
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def sum_of(path: Path) -> FileSum:
@@ -176,7 +171,6 @@ def sum_of(path: Path) -> FileSum:
 
 
 def _opened(directory: Path) -> Artifact:
-    """Return the artifact of a directory. Only its manifest is read."""
     path = directory / MANIFEST
     stamp = stamp_of(path)
     try:
@@ -193,10 +187,10 @@ def _opened(directory: Path) -> Artifact:
     return Artifact(directory, manifest, sum_of_content(content), stamps)
 
 
-def _check(path: Path, found: FileSum, expected: FileSum) -> None:
-    if found.sha256 != expected.sha256:
+def _check(path: Path, actual: FileSum, expected: FileSum) -> None:
+    if actual.sha256 != expected.sha256:
         raise ArtifactRefused(
-            f"{path}: sha256 is {found.sha256[:12]}... ({found.bytes} bytes); "
+            f"{path}: sha256 is {actual.sha256[:12]}... ({actual.bytes} bytes); "
             f"the manifest says {expected.sha256[:12]}... ({expected.bytes} bytes)"
         )
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from service.base.errors import QueueFull
 
 MARGIN = 1.5
-"""How many times as long as predicted a request may take: others pass it, and the rate changes."""
+"""How many times as long as predicted a request may take, because others pass it and the rate changes."""
 EARLY_SHARE = 0.85
 """At which share of these limits a server refuses, before it reads the texts. Other requests are on their way to the
-worker, and what the server lets pass shall not be refused there after all."""
+worker, which shall not refuse there what the server has let pass."""
 
 
 class Backlog(NamedTuple):
@@ -26,19 +26,20 @@ class Backlog(NamedTuple):
     work_per_s: float | None = None
 
     def with_more(self, work: float) -> "Backlog":
-        """Return the backlog when so much work has come; where it is negative, so much has been done."""
+        """Return the backlog after `work` more has come. If `work` is negative, it has been done."""
         if not self.work:
             return self
         later = max(0.0, self.work + work)
         return Backlog(int(self.n_waiting * later / self.work), later, self.work_per_s)
 
-    def wait_s(self, own_work: float = 0.0) -> float:
-        """Predict the seconds until this work and one's own are done; 0 if nobody waits, or the rate is unknown."""
-        return (self.work + own_work) / self.work_per_s if self.n_waiting and self.work_per_s else 0.0
+    def wait_s(self, work_of_request: float = 0.0) -> float:
+        """Predict the seconds until this work and that of the request are done; 0 if nobody waits, or the rate is
+        unknown."""
+        return (self.work + work_of_request) / self.work_per_s if self.n_waiting and self.work_per_s else 0.0
 
-    def refuse_late(self, left_s: float, own_work: float = 0.0, share: float = 1.0) -> None:
+    def refuse_late(self, left_s: float, work_of_request: float = 0.0, share: float = 1.0) -> None:
         """Raise QueueFull if a request would be late with this share of its time."""
-        wait_s = self.wait_s(own_work)
+        wait_s = self.wait_s(work_of_request)
         if 0 < share * left_s < wait_s * MARGIN:
             raise QueueFull(
                 f"The queue is full: this request would take about {wait_s:.1f} s, and its deadline is in "
@@ -47,7 +48,7 @@ class Backlog(NamedTuple):
             )
 
     def refuse_beyond(self, max_waiting: float, share: float = 1.0) -> None:
-        """Raise QueueFull if this share of so many sequences is before it."""
+        """Raise QueueFull if more than this share of `max_waiting` sequences are before the request."""
         if self.n_waiting >= share * max_waiting:
             raise QueueFull(
                 f"The queue is full: {self.n_waiting} sequences would be before this one; the limit is {max_waiting}",

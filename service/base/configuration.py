@@ -24,7 +24,7 @@ ABOUT = "attend: translation, classification and embeddings by encoder-decoder T
 SETTINGS = "settings are environment variables; --port 9000 sets ATTEND_PORT, and so on:"
 
 SECRETS = {name for name, field in Settings.model_fields.items() if "SecretStr" in repr(field.annotation)}
-"""Settings that may not be told in messages or arguments."""
+"""Settings whose values no message and no argument may contain."""
 
 MAX_ANNOUNCED = 500
 """Variables whose names are compared with those of settings, which takes a while."""
@@ -41,10 +41,8 @@ MESSAGES = dict.fromkeys(("byte_size", "byte_size_unit"), "must be a number of b
 
 
 def take_arguments(arguments: Sequence[str], program: str = "python -m service") -> None:
-    """Set the variables of the environment that the arguments name, such as ATTEND_PORT by `--port 9000`.
-
-    Print the help or the version and exit, if an argument asks for it; exit with status 2 for an unknown argument.
-    """
+    """Set the variables of the environment that the arguments name, such as ATTEND_PORT by `--port 9000`. Exits if an
+    argument asks for the help or the version, and with status 2 for an unknown argument."""
     parser = argparse.ArgumentParser(
         prog=program,
         usage="%(prog)s [ARTIFACTS] [--SETTING VALUE ...]",
@@ -88,7 +86,7 @@ def read_settings() -> Settings:
 
 
 def announce(settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
-    """Log what may surprise whoever has configured the service."""
+    """Warn of settings whose effect may surprise."""
     ours = sorted(name for name in environment if name.upper().startswith(PREFIX))
     for name in ours[:MAX_ANNOUNCED]:
         _announce_variable(name, environment[name])
@@ -114,7 +112,6 @@ def _is_set_by_kubernetes(name: str, is_address: bool) -> bool:
 
 
 def _nearest(name: str) -> str | None:
-    """Return the setting that a misspelt name probably means."""
     name = name.lower()
     return next(iter(difflib.get_close_matches(name, Settings.model_fields, 1)), None)
 

@@ -14,7 +14,7 @@ from service.base.backlog import NO_BACKLOG, Backlog
 Output = TypeVar("Output")
 
 FinishReason = Literal["eos", "length", "repetition"]
-"""Why a target ended; from best to worst."""
+"""Why a target ended, from best to worst."""
 Ints = list[int]
 IntArray = NDArray[np.int64]
 AnyInts = Ints | NDArray[np.integer[Any]]
@@ -48,13 +48,8 @@ class Answer(NamedTuple, Generic[Output]):
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What is known about a model before it is loaded.
-
-    Attributes:
-        provider: the execution provider that runs the model.
-        engines: names of the model's engines.
-        file_bytes: total size of the files that are read to load the model.
-    """
+    """What is known about a model before it is loaded. `file_bytes` is the total size of the files that are read to
+    load it."""
 
     provider: Literal["cpu", "cuda"]
     engines: tuple[str, ...]
@@ -69,8 +64,8 @@ class EngineState:
         unready_reason: why the engine should get no requests now; None if it is ready.
         n_waiting, n_running: numbers of sequences.
         max_rows: most decoder rows that run at once; 0 while the model is not loaded.
-        backlog: what is before a sequence that arrives now, from a client that has sent nothing else.
-        whole_backlog: all that waits and runs.
+        backlog: the work before a sequence that arrives now, from a client that has sent nothing else.
+        whole_backlog: all work that waits and runs.
         proved_at: when a forward pass of the engine succeeded last, on the clock of deadlines; None if none has, or the
             model is not loaded.
     """
@@ -85,7 +80,8 @@ class EngineState:
 
 
 BACKGROUND = "background_"
-"""Begins the kind of an engine that runs in short steps while others have nothing to do. An engine is MODEL/KIND."""
+"""Prefix of the kind of a background engine, which runs in short steps while others are idle. An engine is
+MODEL/KIND."""
 
 
 def model_of(engine: str) -> str:
@@ -93,12 +89,12 @@ def model_of(engine: str) -> str:
 
 
 def kind_of(engine: str) -> str:
-    """Return the kind of an engine; the same for one in the background."""
+    """Return the kind of an engine. A background engine has the kind of the engine beside it."""
     return engine.rpartition("/")[2].removeprefix(BACKGROUND)
 
 
 def in_background(engine: str) -> str:
-    """Return the name of the engine that does the same in the background."""
+    """Return the name of the background engine that does the same."""
     return f"{model_of(engine)}/{BACKGROUND}{kind_of(engine)}"
 
 
@@ -186,13 +182,13 @@ class DecoderRows(Protocol):
         """
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
-        """Copy the first n_tokens of the self-attention caches of rows to other rows. No target is also a source."""
+        """Copy the first `n_tokens` of the self-attention caches of rows to other rows. No target is also a source."""
 
     def move(self, source_place: int, target_place: int) -> None:
         """Copy a source from one place to another."""
 
     def clean(self) -> None:
-        """Replace by 0 what is no finite number in the caches: attention multiplies by 0 what it must not read."""
+        """Replace infinity and NaN in the caches by 0: attention multiplies by 0 what it must not read."""
 
 
 class FixedRows(Protocol):
@@ -219,8 +215,8 @@ class FixedRows(Protocol):
         """
 
     def fetch(self) -> tuple[IntArray, NDArray[np.float32]]:
-        """Wait for the steps that were launched last, and return the k most probable next tokens and their
-        log-probabilities, each (M, R, k). The next launch may overwrite them."""
+        """Wait for the steps that were launched last. Return the k most probable next tokens and their
+        log-probabilities, each (M, R, k), which the next launch may overwrite."""
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         """Copy the self-attention caches of rows to other rows. No target is also a source."""

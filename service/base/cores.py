@@ -1,4 +1,4 @@
-"""The number of cores that this process may use, and of workers that they suffice for."""
+"""The number of cores that this process may use, and the number of workers for them."""
 
 import os
 import sys
@@ -12,8 +12,8 @@ MAX_WORKERS = 4
 
 
 def n_workers(settings: Settings, provider: str) -> int:
-    """Return the number of processes that run models: one for each core, but few, since the server needs a core too; on
-    CUDA one for each device."""
+    """Return the number of processes that run models. On CUDA each device has one. On a CPU each core has one, but
+    there are few, since the server needs a core too."""
     default = min(settings.threads or usable_cores(), MAX_WORKERS) if provider == "cpu" else 1
     return settings.workers or default
 
@@ -36,7 +36,7 @@ def _core_of(cpu: int) -> tuple[str, str]:
 
 
 def _cpu_quota(root: Path = Path("/")) -> float:
-    """Return the CPU quota in CPUs: the least of this process's cgroups and those above; infinite without a quota."""
+    """Return the smallest CPU quota of this process's cgroups and those above; infinite without a quota."""
     return min((_quota(group) for group in _cgroups(root)), default=float("inf"))
 
 
@@ -52,11 +52,8 @@ def _quota(group: Path) -> float:
 
 
 def _cgroups(root: Path) -> Iterator[Path]:
-    """Yield the folders of this process's cgroups for CPUs, and of all visible cgroups above them.
-
-    A container may see the path that its cgroup has on the host. There is no folder at that path in the container, and
-    the mount point itself is the cgroup.
-    """
+    """Yield the folders of this process's cgroups for CPUs, and of all visible cgroups above them. A container may see
+    the path that its cgroup has on the host, where it has no folder: then the mount point is the cgroup."""
     try:
         groups = (root / "proc/self/cgroup").read_text().splitlines()
         mounts = (root / "proc/self/mountinfo").read_text().splitlines()
@@ -81,7 +78,7 @@ def _cgroups(root: Path) -> Iterator[Path]:
 
 
 def reason_for_workers(settings: Settings, provider: str) -> str:
-    """Return why there are as many workers that share models."""
+    """Return why there are as many workers that share models, in words."""
     if settings.workers:
         return "as ATTEND_WORKERS says"
     if provider != "cpu":

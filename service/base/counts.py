@@ -1,4 +1,4 @@
-"""What engines did, added up for the metrics: a worker sends a server sums, not every single event."""
+"""Sums of what engines did, for the metrics: a worker sends a server sums and no single events."""
 
 from bisect import bisect_left
 from collections import deque
@@ -14,12 +14,8 @@ PHASES: tuple[Phase, ...] = ("probe", "encode", "decode")
 
 
 class Observations:
-    """The values that a histogram counts.
-
-    Attributes:
-        counts: number of values in each bucket, at last of those beyond all bounds.
-        total: sum of the values.
-    """
+    """The values that a histogram counts. `counts` has the number of values in each bucket, the last one beyond all
+    bounds; `total` is their sum."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
@@ -62,12 +58,13 @@ class EngineCounts:
 
 
 def add_up(events: deque[tuple[str, Event]]) -> dict[str, EngineCounts]:
-    """Take all events, and return their sums by the names of their engines. Other threads may add and take events."""
-    found: dict[str, EngineCounts] = {}
+    """Take all events, and return their sums by the names of their engines. Other threads may add and take events
+    meanwhile."""
+    counts: dict[str, EngineCounts] = {}
     with suppress(IndexError):  # no more events
         while True:
             engine, event = events.popleft()
-            if engine not in found:
-                found[engine] = EngineCounts()
-            found[engine].add(event)
-    return found
+            if engine not in counts:
+                counts[engine] = EngineCounts()
+            counts[engine].add(event)
+    return counts

@@ -25,7 +25,7 @@ describes each code.
         │   └── TextTooLong             413  text_too_long
         ├── UnsupportedMediaType        415  unsupported_media_type
         │   └── UnsupportedFileType     415  unsupported_file_type
-        ├── UnprocessableRequest        422  without a code: only dialects raise it, whose answers have no codes
+        ├── UnprocessableRequest        422  no code: raised only by dialects, whose answers carry none
         │   ├── InvalidFields           422  invalid_fields
         │   ├── TargetRequired          422  target_required
         │   ├── SourceRequired          422  source_required
@@ -41,7 +41,7 @@ describes each code.
         │   ├── InvalidDocument         422  invalid_document
         │   └── DocumentFailed          422  document_failed
         ├── QuotaExceeded               429  quota_exceeded
-        ├── ClientGone                  499  without a code: counted, but never sent, as nobody is left to read it
+        ├── ClientGone                  499  no code: counted, but never sent, as nobody is left to read it
         ├── InferenceFailed             500  internal_error
         ├── DeadlinePassed              504  deadline_passed
         └── RetryLater                  its answer has Retry-After
@@ -92,66 +92,56 @@ class RequestError(AttendError):
     fields: Sequence[tuple[Sequence[str | int], str]] = ()
     """Each invalid field: its path in the request, and a message that begins with a verb, such as "must be ..."."""
 
+    def __init_subclass__(cls, status: int | None = None, code: str | None = None) -> None:
+        if status is not None:
+            cls.status = status
+        if code is not None:
+            cls.code = code
+
     @property
     def headers(self) -> dict[str, str]:
         return {}
 
 
-class BadRequest(RequestError):
+class BadRequest(RequestError, status=400, code="malformed_body"):
     """The body cannot be read as what it should be."""
 
-    status, code = 400, "malformed_body"
 
-
-class KeyMissing(RequestError):
-    status, code = 401, "key_missing"
-
+class KeyMissing(RequestError, status=401, code="key_missing"):
     @property
     def headers(self) -> dict[str, str]:
         return {"WWW-Authenticate": "Bearer"}
 
 
-class KeyWrong(RequestError):
-    status, code = 403, "key_wrong"
+class KeyWrong(RequestError, status=403, code="key_wrong"):
+    """The key is not one of this service's keys."""
 
 
-class RouteForbidden(RequestError):
+class RouteForbidden(RequestError, status=403, code="route_forbidden"):
     """The key may not use this route."""
 
-    status, code = 403, "route_forbidden"
 
-
-class CrossSite(RequestError):
+class CrossSite(RequestError, status=403, code="cross_site"):
     """A browser sent it for a page of another site, to a service that anybody may use without a key."""
 
-    status, code = 403, "cross_site"
 
-
-class UnknownModel(RequestError):
+class UnknownModel(RequestError, status=404, code="unknown_model"):
     """No model has this name, or the model has another task."""
 
-    status, code = 404, "unknown_model"
 
-
-class UnknownGlossary(RequestError):
+class UnknownGlossary(RequestError, status=404, code="unknown_glossary"):
     """No glossary has this id, or it has no such dictionary."""
 
-    status, code = 404, "unknown_glossary"
 
-
-class UnknownDocument(RequestError):
+class UnknownDocument(RequestError, status=404, code="unknown_document"):
     """No document has this id and key, or the document was deleted."""
 
-    status, code = 404, "unknown_document"
+
+class UnknownPath(RequestError, status=404, code="unknown_path"):
+    """Nothing is at this path."""
 
 
-class UnknownPath(RequestError):
-    status, code = 404, "unknown_path"
-
-
-class MethodNotAllowed(RequestError):
-    status, code = 405, "method_not_allowed"
-
+class MethodNotAllowed(RequestError, status=405, code="method_not_allowed"):
     def __init__(self, detail: str, allowed: str) -> None:
         super().__init__(detail)
         self._allowed = allowed
@@ -161,54 +151,40 @@ class MethodNotAllowed(RequestError):
         return {"Allow": self._allowed}
 
 
-class BodyTooSlow(RequestError):
-    status, code = 408, "body_timeout"
+class BodyTooSlow(RequestError, status=408, code="body_timeout"):
+    """The body did not arrive in time."""
 
 
-class ReloadRefused(RequestError):
+class ReloadRefused(RequestError, status=409, code="reload_refused"):
     """The models stay as they are."""
 
-    status, code = 409, "reload_refused"
 
-
-class DocumentNotReady(RequestError):
+class DocumentNotReady(RequestError, status=409, code="document_not_ready"):
     """The document is not translated yet."""
 
-    status, code = 409, "document_not_ready"
 
-
-class TooLarge(RequestError):
+class TooLarge(RequestError, status=413, code="content_too_large"):
     """The body, or a file in it, is larger than allowed."""
 
-    status, code = 413, "content_too_large"
+
+class TextTooLong(TooLarge, code="text_too_long"):
+    """A text is longer than its limit."""
 
 
-class TextTooLong(TooLarge):
-    code = "text_too_long"
-
-
-class UnsupportedMediaType(RequestError):
+class UnsupportedMediaType(RequestError, status=415, code="unsupported_media_type"):
     """The headers of the body name a type, charset or encoding that the route does not read."""
 
-    status, code = 415, "unsupported_media_type"
 
-
-class UnsupportedFileType(UnsupportedMediaType):
+class UnsupportedFileType(UnsupportedMediaType, code="unsupported_file_type"):
     """The file is of a kind that is not translated here."""
 
-    code = "unsupported_file_type"
 
-
-class UnprocessableRequest(RequestError):
+class UnprocessableRequest(RequestError, status=422):
     """The request is well-formed, but cannot be done."""
 
-    status = 422
 
-
-class InvalidFields(UnprocessableRequest):
+class InvalidFields(UnprocessableRequest, code="invalid_fields"):
     """At least one field has a value that is not allowed."""
-
-    code = "invalid_fields"
 
     def __init__(self, fields: Sequence[tuple[Sequence[str | int], str]]) -> None:
         loc, message = fields[0]
@@ -217,96 +193,68 @@ class InvalidFields(UnprocessableRequest):
         self.fields = fields
 
 
-class TargetRequired(UnprocessableRequest):
+class TargetRequired(UnprocessableRequest, code="target_required"):
     """Several target languages are possible."""
 
-    code = "target_required"
 
-
-class SourceRequired(UnprocessableRequest):
+class SourceRequired(UnprocessableRequest, code="source_required"):
     """Several source languages are possible, and none is detected."""
 
-    code = "source_required"
 
-
-class ModelRequired(UnprocessableRequest):
+class ModelRequired(UnprocessableRequest, code="model_required"):
     """Several models are possible."""
 
-    code = "model_required"
 
-
-class UnsupportedLanguagePair(UnprocessableRequest):
+class UnsupportedLanguagePair(UnprocessableRequest, code="unsupported_language_pair"):
     """No model translates between these languages."""
 
-    code = "unsupported_language_pair"
 
-
-class LanguageNotDetected(UnprocessableRequest):
+class LanguageNotDetected(UnprocessableRequest, code="language_not_detected"):
     """A text seems to be in a language that is not translated into the target."""
 
-    code = "language_not_detected"
 
-
-class UnsupportedOption(UnprocessableRequest):
+class UnsupportedOption(UnprocessableRequest, code="unsupported_option"):
     """The format, the model or the route does not have an option that the request asks for."""
 
-    code = "unsupported_option"
 
-
-class EmptyText(UnprocessableRequest):
+class EmptyText(UnprocessableRequest, code="empty_text"):
     """A text has nothing to read."""
 
-    code = "empty_text"
 
-
-class TooManyTexts(UnprocessableRequest):
+class TooManyTexts(UnprocessableRequest, code="too_many_texts"):
     """The request has too many texts or sentences."""
 
-    code = "too_many_texts"
 
-
-class LimitExceeded(UnprocessableRequest):
+class LimitExceeded(UnprocessableRequest, code="limit_exceeded"):
     """The request or its answer has too much of something else."""
 
-    code = "limit_exceeded"
 
-
-class InvalidGlossary(UnprocessableRequest):
+class InvalidGlossary(UnprocessableRequest, code="invalid_glossary"):
     """The entries, languages or number of dictionaries of a glossary are not allowed."""
 
-    code = "invalid_glossary"
 
-
-class GlossaryMismatch(UnprocessableRequest):
+class GlossaryMismatch(UnprocessableRequest, code="glossary_mismatch"):
     """The glossary has no dictionary for the languages of the translation."""
 
-    code = "glossary_mismatch"
 
-
-class InvalidDocument(UnprocessableRequest):
+class InvalidDocument(UnprocessableRequest, code="invalid_document"):
     """The file is damaged, or is not what its name says."""
 
-    code = "invalid_document"
 
-
-class DocumentFailed(UnprocessableRequest):
+class DocumentFailed(UnprocessableRequest, code="document_failed"):
     """The document could not be translated."""
 
-    code = "document_failed"
 
-
-class QuotaExceeded(RequestError):
+class QuotaExceeded(RequestError, status=429, code="quota_exceeded"):
     """The key has used its characters of this month. Without Retry-After: some clients would wait for weeks."""
 
-    status, code = 429, "quota_exceeded"
+
+class ClientGone(RequestError, status=499):
+    """The client left before it was answered."""
 
 
-class ClientGone(RequestError):
-    status = 499
-
-
-class InferenceFailed(RequestError):
-    status, code = 500, "internal_error"
+class InferenceFailed(RequestError, status=500, code="internal_error"):
+    """A forward pass failed, or there is a bug."""
 
 
 def unexpected(request_id: str) -> InferenceFailed:
@@ -314,8 +262,8 @@ def unexpected(request_id: str) -> InferenceFailed:
     return InferenceFailed(f"Unexpected error; the log has it under request id {request_id}")
 
 
-class DeadlinePassed(RequestError):
-    status, code = 504, "deadline_passed"
+class DeadlinePassed(RequestError, status=504, code="deadline_passed"):
+    """The request was not answered by its deadline."""
 
 
 class RetryLater(RequestError):
@@ -330,33 +278,29 @@ class RetryLater(RequestError):
         return {"Retry-After": str(self.retry_after_s)}
 
 
-class RateLimited(RetryLater):
-    status, code = 429, "rate_limited"
+class RateLimited(RetryLater, status=429, code="rate_limited"):
+    """The client has sent more requests than its rate allows."""
 
 
-class Unavailable(RetryLater):
+class Unavailable(RetryLater, status=503):
     """Metrics count these refusals under their codes."""
 
-    status = 503
 
-
-class QueueFull(Unavailable):
-    code = "queue_full"
-
+class QueueFull(Unavailable, code="queue_full"):
     state: Any = None
     """The state of the engine that refused (`EngineState`), where there is one."""
 
 
-class Starting(Unavailable):
-    code = "starting"
+class Starting(Unavailable, code="starting"):
+    """The models are being loaded."""
 
 
-class Draining(Unavailable):
-    code = "draining"
+class Draining(Unavailable, code="draining"):
+    """The service is about to stop."""
 
 
-class Broken(Unavailable):
-    code = "broken"
+class Broken(Unavailable, code="broken"):
+    """A model or a worker does not answer."""
 
 
 class Silent(Broken):
@@ -367,13 +311,9 @@ class WorkerEnded(Broken):
     """The worker process died that computed for this request, perhaps because of it."""
 
 
-class NotStored(Unavailable):
+class NotStored(Unavailable, code="not_stored"):
     """A file or a record cannot be read or written now: no room, no descriptor, or a database that is down."""
 
-    code = "not_stored"
 
-
-class NotReady(Unavailable):
+class NotReady(Unavailable, code="not_ready"):
     """The answer of health checks while a model cannot be used."""
-
-    code = "not_ready"

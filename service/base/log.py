@@ -36,7 +36,7 @@ class Log:
 
 
 class Outage:
-    """Log that something cannot be used, once a minute at most, and that it can be used again."""
+    """Logs that something cannot be used, once a minute at most, and that it can be used again."""
 
     def __init__(self, logger: logging.Logger, what: str, meanwhile: str = "") -> None:
         self._logger = logger
@@ -44,7 +44,6 @@ class Outage:
         self._may_log_at = -math.inf
         self._is_told = False
         self.lasts = False
-        """Whether it cannot be used now."""
 
     def failed(self, reason: str) -> None:
         """Log the reason, unless a line about this outage was logged a moment ago."""
@@ -62,7 +61,7 @@ class Outage:
 
 
 def escaped(text: str) -> str:
-    """Return a client's text for a log line: printable ASCII of limited length."""
+    """Return a client's text as printable ASCII of limited length, for a log line."""
     return text[:MAX_CLIENT_CHARACTERS].encode("unicode_escape").decode()[:MAX_CLIENT_CHARACTERS]
 
 
@@ -96,5 +95,4 @@ def _json() -> logging.Formatter:
 
 
 def _time(record: logging.LogRecord) -> str:
-    """Return the local time with its offset from UTC."""
     return datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds")

@@ -1,4 +1,5 @@
-"""Memory of the service's processes: proportional set size, which divides shared pages among those that share them."""
+"""Memory of the service's processes. The proportional set size divides shared pages among the processes that share
+them."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Prometheus metrics. Each app has a registry of its own; no label carries a client's identity, except the names of
+"""Prometheus metrics. Each app has a registry of its own. No label carries a client's identity, except the names of
 some keys."""
 
 import os
@@ -33,14 +33,15 @@ from service.base.memory import Footprint
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 TASKS = {"greedy": "translation", "beam": "translation"}
-"""The tasks of engines that are not named after their task."""
+"""The tasks of engines whose kind is not the name of a task."""
 REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken, NotStored))
 CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 FOUND = ("hit", "joined", "miss")
-"""What a look into the cache finds: an answer, another sentence that is being computed, or nothing."""
+"""Results of a look into the cache: an answer, another sentence that is being computed, or nothing."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
-"""The kinds of files in which each of several servers counts, and their size: enough for every route and status."""
+"""The kinds of files in which each of several servers counts, and their size, which is enough for every route and
+status."""
 MAX_KEYS, OTHER_KEYS = 100, "other"
 """Most names of keys in labels, and the label of all other keys."""
 MAX_UNCOUNTED = 4096
@@ -48,12 +49,9 @@ MAX_UNCOUNTED = 4096
 
 
 class Metrics:
-    """Every counter and histogram of the service; `watch` adds the gauges, which are read when scraped.
-
-    Args:
-        place: the number of this server among several, which count together in the folder that PROMETHEUS_MULTIPROC_DIR
-            names; None if it is the only one. A server that replaces another one goes on counting in its files.
-    """
+    """Every counter and histogram of the service; `watch` adds the gauges, which are read when scraped. `place` is the
+    number of this server among several, which count together in the folder that PROMETHEUS_MULTIPROC_DIR names. A
+    server that replaces another goes on counting in its files."""
 
     MEDIA_TYPE = CONTENT_TYPE_LATEST
 
@@ -128,7 +126,7 @@ class Metrics:
         self._collect(_BuildInfo())
 
     def expect(self, dialect: str, route: str) -> None:
-        """Make the counters of a route with 0, so that `increase()` sees its first request and first failure."""
+        """Start the counters of a route at 0, so that `increase()` sees its first request and first failure."""
         self._requests(dialect, route, 200)
         self._requests(dialect, route, 500)
 
@@ -192,7 +190,6 @@ class Metrics:
         return generate_latest(registry)
 
     def _count(self) -> None:
-        """Add up the events of this process."""
         for engine, counts in add_up(self._uncounted).items():
             self.add(engine, counts)
 
@@ -206,7 +203,7 @@ class Metrics:
         return registry
 
     def _collect(self, collector: Collector) -> None:
-        """Collect what is not summed, as every server reports the same."""
+        """Metrics that every server reports alike are not summed."""
         self._collectors.append(collector)
         self.registry.register(collector)
 
@@ -217,7 +214,7 @@ def forget_gauges(folder: Path, place: int) -> None:
 
 
 def _reserve(folder: Path, place: int) -> None:
-    """Write the files that prometheus_client maps. It would leave holes in them, and a process that counts in a hole
+    """Fill the files that prometheus_client maps. It would leave holes in them, and a process that counts in a hole
     dies when the disk is full. Raises OSError: the disk is full."""
     for kind in SHARED_KINDS:
         with (folder / f"{kind}_{place}.db").open("ab") as file:  # append: a former server may have counted in it
@@ -250,7 +247,6 @@ class TaskMetrics:
         self._padding_tokens.inc(counts.padding_tokens)
 
     def rejected(self, reason: str) -> None:
-        """Count a request that was refused before it was queued."""
         self._rejected[reason].inc()
 
     def cancelled(self, reason: str) -> None:
@@ -326,7 +322,7 @@ class _Memory(Collector):
 
 
 class _BeforeOthers(Collector):
-    """Has no metrics: it is the first collector of a registry, and calls a function before the others are read."""
+    """The first collector of a registry has no metrics, and calls a function before the others are read."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call

@@ -22,7 +22,7 @@ from service.base.log import Form, Log
 PREFIX = "ATTEND_"
 
 ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://")
-"""Begins the value of ATTEND_PORT that Kubernetes sets if a Service is called attend."""
+"""Prefix of the value of ATTEND_PORT that Kubernetes sets if a Service is called attend."""
 
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 """An origin as browsers send it: without a path, and without a slash at its end."""
@@ -52,7 +52,7 @@ Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
 
 
 def one_rate(value: str) -> str:
-    """Return a rate. Raises ValueError: it is none, or several."""
+    """Return a rate. Raises ValueError: the value has no rate, or several."""
     with suppress(ValueError):
         if [rate.amount > 0 for rate in limits.parse_many(value)] == [True]:
             return value
@@ -282,7 +282,7 @@ class Settings(BaseSettings):
         return init_settings, env_settings, SecretsSettingsSource(settings_cls, folder)
 
     def secret(self, name: str) -> str | None:
-        """Return the value of a setting that no message may have; None if it is not set."""
+        """Return the value of a secret setting; None if it is not set."""
         given: SecretStr | None = getattr(self, name)
         return None if given is None else given.get_secret_value().strip()
 

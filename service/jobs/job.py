@@ -39,16 +39,16 @@ class Job:
 
     @cached_property
     def request(self) -> TranslateRequest:
-        """A request with the languages and the options of every text. Its own text means nothing."""
+        """A request with the languages and the options of every text. Its options_of text means nothing."""
         options = json.loads(self.options)
-        own = {name: value for name, value in options.items() if name not in DocumentOptions.model_fields}
-        return TranslateRequest(text=["-"], source=self.source, target=self.target, **own)
+        of_texts = {name: value for name, value in options.items() if name not in DocumentOptions.model_fields}
+        return TranslateRequest(text=["-"], source=self.source, target=self.target, **of_texts)
 
     @cached_property
     def read_options(self) -> ReadOptions:
         options = json.loads(self.options)
-        own = {name: options[name] for name in DocumentOptions.model_fields if name in options}
-        return ReadOptions(source=self.source, target=self.target, **own)
+        of_document = {name: options[name] for name in DocumentOptions.model_fields if name in options}
+        return ReadOptions(source=self.source, target=self.target, **of_document)
 
     @property
     def is_finished(self) -> bool:

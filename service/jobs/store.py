@@ -205,7 +205,6 @@ class JobStore:
             self._give_up(connection, is_late, "The deadline passed before its translation began")
 
     def _job(self) -> "list[sa.ColumnElement[Any]]":
-        """The columns of a `Job`."""
         *stored, read_at = [field.name for field in fields(Job)]
         return [*(tables.JOBS.c[name] for name in stored), self._database.now.label(read_at)]
 
@@ -230,13 +229,12 @@ class JobStore:
         connection.execute(sa.delete(tables.JOBS).where(jobs.id == fetched))
 
     def _give_up(self, connection: "sa.Connection", which: "sa.ColumnElement[bool]", error: str) -> None:
-        """Let jobs fail, and delete their files."""
         if _changed(connection, which, status="error", error=error, finished_at=self._database.now, owner=None):
             failed = sa.select(tables.JOBS.c.id).where(tables.JOBS.c.status == "error")
             connection.execute(sa.delete(tables.FILES).where(tables.FILES.c.job.in_(failed)))
 
     def _mark_fetched(self, job_id: str) -> None:
-        """Note that the document may be deleted to make room. A failure to note it does not fail the request."""
+        """The document may then be deleted to make room. A failure to note this does not fail the request."""
         with suppress(NotStored), self._database.writing(alone=False) as connection:
             _changed(connection, tables.JOBS.c.id == job_id, fetched=1)
 
@@ -253,7 +251,7 @@ def _queue(
 
 
 def _changed(connection: "sa.Connection", which: "sa.ColumnElement[bool]", **values: object) -> bool:
-    """Change jobs. Return whether there was one."""
+    """Return whether a job was changed."""
     return connection.execute(sa.update(tables.JOBS).where(which).values(values)).rowcount > 0
 
 

@@ -19,7 +19,7 @@ MAX_RUNNING_PORTIONS = 2
 MAX_TRIES = 6
 """Maximum number of attempts for a portion while its model is broken: the model may be loaded some seconds later."""
 MAX_PAUSE_S = 5.0
-"""Maximum time before a portion is tried again: what waits before it may be done much sooner than predicted."""
+"""Maximum time before a portion is tried again, since the work before it may be done much sooner than predicted."""
 SAMPLE_CHARACTERS = 5_000
 """Length of the beginning from which the language of a document is detected."""
 OnProgress = Callable[[int], None]
@@ -33,11 +33,8 @@ class DocumentTranslator:
 
     async def languages(self, document: DocumentTexts, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
         """Return the source and target language of a document. The beginning decides for all of it, since a single
-        table cell is too short to detect its language.
-
-        Raises:
-            RequestError: no model translates between these languages.
-        """
+        table cell is too short to detect its language. Raises RequestError: no model translates between these
+        languages."""
         return await self.models.languages(sample_of(document, request), timeout_s)
 
     async def texts(
@@ -50,7 +47,7 @@ class DocumentTranslator:
             ends_at: the deadline on the event loop's clock.
 
         Raises:
-            RequestError: a translation failed. The service waits for a full queue or a busy model.
+            RequestError: a translation failed. A full queue or a busy model is waited for.
         """
         known: dict[str, str] = {}
         n_translated = 0

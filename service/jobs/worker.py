@@ -30,9 +30,9 @@ REPORT_S = 0.5
 CHECK_S = 2.0
 """Seconds between checks for jobs of dead servers, and between attempts to store a result."""
 USUAL_SWITCH_S, SWITCH_S = sys.getswitchinterval(), 0.0005
-"""Seconds after which a thread gives Python's lock to another one, usually and while documents are translated: threads
-read their parts, and a request that needs the lock several times would take twice as long. Without documents the usual
-time is better: large requests lose a tenth with the short one."""
+"""Seconds after which a thread gives Python's lock to another one, usually and while documents are translated. Threads
+read parts of documents, and a request that needs the lock several times would take twice as long. Without documents the
+usual time is better: large requests lose a tenth with the short one."""
 MAX_UNPACKED_RATIO = 4
 """A document may unpack to this many times the maximum file size."""
 EXCLUDED = {"text", "format", "source", "target", "timeout_s", "alternatives", "alignment", "attention"}
@@ -144,7 +144,7 @@ class DocumentJobs:
             raise DeadlinePassed("The document was not translated before its deadline") from None
 
     async def _watch(self) -> None:
-        """Translate queued documents, and documents of dead servers, as long as this server runs."""
+        """Documents of dead servers are translated too."""
         checked_at = time.monotonic()
         while True:
             self._wake.clear()
@@ -218,7 +218,7 @@ class DocumentJobs:
             reporting.cancel()
 
     async def _finish(self, job: Job, result: bytes, ends_at: float) -> None:
-        """Store a translation. Try again until the deadline. Raises NotStored: it could not be written."""
+        """Try until the deadline. Raises NotStored: the translation could not be written."""
         while True:
             try:
                 return await in_thread(self._store.finish, job.id, self._owner, result)

@@ -31,11 +31,7 @@ HEADERS = {
 
 
 class StaticFile:
-    """A file that is read once and kept in memory.
-
-    Args:
-        values: placeholders in the file, and what replaces each.
-    """
+    """A file that is read once and kept in memory. `values` replaces placeholders in the file."""
 
     def __init__(self, path: Path, values: Iterable[tuple[str, str]] = ()) -> None:
         self._content = path.read_bytes()

@@ -19,15 +19,15 @@ Weights = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class ChosenMatrices:
-    """The matrices that a pass keeps of all that it computes."""
+    """The matrices that a pass keeps."""
 
     kinds: tuple[AttentionKind, ...]
     layers: dict[AttentionKind, list[int]]
     heads: list[int] | Literal["mean"]
 
-    def select(self, kind: AttentionKind, found: NDArray[np.float32]) -> NDArray[np.float32]:
+    def select(self, kind: AttentionKind, matrices: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a copy of the selected layers and heads of (layers, heads, rows, columns)."""
-        chosen = found[self.layers[kind]]
+        chosen = matrices[self.layers[kind]]
         return chosen.mean(axis=1, keepdims=True) if self.heads == "mean" else chosen[:, self.heads]
 
 
@@ -49,12 +49,12 @@ class AttentionPass:
         selected: AttentionKinds = frozenset(self.chosen.kinds if self.chosen else ())
         return selected | {"cross"} if self.alignment else selected
 
-    def keep(self, found: Matrices) -> None:
+    def keep(self, matrices: Matrices) -> None:
         """Copy the requested part of a pass's matrices."""
         if self.chosen is not None:
-            self.matrices = {kind: self.chosen.select(kind, found[kind]) for kind in self.chosen.kinds}
+            self.matrices = {kind: self.chosen.select(kind, matrices[kind]) for kind in self.chosen.kinds}
         if self.alignment is not None:
-            self.weights = alignment_weights(found["cross"], self.alignment)
+            self.weights = alignment_weights(matrices["cross"], self.alignment)
 
 
 def read_attention(attend: Attend, sequences: list[Sequence[AttentionPass]]) -> None:
@@ -62,8 +62,8 @@ def read_attention(attend: Attend, sequences: list[Sequence[AttentionPass]]) -> 
     sources = [sequence.source_ids for sequence in sequences]
     targets = [sequence.output.read_ids for sequence in sequences]
     kinds: AttentionKinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
-    for sequence, found in zip(sequences, attend(sources, targets, kinds), strict=True):
-        sequence.output.keep(found)
+    for sequence, matrices in zip(sequences, attend(sources, targets, kinds), strict=True):
+        sequence.output.keep(matrices)
 
 
 def attention_probe(manifest: Manifest) -> Sequence[AttentionPass]:
@@ -75,10 +75,7 @@ def attention_probe(manifest: Manifest) -> Sequence[AttentionPass]:
 
 
 def alignment_weights(cross: Weights, choice: AlignmentChoice) -> Weights:
-    """Return the alignment weights (T, S): the mean of the layers and heads that the manifest chooses.
-
-    Args:
-        cross: cross-attention of a sentence, (layers, heads, T, S).
-    """
+    """Return the alignment weights (T, S): the mean of the layers and heads that the manifest chooses, of the
+    cross-attention (layers, heads, T, S) of a sentence."""
     weights: Weights = cross[choice.layer, list(choice.heads)].mean(axis=0)
     return np.concatenate([weights[1:], weights[-1:]]) if choice.next_row else weights

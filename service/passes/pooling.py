@@ -36,8 +36,8 @@ def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
 
 def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[WindowLogits]]) -> None:
     """Run a batch of a classification engine."""
-    found = classify([sequence.source_ids for sequence in sequences])
-    for sequence, token_logits in zip(sequences, found, strict=True):
+    logits_of_windows = classify([sequence.source_ids for sequence in sequences])
+    for sequence, token_logits in zip(sequences, logits_of_windows, strict=True):
         refuse_not_finite(token_logits)
         exact = token_logits.astype(np.float64)
         sequence.output.logits = exact.max(axis=0) if pooling == "max" else exact.mean(axis=0)
@@ -45,7 +45,7 @@ def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[W
 
 @dataclass
 class WindowEmbedding:
-    """One window: its request, and its result: one vector (D), or the state of each token (S, E).
+    """One window: its request, and its result, which is one vector (D), or the state of each token (S, E).
 
     Attributes:
         pooling: the kinds of pooling whose vectors are joined; empty: the state of each token.
@@ -66,13 +66,9 @@ class WindowEmbedding:
 
 
 def read_states(embed: Embed, project: Project | None, sequences: list[Sequence[WindowEmbedding]]) -> None:
-    """Run a batch of an embedding engine.
-
-    Args:
-        project: the dense layers, if the model has any.
-    """
-    found = embed([sequence.source_ids for sequence in sequences])
-    for sequence, states in zip(sequences, found, strict=True):
+    """Run a batch of an embedding engine. `project` has the dense layers, if the model has any."""
+    states_of_windows = embed([sequence.source_ids for sequence in sequences])
+    for sequence, states in zip(sequences, states_of_windows, strict=True):
         refuse_not_finite(states)
         window, vectors = sequence.output, states.astype(np.float64)  # a copy: a view would keep the batch in memory
         window.vectors = pool_states(vectors, window.pooling, window.n_left_out) if window.pooling else vectors

@@ -21,7 +21,7 @@ READ_BYTES = 1 << 18
 _LENGTH = struct.Struct("!Q")
 
 fields_of = attrgetter("source_ids", "output", "n_rows", "n_target", "background", "accepted", "client")
-"""Returns the fields of a `Sequence` that a worker needs to make the same one."""
+"""Returns the fields from which a worker makes the same `Sequence`."""
 
 
 def packed(*content: Any) -> bytes:
@@ -68,13 +68,8 @@ async def read_messages(incoming: asyncio.StreamReader) -> AsyncIterator[tuple[A
 
 class Receiver(asyncio.Protocol):
     """Takes each message in the event loop as soon as it has arrived; a task that reads messages would be woken first.
-
-    Args:
-        take: takes the contents of a message.
-
-    Attributes:
-        ended: is done when the other end has closed or the connection is broken; raises what reading a message raised.
-    """
+    `take` gets the contents of a message. `ended` is done when the other end has closed or the connection is broken;
+    then it raises what reading a message raised."""
 
     def __init__(self, take: Callable[..., None]) -> None:
         self._take = take

@@ -20,8 +20,8 @@ Field = tuple[DTypeLike, tuple[int, ...]]
 
 
 class GraphArrays:
-    """Small arrays in main memory and, if the graph runs on a device, in the device's memory. One copy transfers all of
-    them.
+    """Small arrays in main memory and, if the graph runs on a device, in the device's memory. One copy transfers all
+    arrays.
 
     Args:
         device: ONNX Runtime's name of the device, such as "cuda"; None: the graph uses main memory.

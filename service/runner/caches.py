@@ -37,11 +37,11 @@ class LengthBuckets:
 
 
 COARSE_LENGTHS = LengthBuckets(min_step=32, steps=1, spare=3)
-"""Powers of two: few shapes occur, and growing costs little. For attention that reads only the valid part of a cache,
-and for devices, where a new length costs more than padding."""
+"""Powers of two: few shapes occur, and growing costs little. Used for attention that reads only the valid part of a
+cache, and for devices, where a new length costs more than padding."""
 FINE_LENGTHS = LengthBuckets(min_step=8, steps=4, spare=1.5)
-"""Quarters of powers of two: there is little padding. For attention that reads padding too; one to three percent of
-decoding time went into the padding that one long source had left."""
+"""Quarters of powers of two: there is little padding. Used for attention that reads padding too; one to three percent
+of decoding time went into the padding that one long source had left."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,6 @@ def row_caches(manifest: Manifest) -> CacheShapes:
 
 
 def source_caches(manifest: Manifest) -> CacheShapes:
-    """Return what decoder layers keep of each source: keys and values."""
     dimensions = manifest.dimensions
     names = _keys_and_values("encoder", dimensions.n_decoder_layers)
     return CacheShapes(names, (), dimensions.n_heads * dimensions.head_dim)
@@ -114,10 +113,8 @@ class CacheGroup(Generic[AnyCaches]):
         self._lengths = lengths if shapes.has_length else None
 
     def fit(self, needed: int, rows: int) -> None:
-        """Make room for `needed` columns in the first `rows` rows, which are in use.
-
-        Memory is released when no row is in use, or when much less is needed.
-        """
+        """Make room for `needed` columns in the first `rows` rows, which are in use. Memory is released when no row is
+        in use, or when much less is needed."""
         length, spare = (self._lengths.bucket(needed), self._lengths.spare) if self._lengths else (1, 1.0)
         if length == self.length or (length < self.length < spare * length and rows > 0):
             return
@@ -157,7 +154,7 @@ class HostCaches:
         self._rows[:, row, ..., : block.shape[-2], :] = block
 
     def clean(self) -> None:
-        """Replace by 0 what is no finite number."""
+        """Replace infinity and NaN by 0."""
         self._buffer[~np.isfinite(self._buffer)] = 0
 
     def copy(self, source_rows: list[int], target_rows: list[int], n_columns: int) -> None:

@@ -28,12 +28,8 @@ def padded_count(n: int) -> int:
 
 
 class _Rows(NamedTuple):
-    """Rows in a device's memory, (C, n_rows, H, head_units) units.
-
-    Args:
-        address: where they begin.
-        head_units: number of units of the L columns of one head.
-    """
+    """Rows in a device's memory, (C, n_rows, H, head_units) units, from `address` on. `head_units` is the number of
+    units of the L columns of one head."""
 
     address: int
     n_rows: int
@@ -52,7 +48,7 @@ class DeviceCaches:
         self._heads, self._width = shapes.heads, shapes.width
         self._n_heads, self._column_bytes = math.prod(shapes.heads), shapes.width * np.dtype(provider.dtype).itemsize
         self._words = math.gcd(MAX_WORDS, self._column_bytes * (COLUMNS if shapes.has_length else 1) // 8)
-        """Number of words of a unit; columns are whole units."""
+        """Number of words of a unit. Columns are whole units."""
         self._provider = provider
         self._copier = provider.session(COPY, captured=provider.captures)
         self._captures = Captures(provider)
@@ -60,7 +56,7 @@ class DeviceCaches:
         self._memory_of: dict[int, OrtValue] = {}
         """The memory of the caches, by length."""
         self._copies: dict[tuple[_Rows, _Rows, int, int], _Copy] = {}
-        """By what is copied where, as binding takes long."""
+        """By source, targets and sizes, as binding takes long."""
 
     def address(self, cache: int) -> int:
         own = self._own(self._length)
@@ -84,12 +80,8 @@ class DeviceCaches:
                 raise
 
     def write(self, rows: IntArray, block: int, shape: tuple[int, int]) -> None:
-        """Copy the first rows of a block (C, B, *heads, K, D) to the first K columns of these rows.
-
-        Args:
-            block: the address of the block.
-            shape: B, and K, a multiple of 32.
-        """
+        """Copy the first rows of a block (C, B, *heads, K, D) at an address to the first K columns of these rows.
+        `shape` is B and K, a multiple of 32."""
         n_rows, n_columns = shape
         units = self._units(n_columns)
         self._copy(_Rows(block, n_rows, units), np.arange(len(rows)), rows, units)
@@ -99,7 +91,7 @@ class DeviceCaches:
         self._copy(self._own(self._length), source_rows, target_rows, self._units(self._length))
 
     def clean(self) -> None:
-        """Replace by 0 what is no finite number, for caches of every length. The host does it, which takes long."""
+        """Replace infinity and NaN by 0, in caches of every length. The host does it, which takes long."""
         for memory in self._memory_of.values():
             words = memory.numpy()
             numbers = words.view(self._provider.dtype)
@@ -107,7 +99,7 @@ class DeviceCaches:
             memory.update_inplace(words)
 
     def _copy(self, source: _Rows, source_rows: IntArray, target_rows: IntArray, n_units: int) -> None:
-        """Copy the first units of each head of rows to rows of these caches."""
+        """Copy the first units of each head."""
         what = source, self._own(self._length), padded_count(len(source_rows)), n_units
         copy = self._copies.pop(what, None) or self._new_copy(*what)
         copy.run(source_rows, target_rows)
@@ -130,7 +122,6 @@ class DeviceCaches:
         return _Rows(int(self._memory_of[length].data_ptr()), self._n_rows, self._units(length))
 
     def _units(self, n_columns: int) -> int:
-        """Return the number of units of the first columns of one head."""
         return n_columns * self._column_bytes // (8 * self._words)
 
 
@@ -140,7 +131,7 @@ class _Memory(NamedTuple):
     Args:
         shape: the number of all units, and of the words of each.
         row_units: distance of two rows.
-        steps: (m), the units of a row that are copied, from the row's first one on.
+        steps: (m), the units of a row that are copied, from the first unit of the row on.
     """
 
     address: int
@@ -150,11 +141,7 @@ class _Memory(NamedTuple):
 
 
 class _Copy:
-    """The copying graph for n rows, with all its inputs and outputs bound.
-
-    Args:
-        options: of all its runs.
-    """
+    """The copying graph for n rows, with all its inputs and outputs bound."""
 
     def __init__(
         self, session: Any, options: Any, provider: Provider, n: int, source: _Memory, target: _Memory
@@ -178,7 +165,7 @@ class _Copy:
             bind(name, provider.name, 0, np.int64, rows.shape, rows.address)
 
     def run(self, source_rows: IntArray, target_rows: IntArray) -> None:
-        """Copy rows, n at most; the last one is copied several times."""
+        """Copy at most n rows; the last row is copied several times."""
         filled = np.minimum(self._every, len(source_rows) - 1)
         for name, rows, distance in zip(
             ("source_rows", "target_rows"), (source_rows, target_rows), self._distances, strict=True

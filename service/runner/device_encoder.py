@@ -20,11 +20,8 @@ Shape = tuple[int, int]
 
 
 class DeviceEncoder:
-    """The encoder of one artifact, which several runners may share.
-
-    Args:
-        max_sources, max_tokens: limits of one pass; its tokens are longest source x count.
-    """
+    """The encoder of one artifact, which several runners may share. `max_sources` and `max_tokens` are limits of one
+    pass, whose tokens are longest source x count."""
 
     def __init__(self, graphs: TranslationGraphs, max_sources: int, max_tokens: int) -> None:
         dimensions = graphs.manifest.dimensions
@@ -55,12 +52,8 @@ class DeviceEncoder:
         self._is_warm = True
 
     def encode(self, sources: list[list[int]]) -> tuple[int, Shape]:
-        """Encode sources.
-
-        Returns:
-            The address of the keys and values (C, B, S, E) of all cross-attentions, which is valid until the next
-            sources are encoded; and (B, S). Rows beyond the sources are padding.
-        """
+        """Encode sources. Return the address of the keys and values (C, B, S, E) of all cross-attentions, which is
+        valid until the next sources are encoded; and (B, S). Rows beyond the sources are padding."""
         shape = padded_count(len(sources)), COARSE_LENGTHS.bucket(max(map(len, sources)))
         return self._run(shape, sources), shape
 
@@ -81,11 +74,8 @@ class DeviceEncoder:
 
 
 class _Pass:
-    """The encoder at one shape, with all its inputs and outputs bound.
-
-    Args:
-        names, width: the names and the width of the outputs, which are written one after the other from `address` on.
-    """
+    """The encoder at one shape, with all its inputs and outputs bound. The outputs are written one after the other from
+    `address` on."""
 
     def __init__(self, graphs: TranslationGraphs, shape: Shape, names: list[str], width: int, address: int) -> None:
         B, S = shape

@@ -20,12 +20,7 @@ USUAL_LENGTHS = (33, 1)
 
 
 class DeviceTranslationRunner:
-    """Implements `FixedRows` with the graphs.
-
-    Args:
-        encoder: the encoder of the same graphs.
-        rows, places: numbers of rows and of places.
-    """
+    """Implements `FixedRows` with the graphs. The encoder is that of the same graphs."""
 
     def __init__(self, graphs: TranslationGraphs, encoder: DeviceEncoder, rows: int, places: int) -> None:
         provider, of_rows, of_sources = graphs.provider, row_caches(graphs.manifest), source_caches(graphs.manifest)
@@ -100,14 +95,14 @@ class DeviceTranslationRunner:
         self._cross_caches.clean()
 
     def _wait(self) -> None:
-        """Wait for the launched step: until then nothing may change its inputs and caches."""
+        """Until the launched step is done, nothing may change its inputs and caches."""
         if self._launched is not None and not self._is_done:
             self._is_done = True
             self._launched.wait()
 
     def _fit(self, needed: int, rows: int) -> None:
-        """Make room in the caches for all sources, rows and `needed` columns. All have one length: with two, many more
-        shapes would occur."""
+        """Make room in the caches for all sources, rows and `needed` columns. All caches have one length: with two,
+        many more shapes would occur."""
         length = max(needed, self._longest, self._n_tokens)
         self._self_attention.fit(length, rows)
         self._cross_attention.fit(length, self._n_places)

@@ -18,10 +18,8 @@ def trim() -> None:
 
 
 def keep_large_blocks_apart() -> None:
-    """Map each large block by itself, so that it is returned to the system when it is freed.
-
-    By default, after the first such block was freed, glibc places the next ones among others. Models that were loaded
-    again and again then took 60 MB each instead of 25.
-    """
+    """Map each large block by itself, so that it is returned to the system when it is freed. By default, after the
+    first such block was freed, glibc places the next ones among others: then models that were loaded again and again
+    took 60 MB each instead of 25."""
     if GLIBC is not None:
         GLIBC.mallopt(MMAP_THRESHOLD, LARGE_BYTES)

@@ -34,15 +34,8 @@ def classify(artifact: Artifact, classifier: InferenceSession, sources: list[lis
 
 
 class EmbeddingRunner:
-    """The encoder of one artifact.
-
-    Args:
-        encoder: the session of the graph with the encoder.
-        options: options of its runs.
-
-    Raises:
-        StartRefused: the graph has no last hidden states, or their width is not that of the manifest.
-    """
+    """The encoder of one artifact: a session, and the options of its runs. Raises StartRefused: the graph has no last
+    hidden states, or their width is not that of the manifest."""
 
     def __init__(self, artifact: Artifact, encoder: InferenceSession, options: RunOptions | None = None) -> None:
         self._lengths = LENGTHS[artifact.manifest.task]
@@ -97,11 +90,8 @@ class AttentionRunner:
         self._used_at = clock()
 
     def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
-        """Return the attention matrices (layers, heads, rows, columns) of each pair by kind, without padding.
-
-        Args:
-            targets: the decoder's input for each source, as long as its output; empty if there is no decoder.
-        """
+        """Return the attention matrices (layers, heads, rows, columns) of each pair by kind, without padding. `targets`
+        has the decoder's input for each source, as long as its output; it is empty if there is no decoder."""
         session = self._session = self._session or self._load()
         self._used_at = self._clock()
         input_ids, source_lengths = padded(sources, self._pad)  # (B, S), (B)
@@ -118,7 +108,7 @@ class AttentionRunner:
         ]
 
     def is_resting(self) -> bool:
-        """Unload the graph if nobody has needed it for long; return whether it is unloaded."""
+        """Unload the graph if it was not used for long. Return whether it is unloaded."""
         if self._unload_after_s is not None and self._clock() - self._used_at >= self._unload_after_s:
             self._session = None
             heap.trim()

@@ -144,8 +144,8 @@ class Captures:
         self._numbers = itertools.chain(range(1, MAX_CAPTURES + 1), itertools.repeat(NOT_CAPTURED))
 
     def new(self) -> RunOptions | None:
-        """Return new options for all runs of one pass at one size: the first run is captured, and later ones are
-        launched as a whole. Return None if nothing is captured."""
+        """Return new options for all runs of one pass at one size; None if nothing is captured. The first run is
+        captured, and later ones are launched as a whole."""
         if not self._captures:
             return None
         options = _numbered(next(self._numbers))
@@ -158,7 +158,7 @@ class Captures:
 
 
 def _numbered(number: int) -> RunOptions:
-    """Return options for a run of a graph whose runs are captured, each under a number."""
+    """Each captured run of a graph has a number."""
     options = RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(number))
     return options
@@ -167,14 +167,8 @@ def _numbered(number: int) -> RunOptions:
 def choose_provider(
     wanted: Literal["auto", "cpu", "cuda"], whose: str = "ATTEND_PROVIDER is cuda"
 ) -> Literal["cpu", "cuda"]:
-    """Return the provider to use.
-
-    Args:
-        whose: what the settings say by which CUDA is wanted, for the error.
-
-    Raises:
-        ProviderUnavailable: CUDA is wanted and cannot be used.
-    """
+    """Return the provider to use. `whose` says in the error which settings want CUDA. Raises ProviderUnavailable: CUDA
+    is wanted and cannot be used."""
     if wanted != "cpu":
         reason = _why_unusable(Provider("cuda", threads=1))
         if reason is None:
@@ -185,9 +179,8 @@ def choose_provider(
 
 
 def _why_unusable(cuda: Provider) -> str | None:
-    """Return why CUDA cannot be used; None if a graph with the operators in use runs on it. It is not enough that CUDA
-    is listed: it is listed on machines without a GPU too. Nor that a graph is loaded: some libraries are looked for
-    when kernels run."""
+    """Run a graph with the operators in use. It is not enough that CUDA is listed, since it is listed on machines
+    without a GPU too; nor that a graph is loaded, since some libraries are looked for when kernels run."""
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         return f"this build of ONNX Runtime {onnxruntime.__version__} has no CUDA provider"
     with _quiet():
@@ -202,7 +195,7 @@ def _why_unusable(cuda: Provider) -> str | None:
 
 @functools.cache
 def _register_arena() -> None:
-    """Register the memory for sessions that share it, in this process and those that are forked from it."""
+    """Sessions share this memory, in this process and those that are forked from it."""
     where = onnxruntime.OrtMemoryInfo(
         "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
     )
@@ -211,14 +204,14 @@ def _register_arena() -> None:
 
 @functools.cache
 def _load_cuda() -> None:
-    """Load CUDA libraries that are installed as Python packages; each process must load them itself."""
+    """Each process must load CUDA libraries that are installed as Python packages itself."""
     with contextlib.redirect_stdout(io.StringIO()):  # without its report of missing ones: the system may have them
         onnxruntime.preload_dlls()
 
 
 @contextlib.contextmanager
 def _quiet() -> Any:
-    """Silence ONNX Runtime's reports of missing libraries, while it is tested whether they are missing."""
+    """ONNX Runtime would report missing libraries while it is tested whether they are missing."""
     onnxruntime.set_default_logger_severity(FATAL_ONLY)
     yield
     onnxruntime.set_default_logger_severity(WARNINGS)

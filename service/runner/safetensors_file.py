@@ -1,7 +1,5 @@
-"""A file in the format of safetensors, from which tensors and rows are read one by one.
-
-It is not mapped into memory: a process whose mapped file is cut off by somebody else dies.
-"""
+"""A file in the format of safetensors, from which tensors and rows are read one by one. It is not mapped into memory: a
+process dies if somebody cuts off a file that it has mapped."""
 
 import json
 import math
@@ -31,8 +29,6 @@ MAX_DIMENSIONS = 32
 
 
 class _Tensor(BaseModel):
-    """The place of a tensor, as the header describes it."""
-
     dtype: str
     shape: Annotated[tuple[NonNegativeInt, ...], Field(max_length=MAX_DIMENSIONS)]
     data_offsets: tuple[NonNegativeInt, NonNegativeInt]

@@ -19,7 +19,7 @@ from service.runner.provider import Provider
 from service.runner.weights import Weights
 
 FILLED_TO = 8
-"""Marian fills a shortlist up to a multiple of it, with the first tokens that it lacks."""
+"""Marian fills a shortlist up to a multiple of it, with the first tokens that the list lacks."""
 MIN_SIZE = 192
 """K is this times a power of two. ONNX Runtime sums the exponentials of K numbers in blocks of 3 or 4 registers; only
 whole blocks have the same sum to the last bit, however many tokens of padding follow."""
@@ -73,11 +73,7 @@ class PlacedShortlists:
         self.size = 0
 
     def allow(self, places: Sequence[int], sources: list[list[int]], are_first: bool) -> None:
-        """Set the sources in places.
-
-        Args:
-            are_first: whether all other places are empty.
-        """
+        """Set the sources in places. `are_first`: all other places are empty."""
         if are_first:
             self._lists.clear()
             self.size = 0

@@ -20,11 +20,7 @@ ROWS_AT_ONCE = 4096
 
 
 class Table:
-    """A table (V, K), of which no row is read yet.
-
-    Args:
-        read_rows: reads some rows, given the first one and their number.
-    """
+    """A table (V, K), of which no row is read yet. `read_rows` reads rows, given the first one and their number."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], read_rows: Callable[[int, int], NDArray[Any]]
@@ -35,7 +31,7 @@ class Table:
         self._read = set[int]()
 
     def fill(self) -> None:
-        """Read all rows, for a session that is created: it may make other tensors of the table."""
+        """Read all rows, for a session that is created. It may make other tensors of the table."""
         for first in range(0, len(self.array), ROWS_AT_ONCE):
             rows = self._read_rows(first, min(ROWS_AT_ONCE, len(self.array) - first))
             self.array[first : first + len(rows)] = rows

@@ -33,12 +33,12 @@ from service.runner.weights import Weights, load_session, read_rows, read_weight
 
 MIN_QUERIES = 2
 """Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
-several rows, and its sums end in other bits. How many rows there are depends on what shares the step, and an answer
-must not depend on that."""
+several rows, and its sums end in other bits. The number of rows depends on what shares the step, and an answer must not
+depend on that."""
 
 MAX_PADDING = 10
 """Tokens of padding that cost as much as another pass of a shipped encoder: 6 if its weights are in the CPU's caches,
-more if not."""
+more if they are not."""
 
 MAX_STEPS = 1024
 """Most bound steps that are kept, each of some kilobytes."""
@@ -175,10 +175,8 @@ class TranslationGraphs:
 
 
 class Step:
-    """The step graph at one size, with all its inputs and outputs bound; it is reused, since binding takes long.
-
-    On a device it may be M steps that run one after the other: what one writes is what the next one reads.
-    """
+    """The step graph at one size, with all its inputs and outputs bound; it is reused, since binding takes long. On a
+    device it may be M steps that run one after the other, each on what the one before has written."""
 
     def __init__(self, graphs: TranslationGraphs, sizes: Sizes) -> None:
         M, R, N, W, k = sizes

@@ -23,9 +23,9 @@ from service.runner.tables import Table
 
 ROW_BY_ROW = "embedding"
 """Part of the names of tensors from which graphs gather rows. ONNX Runtime uses these as they are, so that all sessions
-share them. It copies all others, and packs most of them in another order."""
+share them. It copies all other tensors, and packs most of them in another order."""
 TOKENS = "embedding.tokens.weight"
-"""End of the names of those that have a row for each token."""
+"""End of the names of tables that have a row for each token."""
 LARGE_BYTES = 32 << 20
 """Size from which on a table of tokens takes memory only for the rows that are looked up."""
 
@@ -104,7 +104,7 @@ class Weights:
         self._tables: dict[tuple[str, np.dtype[Any]], Table] = {}
 
     def tensor(self, name: str, dtype: np.dtype[Any], graph: str) -> NDArray[Any]:
-        """Return a tensor in the type that a graph declares for it. Tensors of other types are converted; int8 numbers
+        """Return a tensor in the type that a graph declares for it. Tensors of other types are converted. Int8 numbers
         are multiplied by the scales of their rows, and divided by the smoothing of their columns, if there is one."""
         stored = self._stored(name, graph)
         if stored.dtype == dtype:
@@ -133,7 +133,7 @@ class Weights:
         return self._shared[name, dtype]
 
     def table(self, name: str, dtype: np.dtype[Any]) -> Table | None:
-        """Return a tensor as a table whose rows are read when they are needed; None if it is none, or is small."""
+        """Return a tensor as a table whose rows are read when they are needed; None if it is no large table."""
         if not name.endswith(TOKENS) or name not in self._file or sys.platform != "linux":
             return None
         is_converted = np.issubdtype(dtype, np.floating) and np.issubdtype(self._file.dtype(name), np.floating)
@@ -150,7 +150,6 @@ class Weights:
         return self._file.read(name)
 
     def _scales(self, name: str, shape: tuple[int, ...], graph: str) -> NDArray[np.float32]:
-        """Return the scales (N, 1) of the rows of int8 numbers (N, K)."""
         scales = self._stored(f"{name}.scales", graph)
         if len(shape) != 2 or scales.shape != (shape[0], 1):
             raise self._refused(f"{name} has shape {shape}, and {name}.scales {scales.shape}, which does not fit")

@@ -1,6 +1,6 @@
-"""Connections: how long each may be silent, and how many there may be.
+"""How long each connection may be silent, and how many there may be.
 
-A sweep looks at all of them about once a second, so that no request needs a timer of its own. The private parts of
+A sweep looks at all connections about once a second, so that no request needs a timer of its own. The private parts of
 uvicorn that this module relies on are listed in tests/service/server/test_uvicorn_contract.py.
 """
 
@@ -33,13 +33,13 @@ MAX_CHECKED_AT_ONCE = 500
 """Connections that a sweep checks before the event loop serves requests again."""
 
 MAX_BODY_OVERHEAD = 8
-"""How many times the largest body may come as bytes of one request: chunks of one byte each take six times as much."""
+"""How many times the largest body may come as bytes of one request. Chunks of one byte each take six times as much."""
 
 LINGER_S = 1.0
 """How long a refused connection is still read, so that its client can read why."""
 
 MAX_LINGERING = 32
-"""Refused connections that linger at a time, beside those that are counted."""
+"""Refused connections that linger at a time. They are not counted among the others."""
 
 RESERVED_DESCRIPTORS = 64
 """Descriptors for files, the log and the sockets of workers."""
@@ -49,10 +49,8 @@ MAX_CONNECTIONS = 10_000
 
 
 def max_connections() -> int:
-    """Return the limit of connections: less than MAX_CONNECTIONS if there are too few descriptors.
-
-    The soft limit of descriptors is raised to the hard one.
-    """
+    """Return the limit of connections: less than MAX_CONNECTIONS if there are too few descriptors. The soft limit of
+    descriptors is raised to the hard one."""
     descriptors = _max_descriptors()
     if descriptors is None:
         return MAX_CONNECTIONS
@@ -60,7 +58,7 @@ def max_connections() -> int:
 
 
 def _max_descriptors() -> int | None:
-    """Return the limit of descriptors, or None if there is none."""
+    """Return the limit of descriptors; None if there is none."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -116,8 +114,7 @@ class Connections:
         self._metrics.connections.set(len(self._open))
 
     def linger(self, connection: "Connection") -> None:
-        """Close a connection after its last answer. If it were closed at once, with bytes unread, the client would
-        lose that answer."""
+        """Close a connection after its last answer. At once, with bytes unread, the client would lose that answer."""
         transport = connection.transport
         transport.write_eof()
         transport.set_protocol(asyncio.Protocol())  # reads on, and closes when the client does
@@ -128,11 +125,10 @@ class Connections:
         self.forget(connection)
 
     def count_closed(self, reason: str) -> None:
-        """Count a connection that was closed for this reason."""
         self._metrics.connections_closed.labels(reason).inc()
 
     def log_noise(self, now: float) -> None:
-        """Log that a client sent no valid HTTP/1.1, unless there was such a line a short while ago."""
+        """Log that a client sent no valid HTTP/1.1, unless there was such a line a moment ago."""
         if now >= self._may_log_noise_at:
             self._may_log_noise_at = now + LOG_INTERVAL_S
             logger.info("a client got 400: it did not send valid HTTP/1.1; TLS and HTTP/2 are not supported")
@@ -163,7 +159,7 @@ class Connections:
         return True
 
     def _next_idle(self) -> "Connection | None":
-        """Return the connection that has been idle longest. They are sorted once and taken one by one."""
+        """Return the connection that has been idle longest. Connections are sorted once and taken one by one."""
         if not self._longest_idle:
             known = ((connection.idle_since(), connection) for connection in self._open)
             idle = [(since, connection) for since, connection in known if since is not None]
@@ -187,11 +183,11 @@ class Connection(HttpToolsProtocol):
         super().__init__(**uvicorn_arguments)
         self._all = connections
         self._head_since: float | None = None
-        """When the connection was first seen waiting for its next head; None while it waits for none."""
+        """When the connection was first seen waiting for its next head; None while it does not wait."""
         self._head: object = None
         self._started: RequestResponseCycle | None = None
         self._answer: JoinedWrite | None = None
-        """The answer of the request that was started last."""
+        """The answer to the latest request."""
         self._measured: object = None
         self._request_bytes = 0
         self._progress_at = 0.0
@@ -235,11 +231,11 @@ class Connection(HttpToolsProtocol):
             self._limit_size(len(data))
 
     def _should_upgrade(self) -> bool:
-        """Return True, so that uvicorn does not answer a request while its parser still sees the offer."""
+        """uvicorn must not answer a request while its parser still sees the offer."""
         return True
 
     def idle_since(self) -> float | None:
-        """Return since when the connection is idle; None while a request is answered, or an answer is being sent."""
+        """Return when the connection became idle; None while a request is answered, or an answer is being sent."""
         if self._is_answering() or self.transport.is_closing() or self.transport.get_write_buffer_size():
             return None
         if self.timeout_keep_alive_task is not None:
@@ -285,8 +281,8 @@ class Connection(HttpToolsProtocol):
         self.parser.feed_data(b"".join([*head, b"\r\n"]))
 
     def _refuse_noise(self) -> None:
-        """Refuse what is no HTTP. Requests that came before it are answered first, and then the connection closes:
-        their client would take 400 for one of these answers."""
+        """Refuse bytes that are no HTTP. Earlier requests are answered first, and then the connection closes: their
+        client would take 400 for one of these answers."""
         self._all.log_noise(self.loop.time())
         if self.pipeline and self.cycle.more_body:  # the noise is in the body of a request that waits
             self.pipeline.popleft()
@@ -341,5 +337,5 @@ class Connection(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _has_begun_a_head(self) -> bool:
-        """Return whether a head is being read: it has a new scope, which gets a cycle once the head is complete."""
+        """A head that is being read has a new scope, which gets a cycle once the head is complete."""
         return self.scope is not None and (self.cycle is None or self.cycle.scope is not self.scope)

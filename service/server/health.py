@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _ask(hosts: Sequence[str], port: int) -> tuple[int, str]:
-    """Return the status and the body of the first host that answers. Raises ConnectionError: none does."""
+    """Raises ConnectionError: no host answers."""
     failures = []
     for host in hosts:
         connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)

@@ -1,7 +1,7 @@
 """Sends the head of an answer together with the beginning of its body.
 
-uvicorn writes them one after the other. Each write is a system call that may wake the client, which then finds half of
-an answer.
+uvicorn writes them one after the other. Each write is a system call that may wake the client, which then finds half an
+answer.
 """
 
 import asyncio
@@ -13,12 +13,8 @@ MAX_JOINED_BYTES = 65_536
 
 
 class JoinedWrite:
-    """The transport of one answer. It keeps the head until the body begins or the answer ends.
-
-    Args:
-        cycle: the request that is answered.
-        transport: the transport of the connection.
-    """
+    """The transport of one answer. It keeps the head until the body begins or the answer ends. `cycle` is the request
+    that is answered, `transport` that of the connection."""
 
     def __init__(self, cycle: RequestResponseCycle, transport: asyncio.Transport) -> None:
         self._cycle = cycle
@@ -37,7 +33,7 @@ class JoinedWrite:
             self._transport.write(data)
 
     def flush(self) -> None:
-        """Send the head of an answer without a body."""
+        """Send the head if the answer has no body."""
         if self._head:
             head, self._head = self._head, b""
             self._transport.write(head)

@@ -10,7 +10,7 @@ from service.base.errors import StartRefused
 logger = logging.getLogger(__name__)
 
 EVERYWHERE = "*"
-"""The host that means every IPv4 and IPv6 address of this machine. Each family has a socket: one IPv6 socket for both
+"""The host that means every IPv4 and IPv6 address of this machine. Each family has a socket. One IPv6 socket for both
 would show IPv4 clients in another form (::ffff:10.0.0.1), which proxies and limits would not know."""
 
 BACKLOG = 2048
@@ -18,15 +18,9 @@ BACKLOG = 2048
 
 
 def listen(host: str, port: int, shared: bool = False) -> list[socket.socket]:
-    """Return a socket for every address of a host.
-
-    Args:
-        shared: whether several processes share the port (SO_REUSEPORT). Each then listens on sockets of its own; the
-            returned ones only hold the port.
-
-    Raises:
-        StartRefused: another program uses the port, or the address is not one of this machine.
-    """
+    """Return a socket for every address of a host. If several processes share the port (SO_REUSEPORT), each listens on
+    sockets of its own, and these only hold the port. Raises StartRefused: another program uses the port, or the address
+    is not one of this machine."""
     sockets: list[socket.socket] = []
     for family, address in _addresses(host, port):
         try:

@@ -1,4 +1,4 @@
-"""How much of what a process has sent still waits for the other end."""
+"""How many sent bytes still wait for the other end."""
 
 import asyncio
 import fcntl
@@ -7,8 +7,8 @@ import termios
 
 
 def send_queue_bytes(transport: asyncio.WriteTransport) -> int:
-    """Return how many bytes the other end has not received yet: those in this process, and on Linux those in the
-    system's buffer. For a Unix socket the latter include the system's own overhead."""
+    """Return how many bytes the other end has not received yet, in this process and on Linux in the system's buffer.
+    For a Unix socket the latter include the system's own overhead."""
     counted = bytearray(4)
     # The socket may just have been closed.
     if sys.platform == "linux" and (descriptor := transport.get_extra_info("socket").fileno()) >= 0:

@@ -35,22 +35,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 75
-"""Seconds that an idle connection stays open. Clients and proxies usually keep one for a minute. The server keeps it
-longer, because a request that comes while the server closes its connection gets no answer."""
+"""Seconds that an idle connection stays open. Clients and proxies usually keep a connection for a minute. The server
+keeps it longer, because a request that comes while the server closes its connection gets no answer."""
 
 LOOK_S = 0.05
 """Pause between two checks whether the server is ready, or whether all requests are answered, so that it may stop."""
 
 
 def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader) -> None:
-    """Run the only server until a signal comes.
-
-    Args:
-        loader: the process that is loading the models.
-
-    Raises:
-        StartRefused: a model cannot be loaded.
-    """
+    """Run the only server until a signal comes. `loader` is the process that is loading the models. Raises
+    StartRefused: a model cannot be loaded."""
     metrics, serving = Metrics(), Serving(settings.probe_interval_s)
     cache = SentenceCache(settings.cache, metrics.cache)
     supplier = LoadingSupplier(partial(load_catalog, settings, metrics, cache=cache), serving.replace, loader)
@@ -66,14 +60,8 @@ def run(
     supplier: Supplier,
     rates: Path | None = None,
 ) -> None:
-    """Serve until a signal comes; then answer the accepted requests.
-
-    Args:
-        rates: the socket where requests are counted for several servers; None if this is the only one.
-
-    Raises:
-        StartRefused: a model cannot be loaded.
-    """
+    """Serve until a signal comes; then answer the accepted requests. `rates` is the socket where requests are counted
+    for several servers; None if this is the only one. Raises StartRefused: a model cannot be loaded."""
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
     timeout_s = settings.client_timeout_s
     connections = Connections(max_connections(), timeout_s, timeout_s, max_body_bytes, metrics)
@@ -172,8 +160,7 @@ class Server(uvicorn.Server):
             await self._supplier.reload()
 
     async def _listen_while_answering(self) -> None:
-        """Listen until the accepted requests are answered, and leave the rest of the drain timeout to clients that read
-        slowly."""
+        """The rest of the drain timeout is left to clients that read slowly."""
         accepted = set(self.server_state.tasks)
         logger.info("draining: %d requests are still to be answered", len(accepted))
         began = time.monotonic()

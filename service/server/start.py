@@ -1,5 +1,5 @@
-"""The start of the service. It imports little, so that a signal can stop it immediately, and models load while the rest
-is imported."""
+"""The start of the service. It imports little. So a signal can stop it immediately, and models load while the rest is
+imported."""
 
 import logging
 import signal
@@ -63,8 +63,9 @@ def main() -> None:
 
 
 def n_servers(settings: Settings) -> int:
-    """Return the number of processes that speak HTTP: one, and more if the workers leave cores free. A worker keeps
-    about half a core of a server busy. Raises ProviderUnavailable: a device that the settings name is not there."""
+    """Return the number of processes that speak HTTP. A worker keeps about half a core of a server busy, so there is
+    one, and more if the workers leave cores free. Raises ProviderUnavailable: a device that the settings name is not
+    there."""
     # Whether there is a GPU that works is not known yet.
     provider = "cuda" if settings.provider == "cuda" or settings.devices else "cpu"
     n_devices = len(devices_of(settings))

@@ -75,17 +75,17 @@ class SupervisedSupplier:
         self._reloads: dict[int, asyncio.Future[str | None]] = {}
 
     async def may_listen(self) -> None:
-        """Return immediately if all servers start; wait for models if this one joins others."""
+        """Return immediately if all servers start. If this server joins others, wait for models."""
         await self._may_listen.wait()
 
     def report(self, state: Literal["listening", "ready"]) -> None:
-        """Let the supervisor log it, once for all servers."""
+        """The supervisor logs it once for all servers."""
         self._reported.append(state)
         if self._outgoing is not None:
             self._tell(state, 0)
 
     async def run(self) -> None:
-        """Follow the supervisor, and end when it has gone."""
+        """Take the supervisor's messages, and end when it has gone."""
         try:
             await self._listen()
         finally:
@@ -96,7 +96,7 @@ class SupervisedSupplier:
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def reload(self) -> None:
-        """Let the supervisor load the models anew for all servers."""
+        """The supervisor loads the models anew for all servers."""
         if self._outgoing is None:
             raise ReloadRefused("Models are being loaded already")
         if self._has_ended:

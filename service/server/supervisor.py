@@ -52,20 +52,13 @@ END_S = 5.0
 """Time in which a server that has drained must end; then it is killed."""
 
 SHORT_LIFE_S = 5.0
-"""Least time between the start of a server and its replacement, so that one that cannot start is not restarted without
+"""Least time between the start of a server and its replacement. A server that cannot start is not restarted without
 pause."""
 
 
 def supervise(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
-    """Serve until a signal comes.
-
-    Args:
-        sockets: sockets that hold the port; they do not listen.
-        loader: the process that is loading the models.
-
-    Raises:
-        StartRefused: a model cannot be loaded.
-    """
+    """Serve until a signal comes. `sockets` hold the port and do not listen; `loader` is the process that is loading
+    the models. Raises StartRefused: a model cannot be loaded."""
     directory = make_run_directory(settings.run_directory)
     try:
         asyncio.run(Supervisor(settings, keys, directory, sockets, loader, n_servers).run())
@@ -155,11 +148,8 @@ class Supervisor:
 
     async def _end_what_hangs(self, loading: "asyncio.Task[None]") -> None:
         """Kill servers that read nothing; they are replaced. Silence is counted in checks, not by the clock: a server
-        is not to blame if the whole machine was paused.
-
-        Args:
-            loading: the task that loads the first models; until it is done, no server is told that all are ready.
-        """
+        is not to blame if the whole machine was paused. Until `loading` is done, the task that loads the first models,
+        no server is told that all are ready."""
         while True:
             await asyncio.sleep(BEAT_S)
             for server in self._servers:
@@ -170,12 +160,6 @@ class Supervisor:
                     server.tell("all are ready")
 
     async def _begin(self, place: int, joins: bool = False) -> "_Server":
-        """Start a server.
-
-        Args:
-            place: its number.
-            joins: whether other servers serve already.
-        """
         ours, theirs = socket.socketpair()
         # A terminal interrupts the whole group of processes; the supervisor says when to stop.
         ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
@@ -217,7 +201,7 @@ class Supervisor:
         server.tell("reloaded", number, refusal)
 
     def _announce(self, state: str) -> None:
-        """Log what the first server of all reports."""
+        """The first server that reports speaks for all."""
         if state not in self._announced:
             self._announced.add(state)
             if state == "ready":
@@ -245,12 +229,9 @@ class Supervisor:
             raise
 
     async def _take(self, loaded_by: tuple[Loader, LoadedModels]) -> None:
-        """Give the models to all servers, and wait until all serve with them. Until then none is told that all are
-        ready, and no reload is answered: whoever has its answer gets the new models, whichever server is asked.
-
-        Raises:
-            StartRefused: a model cannot do a forward pass.
-        """
+        """Give the models to all servers, and wait until all serve with them. Until then no server is told that all are
+        ready, and no reload is answered. So whoever has the answer gets the new models from every server. Raises
+        StartRefused: a model cannot do a forward pass."""
         loader, loaded = loaded_by
         is_first = self._loaded is None
         if not is_first:
@@ -283,7 +264,7 @@ class Supervisor:
         await asyncio.to_thread(catalog.stop, 0.0)
 
     def _report_worker_end(self, how: str) -> None:
-        """Let one server count a worker that has ended. Called in a thread of the loader."""
+        """One server counts a worker that has ended. Called in a thread of the loader."""
 
         def tell() -> None:
             alive = (server for server in self._servers if server.process.poll() is None)
@@ -314,19 +295,18 @@ class _Server:
         self._silent_s = 0.0
 
     def take(self, generation: int, loaded: LoadedModels) -> None:
-        """Let the server take these models."""
         self.tell("take", generation, loaded)
 
     def event(self, kind: str, generation: int) -> asyncio.Event:
-        """Return what is set when the server "serves" with a generation of models, or has "taken" it and does not use
-        the former models any more. A server that has ended has done both."""
+        """Return the event that the server "serves" with a generation of models, or has "taken" it and does not use the
+        former models any more. A server that has ended has done both."""
         event = self._events.setdefault((kind, generation), asyncio.Event())
         if self._has_gone:
             event.set()
         return event
 
     def leave(self) -> None:
-        """Set every event: the server has ended."""
+        """The server has ended, so nobody waits for it."""
         for event in self._events.values():
             event.set()
 
@@ -336,10 +316,8 @@ class _Server:
             self._outgoing.write(packed(*message))
 
     def hangs(self) -> bool:
-        """Tell whether the server has read nothing for too long; called every BEAT_S.
-
-        A server that has taken no models yet may still be importing its libraries.
-        """
+        """Whether the server has read nothing for too long; called every BEAT_S. A server that has taken no models yet
+        may still be importing its libraries."""
         self._silent_s = self._silent_s + BEAT_S if send_queue_bytes(self._outgoing.transport) else 0.0
         has_begun = any(event.is_set() for event in self._events.values())
         return self._silent_s >= (HUNG_S if has_begun else LOADING_S)

@@ -40,14 +40,13 @@ FLUSH_S = 2.0
 HEADERS_LOGGER = "opentelemetry.util.re"
 """The logger of OpenTelemetry that names the whole variable of headers, which has keys."""
 LOGGERS = "opentelemetry.exporter.", "opentelemetry.sdk.", HEADERS_LOGGER
-"""The others tell what is wrong with the headers of clients, which would hide what is wrong here."""
+"""Loggers of which this process shows lines. Others tell what is wrong with the headers of clients, which would hide
+what is wrong here."""
 
 
 def announce_traces(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Log where traces are sent, or why they are not although an endpoint is set.
-
-    Propagators that are not installed are removed from the environment: OpenTelemetry could not be imported with them.
-    """
+    """Log where traces are sent, or why they are not although an endpoint is set. Propagators that are not installed
+    are removed from the environment: OpenTelemetry could not be imported with them."""
     if "OTEL_PROPAGATORS" in environment:
         try:
             import_module("opentelemetry.propagate")
@@ -63,7 +62,8 @@ def announce_traces(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def open_traces(environment: Mapping[str, str] = os.environ) -> "TracerProvider | None":
-    """Return what makes and sends spans, in a thread of its own; None if no endpoint is set, or nothing can be sent."""
+    """Return a provider that makes and sends spans, in a thread of its own; None if no endpoint is set, or nothing can
+    be sent."""
     name = _endpoint_variable(environment)
     if name is None or _obstacle(name, environment) is not None:
         return None
@@ -91,7 +91,7 @@ def open_traces(environment: Mapping[str, str] = os.environ) -> "TracerProvider 
 
 
 async def close_traces(provider: "TracerProvider") -> None:
-    """Send the spans that are left, as long as the collector takes them in time."""
+    """Send the remaining spans, as long as the collector takes them in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(FLUSH_S):
             await in_daemon_thread(provider.shutdown)
@@ -106,7 +106,7 @@ def _endpoint_variable(environment: Mapping[str, str]) -> str | None:
 
 
 def _obstacle(name: str, environment: Mapping[str, str]) -> str | None:
-    """Return why spans cannot be sent to the endpoint that this variable names; None if they can."""
+    """Return why spans cannot be sent to this variable's endpoint; None if they can."""
     protocol = next((environment[variable] for variable in PROTOCOLS if environment.get(variable)), PROTOCOL)
     exporter = environment.get("OTEL_TRACES_EXPORTER", "").strip() or "otlp"
     try:
@@ -133,7 +133,6 @@ def _is_installed() -> bool:
 
 
 def _log_rarely(library: logging.Logger) -> None:
-    """Let a library and its modules log a line now and then, and no more."""
     if not any(isinstance(handler, _Rarely) for handler in library.handlers):
         library.addHandler(_Rarely())
         library.propagate = False

@@ -19,7 +19,7 @@ from service.storage.sql import sa
 logger = logging.getLogger(__name__)
 
 RETRY_S = 1.0
-"""Seconds for which nothing tries to connect after an attempt failed, so that requests do not wait one by one."""
+"""Seconds without an attempt to connect after one has failed, so that requests do not wait one after the other."""
 WRITERS_LOCK = 0x617474656E64
 """Number of the advisory lock of those who write alone."""
 
@@ -30,7 +30,7 @@ class Database:
     Args:
         place: the folder of SQLite's file, or the address of a database of PostgreSQL.
         clock: seconds since 1970; by default PostgreSQL's clock, as those of machines differ.
-        count_failure: called once for everything that could not be read or written.
+        count_failure: called once for each failed read or write.
     """
 
     def __init__(
@@ -58,26 +58,20 @@ class Database:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever written. Of PostgreSQL this is not known."""
+        """Whether anything was ever written; True for PostgreSQL, where this is not known."""
         return self._file is None or self._file.exists()
 
     @contextmanager
     def reading(self) -> Iterator["sa.Connection"]:
-        """Open a transaction that does not see what others write meanwhile. Raises NotStored."""
+        """Open a transaction that does not see concurrent writes. Raises NotStored."""
         with self._transaction({"begin": "BEGIN"} if self._file else {"isolation_level": "REPEATABLE READ"}) as opened:
             yield opened
 
     @contextmanager
     def writing(self, alone: bool = True) -> Iterator["sa.Connection"]:
-        """Open a transaction that writes everything, or nothing if an error is raised.
-
-        Args:
-            alone: others who write alone wait meanwhile, so that what was read stays true until it is written. On
-                SQLite all writers are alone.
-
-        Raises:
-            NotStored: the database cannot be written, for example because the disk is full, or cannot be reached.
-        """
+        """Open a transaction that writes everything, or nothing if an error is raised. With `alone`, others that write
+        alone wait meanwhile, so that what was read stays true until it is written; on SQLite every writer is alone.
+        Raises NotStored: the database cannot be written, for example because the disk is full, or cannot be reached."""
         with self._transaction({"begin": "BEGIN IMMEDIATE"} if self._file else {}) as connection:
             if alone:
                 self._wait_for_writers(connection)
@@ -90,7 +84,7 @@ class Database:
             self._opened()
 
     def close(self) -> None:
-        """Close it for good, also while a thread waits for it."""
+        """Close the database for good, also while a thread waits for it."""
         self._is_closed = True
         self._close_engine()
 
@@ -111,7 +105,7 @@ class Database:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Raise NotStored where the database fails."""
+        """Raises NotStored where the database fails."""
         if time.monotonic() < self._may_connect_at:
             raise self._not_stored("it could not be reached a moment ago")
         try:
@@ -168,7 +162,7 @@ class Database:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Errors of a database that is down, full, read-only or damaged, or that denies this user a right."""
+    """A database raises these if it is down, full, read-only or damaged, or if it denies this user a right."""
     return sqlite3.Error, sa.exc.DBAPIError, sa.exc.TimeoutError
 
 
@@ -179,7 +173,7 @@ def database_of(settings: Settings, count_failure: Callable[[], None] = lambda: 
 
 
 def check_database(settings: Settings) -> None:
-    """Open what exists of the database. If it cannot be used now, the log says so, and the service starts without it.
+    """Open the database if it exists. If it cannot be used now, the log says so, and the service starts without it.
     Raises StartRefused: its address is wrong, or its tables are those of a later version of attend."""
     database = database_of(settings)
     if database.exists:

@@ -30,14 +30,14 @@ OPTIONS: dict[str, Any] = {
     "tcp_user_timeout": 15_000,
     "prepare_threshold": None,
 }
-"""Of connections to PostgreSQL: a network that was cut is noticed within 25 s. Nothing is prepared, as a pooler such as
-pgbouncer gives each transaction another connection."""
+"""Options of connections to PostgreSQL. A network that was cut is noticed within 25 s. Nothing is prepared, as a pooler
+such as pgbouncer gives each transaction another connection."""
 TIME_LIMITS = (
     f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT_S}s'; SET LOCAL statement_timeout = '{TIMEOUT_S}s'; "
     f"SET LOCAL idle_in_transaction_session_timeout = '{TIMEOUT_S}s'"
 )
-"""Of each transaction, as a pooler keeps no settings of a session: a server that is paused within a transaction, or
-whoever locks a table, holds up others for so long."""
+"""Limits of each transaction, as a pooler keeps no settings of a session. A server that is paused within a transaction,
+or somebody who locks a table, holds up others no longer than this."""
 
 
 def sqlite_engine(file: Path) -> "sa.Engine":
@@ -67,7 +67,7 @@ def sqlite_engine(file: Path) -> "sa.Engine":
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn SQLite's log on. Where several do so at once, SQLite refuses some without waiting."""
+    """Turn SQLite's log on. Where several processes do so at once, SQLite refuses some without waiting."""
     ends_at = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -95,12 +95,12 @@ def postgresql_engine(address: str) -> "sa.Engine":
     except ImportError:  # psycopg, or libpq
         raise StartRefused("ATTEND_DATABASE needs psycopg: pip install 'psycopg[binary]'") from None
     psycopg: Any = engine.dialect.dbapi
-    found = ADDRESS.fullmatch(address)
+    match = ADDRESS.fullmatch(address)
     try:
-        if found is None:
+        if match is None:
             raise ValueError
-        user = f"{found['user']}:{quote(unquote(found['password']), safe='')}@" if found["password"] else ""
-        parameters |= psycopg.conninfo.conninfo_to_dict(f"postgresql://{user}{found['rest']}")
+        user = f"{match['user']}:{quote(unquote(match['password']), safe='')}@" if match["password"] else ""
+        parameters |= psycopg.conninfo.conninfo_to_dict(f"postgresql://{user}{match['rest']}")
         for port in filter(None, str(parameters.get("port", "")).split(",")):
             int(port)
     except (psycopg.Error, ValueError):  # its message may have the password
@@ -133,7 +133,7 @@ def make_tables(connection: "sa.Connection") -> None:
 
 
 def _add_missing_columns(connection: "sa.Connection") -> None:
-    """Add the columns that tables of the release before do not have."""
+    """Tables of the release before may lack columns."""
     known = sa.inspect(connection)
     for table in tables.METADATA.sorted_tables:
         there = {column["name"] for column in known.get_columns(table.name)}

@@ -27,7 +27,7 @@ class _Threads:
     def __init__(self) -> None:
         self._futures: SimpleQueue[Future[Any]] = SimpleQueue()
         self._calls: dict[Future[Any], Callable[[], Any]] = {}
-        """What is to be called for each future. What nobody waits for any more, such as a document, is dropped."""
+        """The call of each future. A call is dropped when nobody waits for it any more, such as for a document."""
         self._began: dict[Future[Any], float] = {}
         self._n_threads = 0
 
@@ -64,8 +64,8 @@ _THREADS = _Threads()
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Call what uses a database. Its threads are its own, so that a database that hangs holds up nothing else. Raises
-    NotStored: the database does not answer. What was asked for may still happen."""
+    """Call a function that uses a database. Its threads are its own, so that a database that hangs holds up nothing
+    else. Raises NotStored: the database does not answer. The call may still take effect."""
     with suppress(TimeoutError):
         if not _THREADS.hang:
             call = _THREADS.submit(partial(contextvars.copy_context().run, function, *arguments))

@@ -1,9 +1,9 @@
-"""What all tables have in common that servers share, and the table of their version. The others lie with their owners,
-each in a module `tables` that is imported when the database is first used.
+"""What all tables that servers share have in common, and the table of their version. Other tables lie with their
+owners, each in a module `tables` that is imported when the database is first used.
 
 Servers of two releases may use one database at the same time. So a release only adds tables, and columns that may be
-null or have a default in the database (`server_default`); VERSION stays. What is no longer needed is removed a release
-later, with a higher VERSION, which refuses servers that would still use it.
+null or have a default in the database (`server_default`); VERSION stays. A table or column that is no longer needed is
+removed a release later, with a higher VERSION, which refuses servers that would still use it.
 """
 
 import sqlalchemy as sa

@@ -19,11 +19,8 @@ FOLDER = Path(__file__).parent
 
 
 def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
-    """Return the routes of the OpenAPI document, of the page and of its files.
-
-    Args:
-        openapi: makes the document; called when the document is first asked for.
-    """
+    """Return the routes of the OpenAPI document, of the page and of its files. `openapi` makes the document when it is
+    first asked for."""
     own = {"start.js": FOLDER / "start.js"}
     swagger = {name: _swagger_ui() / name for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")}
     files = {name: StaticFile(path) for name, path in (own | swagger).items()}
@@ -41,7 +38,7 @@ def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
 
 
 def _swagger_ui() -> Path:
-    """Return the folder of Swagger UI's files, without importing the package."""
+    """The package is not imported: only its files are used."""
     package = importlib.util.find_spec("fastapi_swagger")
     assert package is not None, "it is a dependency"
     assert package.origin is not None
