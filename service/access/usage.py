@@ -110,9 +110,9 @@ class Usage:
                     added = sa.update(stored).where(mine).values(characters=stored.c.characters + n)
                     if connection.execute(added).rowcount == 0:
                         connection.execute(sa.insert(stored).values(name=name, month=month, characters=n))
-                stored = {(name, month): n for name, month, n in connection.execute(of_month)}
+                counts = {(name, month): n for name, month, n in connection.execute(of_month)}
             with self._counting:
-                self._stored = stored
+                self._stored = counts
                 self._new.subtract(new)
                 self._new = Counter({key: n for key, n in self._new.items() if n})
         finally:

@@ -134,18 +134,18 @@ class Operations:
 
     async def _translate_text(self, request: Text, http: Request) -> dict[str, Any]:
         glossary = await self._glossary(request.terminology_names)
-        models, options = self._backend.models, {"glossary_id": glossary and glossary.id}
+        models, options = self._backend.models, {"glossary_id": glossary.id} if glossary else {}
         [translated] = await translate_texts(
             models, CODES, [request.text], *request.pair, http.state.context, **options
         )
         return {"TranslatedText": translated.text} | _languages(request, translated.source, glossary)
 
     async def _translate_document(self, request: Document, http: Request) -> dict[str, Any]:
-        glossary, file = await self._glossary(request.terminology_names), request.document
+        glossary = await self._glossary(request.terminology_names)
+        glossary_id, file = glossary and glossary.id, (request.document.content, request.document.content_type)
         source, content = await translated_content(
-            self._backend, "Document.Content", file.content, file.content_type, *request.pair, http.state.context,
-            glossary_id=glossary and glossary.id,
-        )  # fmt: skip
+            self._backend, "Document.Content", *file, *request.pair, http.state.context, glossary_id=glossary_id
+        )
         return {"TranslatedDocument": {"Content": content}} | _languages(request, CODES.name(source), glossary)
 
     async def _list_languages(self, request: Page, _: Request) -> dict[str, Any]:

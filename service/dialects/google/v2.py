@@ -36,7 +36,7 @@ def add_v2(router: APIRouter, path: str, models: Models) -> None:
     @router.post(path)
     async def translate(request: GoogleTexts, http: Request) -> Answer:
         """Translate texts, as HTML unless `format` is text."""
-        options = {"format": request.format or "html", "model": native_model(request.model)}
+        options: dict[str, Any] = {"format": request.format or "html", "model": native_model(request.model)}
         pair = request.source, request.target
         translated = await translate_texts(models, CODES, request.q, *pair, http.state.context, **options)
         named = {"model": request.model} if request.model else {}
