@@ -1,9 +1,9 @@
 """Beam search inside continuous batching: every sequence has its own beam, and all share the decoder's steps.
 
-Each live hypothesis is one decoder row. At every step the most probable continuations of a sequence's rows live on. One
-that ends leaves the beam, which is narrower from then on. One that is much less probable than the best is dropped: the
-cost of a step is its number of rows. With a beam of one this is greedy search. A sequence gets the result of
-`beam_search` in model/decoding/search.py, whatever other sequences share its steps.
+Each live hypothesis is one decoder row. At every step the most probable continuations of a sequence's rows live on. A
+hypothesis that ends leaves the beam, which is narrower from then on. A hypothesis that is much less probable than the
+best is dropped: the cost of a step is its number of rows. With a beam of one this is greedy search. A sequence gets the
+result of `beam_search` in model/decoding/search.py, whatever other sequences share its steps.
 
 Legend: N sequences, W most live hypotheses of a sequence, R rows, k candidates of a row.
 """
@@ -44,10 +44,8 @@ class BeamSearch:
     """The `Computation` of sequences with beams: running[i] is in place i.
 
     The work around a step is plain Python over short lists. In numpy it took 1.6 to 3.5 times as long, because a call
-    on arrays of this size costs as much as a whole hypothesis does here.
-
-    Args:
-        rows: the decoder, with a row for each hypothesis that runs.
+    on arrays of this size costs as much as a whole hypothesis does here. `rows` is the decoder, with a row for each
+    hypothesis that runs.
     """
 
     def __init__(self, rows: DecoderRows, bos: int, eos: int) -> None:
@@ -90,7 +88,7 @@ class BeamSearch:
         self._decoder.move(source_place, target_place)
 
     def _assign_rows(self, beams: "list[Beam]") -> int:
-        """Give live hypotheses the rows from 0 on without gaps; most keep the row of their parent. Return the number of
+        """Live hypotheses get the rows from 0 on without gaps; most keep the row of their parent. Return the number of
         rows."""
         n = sum([len(beam.live) for beam in beams])
         free = [True] * n
@@ -144,10 +142,8 @@ class Beam:
         return any(math.isnan(log_probs[row][0]) for _, row, _ in self.live)
 
     def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
-        """Continue the live hypotheses with the best of the candidates (R, k). Return True if the search has ended.
-
-        The new hypotheses have the rows of their parents, so that several may have the same row.
-        """
+        """Continue the live hypotheses with the best of the candidates (R, k). Return True if the search has ended. The
+        new hypotheses have the rows of their parents, so that several may have the same row."""
         if self.length < len(self._search.prefix):
             [(total, row, target)] = self.live
             self.live = [(total, row, (self._search.prefix[self.length], target))]
@@ -200,7 +196,6 @@ class Beam:
                     totals[n * k + j] = -math.inf
 
     def _watch(self, target: Target, candidates: Ints, log_probs: list[float], chosen: float) -> None:
-        """Record the scores of the last token of a target."""
         _, before = target
         assert before is not None
         self._scores[id(target)] = score_token(
@@ -208,7 +203,6 @@ class Beam:
         )
 
     def _end(self, target: Target, log_prob: float, eos: int) -> None:
-        """Let a hypothesis leave the beam."""
         token_ids = tokens_of(target)
         reason = reason_of(token_ids, eos, self._search.max_target_tokens)
         token_scores: list[TokenScores] | tuple[()] = ()

@@ -1,7 +1,8 @@
-"""Engines: many sequences through one computation by continuous batching, without thread, lock or future.
+"""Engines run many sequences through one computation by continuous batching, without thread, lock or future.
 
-An engine repeats one step: encode some of those that wait, let them enter where there is room, advance all running
-sequences by one token, release those that are finished. A loop calls the steps, and gives each request its answer.
+An engine repeats one step: encode some of the waiting sequences, let them enter where there is room, advance all
+running sequences by one token, release those that are finished. A loop calls the steps, and gives each request its
+answer.
 """
 
 import logging
@@ -70,7 +71,7 @@ class Failed(NamedTuple, Generic[Output]):
 Outcome = Admitted[Output] | Ran[Output] | Finished[Output] | Failed[Output]
 
 OnOutcome = Callable[[Outcome[Output]], None]
-"""Is called with each outcome of a step, immediately; it may cancel sequences."""
+"""Called with each outcome of a step, immediately; it may cancel sequences."""
 
 
 class Engine(Protocol[Output]):
@@ -87,22 +88,14 @@ class Engine(Protocol[Output]):
 
     def step(self, on_outcome: OnOutcome[Output]) -> bool:
         """Advance the work a little, and report each outcome. Every sequence that was added and is not cancelled is
-        reported once, as finished or failed; nothing is raised.
-
-        Returns:
-            Whether work is left.
-        """
+        reported once, as finished or failed; nothing is raised. Return whether work is left."""
 
     def probe(self) -> ForwardPass:
         """Prove by a forward pass that the computation works. Only called while nothing runs; it may raise."""
 
 
 class ContinuousEngine(Generic[Output]):
-    """An `Engine` that keeps the places in use without gaps: on a CPU the cost of a step is its number of rows.
-
-    Args:
-        clock: returns monotonic seconds.
-    """
+    """An `Engine` that keeps the places in use without gaps: on a CPU the cost of a step is its number of rows."""
 
     def __init__(
         self,
@@ -118,7 +111,7 @@ class ContinuousEngine(Generic[Output]):
         self._encoded: list[Sequence[Output]] = []
         """Sequences that are encoded and wait for a place."""
         self._leaving: set[Sequence[Output]] = set()
-        """Sequences that are cancelled or finished, and whose places are still to be freed."""
+        """Sequences that are cancelled or finished, but still in their places."""
 
     @property
     def n_running(self) -> int:
@@ -170,13 +163,13 @@ class ContinuousEngine(Generic[Output]):
         self._encoded += sequences
 
     def _report_encoded(self, on_outcome: OnOutcome[Output]) -> None:
-        """Report the sequences that encoding has finished."""
+        """Encoding finishes some sequences."""
         if finished := [sequence for sequence in self._encoded if sequence.finished]:
             self._encoded = [sequence for sequence in self._encoded if not sequence.finished]
             on_outcome(Finished(finished))
 
     def _enter(self) -> None:
-        """Let encoded sequences enter in order, as far as there is room."""
+        """Encoded sequences enter in order, as far as there is room."""
         running = self.scheduler.running
         free, n = self.scheduler.n_free_rows, 0
         while n < len(self._encoded) and free >= self._encoded[n].n_rows:
@@ -201,8 +194,8 @@ class ContinuousEngine(Generic[Output]):
 
 
 def fail_step(begun: list[Sequence[Output]], scheduler: Scheduler[Output]) -> list[Sequence[Output]]:
-    """Log the error of a step, and return the sequences that fail with it, which do not wait any more: those that have
-    begun. If none has, the waiting ones fail, because they would make the next step fail too."""
+    """Log the error of a step, and return the sequences that fail with it and wait no longer: those that have begun. If
+    none has, the waiting ones fail, because they would make the next step fail too."""
     logger.exception("a step failed")
     failed = begun or [*scheduler.waiting]
     scheduler.withdraw(failed)
@@ -258,12 +251,9 @@ RunPass = Callable[[list[Sequence[Output]]], None]
 
 
 class OnePass(Generic[Output]):
-    """The computation of sequences that a single forward pass finishes.
-
-    Args:
-        new_probe: returns a sequence with which to prove that the pass works.
-        is_resting: tells whether what the pass needs is not loaded now; then it is not proved either.
-    """
+    """The computation of sequences that a single forward pass finishes. `new_probe` returns a sequence with which to
+    prove that the pass works. `is_resting` tells whether what the pass needs is not loaded now; then it is not proved
+    either."""
 
     def __init__(
         self,
@@ -291,4 +281,4 @@ class OnePass(Generic[Output]):
         raise AssertionError("a single pass has no steps: encoding finishes its sequences")
 
     def move(self, _source_place: int, _target_place: int, _sequence: Sequence[Output]) -> None:
-        """Do nothing: no state is kept in places."""
+        """Nothing is to be done: no state is kept in places."""

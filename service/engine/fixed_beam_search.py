@@ -57,9 +57,9 @@ class _Continuations:
     totals: Floats
     tokens: IntArray
     parents: IntArray
-    """The index in the beam of the hypothesis that each continues."""
+    """The index in the beam of the hypothesis that each continuation continues."""
     kept: Booleans
-    """Whether each is within the beam."""
+    """Whether each continuation is within the beam."""
     token_scores: dict[int, list[ScoreHistory]]
     """The scores of each continuation, by place, for sequences that have `once_tokens`."""
 
@@ -203,7 +203,7 @@ class FixedBeamSearch:
         self._decoder.leave(places)
 
     def _begin(self, place: int, row: int, sequence: Sequence[Search]) -> None:
-        """Put a sequence into a place, with one empty hypothesis."""
+        """A sequence begins with one empty hypothesis."""
         search, n_prefix = sequence.output, len(sequence.output.prefix)
         self._is_taken[row], self._place_of[row], self._index_of[row] = True, place, 0
         self._tokens[row], self._positions[row] = self._bos, 0
@@ -270,7 +270,7 @@ class FixedBeamSearch:
         return _Continuations(totals, tokens, parents, kept, scores)
 
     def _fail_without_numbers(self, is_bad: Booleans, log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Let the sequences fail that have a bad row, and return log-probabilities with which none of them goes on."""
+        """The sequences with a bad row fail. Return log-probabilities with which none of them goes on."""
         place_of = self._place_of[: len(log_probs)]
         bad_places = np.unique(place_of[is_bad])
         for place in bad_places.tolist():
@@ -299,12 +299,11 @@ class FixedBeamSearch:
         return scores
 
     def _written_once(self, place: int, row: int) -> list[int]:
-        """Return the `once_tokens` that a hypothesis has written."""
         written = self._targets[row, : self._lengths[place]].tolist()
         return [token for token in self.places.sequence(place).output.once_tokens if token in written]
 
     def _end(self, P: int, candidates: _Continuations) -> _Ended:  # noqa: N803
-        """Remove the hypotheses that have ended from the kept continuations, and return them."""
+        """Return the hypotheses that have ended, which are no longer among the kept continuations."""
         lengths, (_, n) = self._lengths[:P], candidates.tokens.shape
         ended = (candidates.tokens == self._eos) | (lengths >= self._limits[:P])[:, None]
         due = np.flatnonzero(check_due(lengths) & self.places.in_use[:P])
@@ -329,7 +328,6 @@ class FixedBeamSearch:
         )
 
     def _record(self, ended: _Ended) -> None:
-        """Add hypotheses that have ended to those of their sequences."""
         for place, target, length, token, total, token_scores in zip(
             *(array.tolist() for array in ended[:-1]), ended.token_scores, strict=True
         ):
@@ -341,7 +339,7 @@ class FixedBeamSearch:
                 self._ranks_to_beat[place] = search.rank_to_beat()
 
     def _go_on(self, P: int, W: int, candidates: _Continuations) -> list[Sequence[Search]]:  # noqa: N803
-        """Give live continuations their rows. Return the sequences that have none."""
+        """Live continuations get their rows. Return the sequences that have none."""
         candidates, lengths = candidates.narrowed(self._every[:P], W), self._lengths[:P]
         totals = np.where(candidates.kept, candidates.totals, -np.inf)
         goes_on = totals.max(axis=1) / lengths ** self._penalties[:P] > self._ranks_to_beat[:P]
@@ -371,8 +369,8 @@ class FixedBeamSearch:
         return [self.places.sequence(place) for place in np.flatnonzero(self.places.in_use[:P] & ~goes_on).tolist()]
 
     def _rows_of_children(self, P: int, parents: IntArray) -> IntArray:  # noqa: N803
-        """Return the row of each child (L): its parent's, but free rows for other children of the same parent, and
-        where a step would run over more rows than are needed."""
+        """Return the row of each child (L). It is its parent's, except for other children of the same parent, and where
+        a step would run over more rows than are needed: these get free rows."""
         children = self._own[: len(parents)]
         self._first_child[parents[::-1]] = children[::-1]
         stays = (self._first_child[parents] == children) & (parents < smallest_size(max(P, len(parents)), self._sizes))

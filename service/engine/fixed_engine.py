@@ -17,7 +17,8 @@ Output = TypeVar("Output")
 
 MIN_NEWCOMERS_SHARE = 0.75
 """Newcomers enter if they take at least this many times the rows in use. With a queue that never empties, three
-sevenths of the places are then empty at most. Less is better for beams, and more for greedy search (docs/gpu.md)."""
+sevenths of the places are then empty at most. A smaller share is better for beams, and a larger one for greedy search
+(docs/gpu.md)."""
 
 MAX_STEPS_WAITED = 32
 """After this many steps newcomers enter, however few they are: encoding them takes as long as about five steps."""
@@ -48,12 +49,8 @@ class FixedComputation(Protocol[Output]):
 
 
 class FixedEngine(Generic[Output]):
-    """An `Engine` of a `FixedComputation`.
-
-    Args:
-        scheduler: the queue of waiting sequences; the computation keeps those that run.
-        clock: returns monotonic seconds.
-    """
+    """An `Engine` of a `FixedComputation`. `scheduler` is the queue of waiting sequences; the computation keeps those
+    that run."""
 
     def __init__(
         self,
@@ -105,8 +102,8 @@ class FixedEngine(Generic[Output]):
         return ForwardPass("probe", self._clock() - began)
 
     def _admit(self) -> list[Sequence[Output]]:
-        """Remove the sequences that fit from the queue, if they are worth an encoder pass. The longest come first: they
-        get the first places and run longest, so that steps soon run over few places."""
+        """Admit the sequences that fit, if they are worth an encoder pass. The longest come first: they get the first
+        places and run longest, so that steps soon run over few places."""
         waiting = self.scheduler.waiting
         if not waiting:
             self._steps_waited = 0

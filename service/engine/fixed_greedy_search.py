@@ -27,9 +27,9 @@ K = 2
 a running sequence has `once_tokens`."""
 
 STEPS_TOGETHER = 2
-"""Number of steps that are launched together, where each is fed the most probable token of the one before. The host
+"""Number of steps that are launched together, where each is fed the most probable token of the step before. The host
 takes about as long for a launch as the device for a step. With 4 a single sentence is 3% faster, and 64 or 256 are 3 to
-17% slower, since those that have ended run in vain."""
+17% slower, since sequences that have ended run in vain."""
 
 
 class FixedGreedySearch:
@@ -162,8 +162,7 @@ class FixedGreedySearch:
     def _chosen(
         self, places: IntArray, lengths: IntArray, best: IntArray, log_probs: NDArray[np.float32]
     ) -> tuple[IntArray, NDArray[np.float32]]:
-        """Return the tokens that are written, and their log-probabilities, each (M, N). The tokens of a prefix have
-        none."""
+        """Return the written tokens and their log-probabilities, each (M, N). The tokens of a prefix have none."""
         if len(lengths) > 1:
             return best[..., 0], log_probs[..., 0]
         (positions,), (best,), (log_probs,), n_prefix = lengths - 1, best, log_probs, self._n_prefix[places]

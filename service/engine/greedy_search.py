@@ -47,14 +47,9 @@ class _GreedyState:
 
 
 class GreedySearch:
-    """The `Computation` of sequences with a beam of one: running[i] is in place i and in row i.
-
+    """The `Computation` of sequences with a beam of one: running[i] is in place i and in row i of `rows`, the decoder.
     Tokens are fed back as arrays. Python looks at a single row only when it may have ended, or when its token is not
-    simply the most probable one.
-
-    Args:
-        rows: the decoder, with a row for each sequence that runs.
-    """
+    simply the most probable one."""
 
     def __init__(self, rows: DecoderRows, bos: int, eos: int) -> None:
         self._decoder, n_rows = rows, rows.n_rows
@@ -149,7 +144,6 @@ class GreedySearch:
         fail_without_numbers(self._decoder, [running[row] for row in rows])
 
     def _finish(self, sequence: Sequence[Search], row: int) -> None:
-        """Note the target of a sequence if it has ended."""
         state: _GreedyState = sequence.state
         token_ids, search = state.token_ids, sequence.output
         n, limit = len(token_ids), search.max_target_tokens

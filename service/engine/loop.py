@@ -28,7 +28,7 @@ BACKGROUND_COST = 8
 """A background step is charged eight times its duration, so background engines get one ninth of the time when there is
 other work."""
 RETRY_S = 1.0
-"""How long after a failed probe an engine is probed again, and after a busy time idle ones."""
+"""Seconds after a failed probe until an engine is probed again, and after a busy time until idle ones are."""
 
 _IN_TURN = attrgetter("virtual_s", "is_background")
 
@@ -55,8 +55,6 @@ class _AcceptedRequest:
 
 @dataclass(eq=False)
 class _ServedEngine:
-    """An engine, and its state in the loop."""
-
     name: str
     engine: Engine[Any] | None
     """None while the model is not loaded."""
@@ -75,7 +73,7 @@ class _ServedEngine:
     """Why the engine is never stepped again; None if it is in use."""
     rate: Rate = field(default_factory=Rate)
     unfinished_work: int = 0
-    """That of all its requests."""
+    """Unfinished work of all its requests."""
 
     def __post_init__(self) -> None:
         self.model, self.is_background = model_of(self.name), is_in_background(self.name)
@@ -89,8 +87,8 @@ class _ServedEngine:
 
 
 class Loop:
-    """Engines by name. Whoever drives it calls `warm_up` once, and then `advance` again and again. Between two calls it
-    may submit and cancel requests, and may wait for `pause_s`.
+    """Engines by name. Whoever drives the loop calls `warm_up` once, and then `advance` again and again. Between two
+    calls it may submit and cancel requests, and may wait for `pause_s`.
 
     Args:
         engines: the engines; None for those of models that are loaded later, when there are requests for them.
@@ -166,11 +164,8 @@ class Loop:
 
     def submit(self, name: str, sequences: list[Sequence[Any]], deadline: float) -> Future[Answer[Any]]:
         """Queue the sequences of one request in the engine of this name. Cancelling the future frees the rows of the
-        request before the next step.
-
-        Raises:
-            Unavailable: the engine is starting or broken. A full queue is raised by the future instead.
-        """
+        request before the next step. Raises Unavailable: the engine is starting or broken. The future raises if a queue
+        is full."""
         served = self._served[name]
         self._refuse_if_unavailable(served)
         work = sum([sequence.work for sequence in sequences])
@@ -251,7 +246,7 @@ class Loop:
             raise Starting(f"Model {served.name} is starting")
 
     def _queue(self, request: _AcceptedRequest) -> None:
-        """Hand a request to its engine; if that is not loaded, let it wait."""
+        """A request waits if its engine is not loaded."""
         served = request.served
         self._next_deadline = min(self._next_deadline, request.deadline)
         if served.engine is None:
@@ -283,7 +278,7 @@ class Loop:
         served.unfinished_work += request.work
 
     def _step(self) -> None:
-        """Run a step of the busy engine that has had least time."""
+        """The busy engine that has had least time runs."""
         served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=_IN_TURN)
         assert served.engine is not None
         self._compute_for(served.model)
@@ -318,7 +313,6 @@ class Loop:
         self._probe_at = min([served.probe_at for served in candidates], default=retry_at)
 
     def _enabled(self) -> list[_ServedEngine]:
-        """Return the engines that are loaded and not disabled."""
         return [
             served for served in self._served.values() if served.engine is not None and served.disabled_reason is None
         ]
@@ -382,7 +376,7 @@ class Loop:
                 self._record_event(served.name, QueueWait(unanswered.admitted_at - unanswered.submitted_at))
 
     def _fail(self, request: _AcceptedRequest, error: Exception) -> None:
-        """Let a request whose forward pass failed leave its engine; it is answered after the step."""
+        """A request whose forward pass failed leaves its engine; it is answered after the step."""
         served = request.served
         assert served.engine is not None
         if self._take(request):

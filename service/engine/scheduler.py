@@ -29,7 +29,7 @@ BURST, STRIDE = 64, 4
 STRIDE - 1 others pass before each (stride scheduling; Waldspurger and Weihl 1995). The same holds for the sequences of
 a client: while BURST of them wait or were served just now, each further one lets others pass."""
 MAX_CLIENTS = 1000
-"""Most clients that are remembered; then those are forgotten that have their whole burst again."""
+"""Limit of remembered clients; beyond it, clients whose burst is full again are forgotten."""
 
 
 @dataclass(eq=False)
@@ -90,20 +90,16 @@ class Scheduler(Generic[Output]):
         self._virtual_time = 0
         """The turn of a sequence that arrives now."""
         self._due: dict[str, int] = {}
-        """By client, the turn at which it has its whole burst again."""
+        """The turn at which each client has its whole burst again."""
 
     def add(self, sequences: SequenceOf[Sequence[Output]], refuse: Callable[[int], None] | None = None) -> None:
-        """Queue the sequences of one request, all or none.
-
-        Only sequences of other requests that would be before its last one count. So a request of one sequence is
-        accepted while a request of thousands waits, and a large request is not refused for ever.
+        """Queue the sequences of one request, all or none. Sequences of other requests count if they would be before
+        its last one. So a request of one sequence is accepted while a request of thousands waits, and a large request
+        is not refused for ever. Raises QueueFull: too many sequences would be before the last one.
 
         Args:
             refuse: is called with the number of waiting sequences before the last one, unless the request was accepted
                 before, and may raise; by default it refuses at `max_waiting`.
-
-        Raises:
-            QueueFull: too many sequences would be before the last one; the message has the numbers.
         """
         sequences = sorted(sequences, key=_BACKGROUND)
         turns = self._turns(sequences)
@@ -130,7 +126,7 @@ class Scheduler(Generic[Output]):
         Backlog(n_before).refuse_beyond(self.max_waiting)
 
     def _turns(self, sequences: SequenceOf[Sequence[Output]]) -> list[int]:
-        """Return the turn of each sequence of a request; those in the background come last."""
+        """Return the turn of each sequence of a request; background sequences come last."""
         now = self._virtual_time
         client = sequences[0].client if sequences else None
         due = now if client is None else max(now, self._due.get(client, 0))
@@ -159,12 +155,12 @@ class Scheduler(Generic[Output]):
         return self.take(math.inf, max(most, ADMISSION_WINDOW), most)
 
     def take(self, free: float, window: int, most: float = math.inf) -> list[Sequence[Output]]:
-        """Admit the next in line, which must fit, and those after it whose length is nearest to its own, so that little
-        of the batch is padding. So no sequence starves.
+        """Admit the next in line, which must fit, and later sequences whose length is nearest to its own, so that there
+        is little padding and no sequence starves.
 
         Args:
             free: number of free rows.
-            window: how many of those that wait are considered.
+            window: how many waiting sequences are considered.
             most: most sequences that are admitted.
         """
         first, *others = self.waiting[:window]
@@ -205,11 +201,8 @@ class Scheduler(Generic[Output]):
     def evict(
         self, sequences: Collection[Sequence[Output]], move: Callable[[int, int, Sequence[Output]], None]
     ) -> None:
-        """Free the places of running sequences, and keep the rest without gaps.
-
-        Args:
-            move: copies the state of a sequence from its place to another place.
-        """
+        """Free the places of running sequences, and keep the rest without gaps. `move` copies the state of a sequence
+        from its place to another place."""
         leaving = set(sequences)
         for place in reversed(range(len(self.running))):
             if self.running[place] in leaving:

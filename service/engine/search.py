@@ -37,13 +37,8 @@ class TokenScores(NamedTuple):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A target that has ended.
-
-    Attributes:
-        token_ids: its tokens, with end of sequence if that was produced.
-        log_prob: sum of the tokens' log-probabilities.
-        token_scores: the scores of each token, if the search has `once_tokens`.
-    """
+    """A target that has ended. `token_ids` has end of sequence if that was produced, `log_prob` is the sum of the
+    tokens' log-probabilities, and `token_scores` has the scores of each token if the search has `once_tokens`."""
 
     token_ids: list[int]
     log_prob: float
@@ -150,8 +145,8 @@ def no_numbers() -> FloatingPointError:
 
 
 def fail_without_numbers(decoder: DecoderRows, sequences: SequenceOf[Sequence[Search]]) -> None:
-    """Let sequences fail whose log-probabilities are not numbers. Others of the same pass go on: nothing of theirs
-    depends on it, once the caches have numbers only."""
+    """Sequences fail whose log-probabilities are not numbers. Others of the same pass go on: nothing of theirs depends
+    on it, once the caches have numbers only."""
     for sequence in sequences:
         sequence.finished, sequence.failure = True, no_numbers()
     decoder.clean()
@@ -163,7 +158,6 @@ MIN_RUNAWAY_TOKENS = 24
 
 
 def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishReason:
-    """Return why a target has ended."""
     if token_ids[-1] == eos:
         return "eos"
     return "length" if len(token_ids) >= max_target_tokens else "repetition"
@@ -171,10 +165,7 @@ def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishR
 
 def is_runaway(token_ids: list[int], n_source: int) -> bool:
     """Whether a target repeats itself endlessly: its last tokens, as many as the source has and at least 24, are 4 or
-    more equal pieces.
-
-    A source that repeats itself may have such a target, as long as itself.
-    """
+    more equal pieces. A source that repeats itself may have such a target, as long as itself."""
     n = max(MIN_RUNAWAY_TOKENS, n_source)
     if len(token_ids) < n:
         return False

@@ -32,15 +32,9 @@ MAX_SEQUENCES = 10_000
 def load_catalog(
     settings: Settings, metrics: Metrics, loader: Loader | None = None, cache: SentenceCache | None = None
 ) -> Catalog:
-    """Load the models that the settings name; they are not started yet.
-
-    Args:
-        loader: the process that is loading them; by default a new one.
-        cache: keeps the answers of these models, beside those of former ones; by default a new one.
-
-    Raises:
-        StartRefused: an artifact or the provider cannot be used.
-    """
+    """Load the models that the settings name; they are not started yet. `loader` is the process that is loading them;
+    by default a new one. `cache` keeps the answers of these models beside those of former ones; by default a new one.
+    Raises StartRefused: an artifact or the provider cannot be used."""
     loader = loader or Loader(settings)
     loader.report_worker_ends(metrics.worker_ended)
     try:
@@ -56,15 +50,9 @@ def load_catalog(
 
 
 def directions_of(settings: Settings, name: str | None = None) -> Directions:
-    """Return which models translate what, before any is loaded: only manifests are read, and nothing can be translated.
-
-    Args:
-        name: the only model that may translate.
-
-    Raises:
-        ArtifactRefused: an artifact is missing, or its manifest is invalid.
-        UnknownModel: no translator has this name, or there are none.
-    """
+    """Return which models translate what, before any is loaded. Only manifests are read, and nothing can be translated.
+    `name` is the only model that may translate. Raises ArtifactRefused: an artifact is missing, or its manifest is
+    invalid. Raises UnknownModel: no translator has this name, or there are none."""
     manifests = [artifact.manifest for artifact in configured_artifacts(settings).values()]
     manifests = [one for one in manifests if one.task == "translation"]
     names = ", ".join(manifest.name for manifest in manifests) or "none"
@@ -88,13 +76,13 @@ def catalog_of(
     cache: SentenceCache | None = None,
     workers: SequenceOf[Worker] | None = None,
 ) -> Catalog:
-    """Make a catalog of models that workers run. Nothing is read from disk: files may have changed since.
+    """Make a catalog of models that workers run. Nothing is read from disk, where files may have changed since.
 
     Args:
         loader: the process that loaded the models, if it is to end with them.
         tokenizers: the tokenizers by model, if they have been read.
         cache: keeps the answers of these models, beside those of former ones; by default a new one.
-        workers: what runs the models; by default the processes at the paths of `loaded`.
+        workers: the workers that run the models; by default the processes at the paths of `loaded`.
 
     Raises:
         ArtifactRefused: a tokenizer is of a kind that the service cannot read.
@@ -160,7 +148,7 @@ def _catalog(
 
 
 def _cached_searches(cache: SentenceCache, artifact: Artifact, provider: str) -> CachedSearches | None:
-    """Return the part of the cache for a translator; None on CUDA, where the last bits of scores may differ."""
+    """On CUDA nothing is cached, since the last bits of scores may differ."""
     if not cache.max_bytes or provider != "cpu" or artifact.manifest_sum is None:
         return None
     return CachedSearches(cache, artifact.manifest.name, artifact.manifest_sum.sha256)

@@ -42,7 +42,7 @@ def attributes_of(answer: Answer) -> dict[str, Any]:
 
 
 def _models(answer: TranslateResponse | ClassifyResponse | RerankResponse | EmbedResponse) -> Iterator[str]:
-    """Yield the models that worked for an answer. A translation whose source was detected names its own."""
+    """A translation whose source was detected names its own model."""
     if not isinstance(answer, TranslateResponse):
         yield answer.model
         return

@@ -27,11 +27,8 @@ Served = TypeVar("Served", Translator, Classifier, Embedder)
 
 
 class Watch:
-    """Compares the files of artifacts with what was read of them.
-
-    Models that serve are in memory and do not change with their files, but a worker that starts later would refuse
-    changed files.
-    """
+    """Compares the files of artifacts with what was read of them. Models that serve are in memory and do not change
+    with their files, but a worker that starts later would refuse changed files."""
 
     def __init__(self, artifacts: Iterable[Artifact]) -> None:
         self._files = [
@@ -62,8 +59,7 @@ class _File:
 
 
 class Catalog:
-    """Models that are loaded, started and stopped together. Of several models that can do what a request asks, the
-    first one answers.
+    """Models that are loaded, started and stopped together. Of several models that fit a request, the first answers.
 
     Args:
         embedders: models that were made for embeddings, and the encoders of the translators and classifiers.
@@ -71,8 +67,8 @@ class Catalog:
         loader: the process that loaded the models; it ends when the models stop.
         watch: notices changes of the files that the models were loaded from.
         ordered: whether the settings list the models: then the first translator also answers a request without target,
-            and the first encoder one without source.
-        metrics: what counts the work of the models.
+            and the first encoder a request without source.
+        metrics: counts the work of the models.
     """
 
     def __init__(
@@ -158,8 +154,8 @@ class Catalog:
         return proofs
 
     def look_at_files(self) -> None:
-        """Notice which files have changed: for the log and a metric alone, as memory serves what was proved. A service
-        that starts anew would load the changed files."""
+        """Notice which files have changed, for the log and a metric alone: the models in memory are those that were
+        proved, while a service that starts anew would load the changed files."""
         changed = self._watch.changed() if self._watch is not None else {}
         for name in changed.keys() - self._changed.keys():
             logger.error(
@@ -178,25 +174,16 @@ class Catalog:
         return by_name[name]
 
     def directions(self, name: str | None) -> Directions:
-        """Return the language pairs of all translators, or of one.
-
-        Raises:
-            UnknownModel: no translation model has this name, or there are none.
-        """
+        """Return the language pairs of all translators, or of one. Raises UnknownModel: no translation model has this
+        name, or there are none."""
         if name not in self._directions:
             raise self._unknown(name, self.translators, "translate")
         return self._directions[name]
 
     def classifier(self, name: str | None, pairs: bool = False) -> Classifier:
-        """Return the first classifier that fits. Rerankers come after all others.
-
-        Args:
-            pairs: whether it must read pairs of texts.
-
-        Raises:
-            UnknownModel: no classification model has this name, or there are none.
-            UnsupportedOption: it reads single texts only, or all do.
-        """
+        """Return the first classifier that fits. Rerankers come after all others. `pairs`: whether it must read pairs
+        of texts. Raises UnknownModel: no classification model has this name, or there are none. Raises
+        UnsupportedOption: it reads single texts only, or all do."""
         named = self._named(name, self.classifiers, "classify")
         fitting = [one for one in named if one.manifest.pairs or not pairs]
         if not fitting:
@@ -206,11 +193,8 @@ class Catalog:
         return next((one for one in fitting if not one.is_reranker), fitting[0])
 
     def reranker(self, name: str | None) -> Classifier:
-        """Return the first model that scores pairs of texts.
-
-        Raises:
-            UnknownModel: no model that does so has this name, or there are none.
-        """
+        """Return the first model that scores pairs of texts. Raises UnknownModel: there is none, or none of this
+        name."""
         return self._named(name, self.rerankers, "rerank")[0]
 
     @property
@@ -220,13 +204,9 @@ class Catalog:
 
     def embedder(self, name: str | None, source: str | None) -> Embedder:
         """Return the first embedder that fits: the encoder of a translator that reads the language `source`, or without
-        a source a model that was made for embeddings.
-
-        Raises:
-            UnknownModel: no model has this name.
-            InvalidFields: no translator reads the language.
-            ModelRequired: there is no source, several models fit, and none was made for embeddings.
-        """
+        a source a model that was made for embeddings. Raises UnknownModel: no model has this name. Raises
+        InvalidFields: no translator reads the language. Raises ModelRequired: without a source several models fit, none
+        made for embeddings."""
         embedders = self._named(name, self.embedders, "embed")
         if source is None:
             made_for_it = [one for one in embedders if one.manifest.task == "embedding"]
@@ -279,7 +259,7 @@ class Catalog:
         )
 
     def states(self) -> list[ModelState]:
-        """Tell how each model does in each of its tasks, for the gauges."""
+        """Return the state of each model in each of its tasks, for the gauges."""
         found: dict[tuple[str, str], ModelState] = {}
         for task, model, pool in self._serving():
             states = pool.states()

@@ -1,5 +1,5 @@
-"""Which translator has a direction, or which two have it together through a pivot: a language that the first one
-writes and the second one reads."""
+"""Which translator has a direction, or which two have it together through a pivot: the first translator writes this
+language, and the second reads it."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -15,7 +15,7 @@ from service.text.languages import ANY, Direction, WantedLanguage, are_same, can
 AUTO = "auto"
 """The source that asks for detection."""
 PIVOT = "en"
-"""The pivot that is preferred: most models have English, and most of the texts that they have learned from."""
+"""The preferred pivot: most models have English, and most of the texts that they have learned from."""
 MAX_LISTED = 10
 """Directions of one translator, or languages, that a message lists; it counts more than these."""
 MAX_PLANS = 1_000
@@ -25,11 +25,8 @@ MAX_CODE = 35
 
 
 class PlannedRoute(NamedTuple):
-    """Who translates from one language into another.
-
-    Attributes:
-        route: empty where the languages are the same, so that nothing is left to translate.
-    """
+    """Who translates from one language into another. `route` is empty where the languages are the same, so that nothing
+    is left to translate."""
 
     source: str
     target: str
@@ -54,26 +51,15 @@ class Directions:
         self._known_plan = lru_cache(MAX_PLANS)(self._plan)
 
     def plan(self, source: str | None, target: str | None, pivot: bool) -> PlannedRoute | None:
-        """Find the models that translate; None where the language of each text has to be detected first.
-
-        Args:
-            pivot: whether two models may do it together.
-
-        Raises:
-            UnsupportedLanguagePair, TargetRequired: no direction fits, or several do; the message names them.
-        """
+        """Find the models that translate; None where the language of each text has to be detected first. `pivot`:
+        whether two models may do it together. Raises UnsupportedLanguagePair, TargetRequired: no direction fits, or
+        several do; the message names them."""
         is_short = max(len(source or ""), len(target or "")) <= MAX_CODE
         return (self._known_plan if is_short else self._plan)(source, target, pivot)
 
     def sources(self, target: str | None = None, pivot: bool = False) -> list[str]:
-        """Return the languages that are translated, or the languages that are translated into the target.
-
-        Args:
-            pivot: whether two models may do it together.
-
-        Raises:
-            UnsupportedLanguagePair: no model translates into the target.
-        """
+        """Return the languages that are translated, or the languages that are translated into the target. `pivot`:
+        whether two models may do it together. Raises UnsupportedLanguagePair: no model translates into the target."""
         found: dict[str, None] = {}
         for wanted in WantedLanguage.closest_first(target):
             for one in self._translators:
@@ -93,7 +79,7 @@ class Directions:
 
     @cached_property
     def first_models(self) -> set[str]:
-        """The names of the translators that are the first one of a direction."""
+        """The names of the translators that are the first of a direction."""
         first: dict[tuple[str, str], str] = {}
         for one in self._translators:
             sides = one.languages.sources.by_name, one.languages.targets.by_name
@@ -102,12 +88,8 @@ class Directions:
         return {name for (source, target), name in first.items() if source != target}
 
     def target(self, target: str | None) -> str:
-        """Return the name of the target language.
-
-        Raises:
-            UnsupportedLanguagePair: no model translates into it.
-            TargetRequired: the request names none, and there are several.
-        """
+        """Return the name of the target language. Raises UnsupportedLanguagePair: no model translates into it. Raises
+        TargetRequired: the request names none, and there are several."""
         for wanted in WantedLanguage.closest_first(target):
             found = dict.fromkeys(code for one in self._translators for code in one.languages.targets.named(wanted))
             if len(found) > 1 and target is None:
@@ -117,14 +99,8 @@ class Directions:
         raise UnsupportedLanguagePair(self._nobody(None, target))
 
     def route(self, source: str | None, target: str | None, pivot: bool) -> Route:
-        """Return the first model that has the direction, or two models that have it together.
-
-        Args:
-            pivot: whether two models may.
-
-        Raises:
-            UnsupportedLanguagePair, TargetRequired: no direction fits, or several do; the message names them.
-        """
+        """Return the first model that has the direction, or two models that have it together, if `pivot` allows it.
+        Raises UnsupportedLanguagePair, TargetRequired: no direction fits, or several do; the message names them."""
         direct = self._direct(source, target)
         if direct is not None:
             return [direct]
@@ -137,11 +113,8 @@ class Directions:
         return through
 
     def prompted(self, prompt: str) -> tuple[Translator, Direction]:
-        """Return the model that reads texts with a prompt before them: the first one that has this prompt.
-
-        Raises:
-            InvalidFields: none has it.
-        """
+        """Return the first model that has this prompt, which stands before its texts. Raises InvalidFields: no model
+        has it."""
         translators = [*self._translators, *self._others]
         translator = next((one for one in translators if prompt in one.manifest.prompts), None)
         if translator is None and len(translators) > 1:
@@ -191,7 +164,7 @@ class Directions:
         return fitting[0]
 
     def _through_pivot(self, source: str, target: str) -> Route | None:
-        """Find two models that meet in English, or else in the first language in which two models meet."""
+        """Two models meet in English, or else in the first language in which two models meet."""
         before = self._met((wanted, ANY) for wanted in WantedLanguage.of_sources(source))
         closest = WantedLanguage.closest_first(target)
         after = {direction.source for direction in self._met((ANY, wanted) for wanted in closest)}

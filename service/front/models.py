@@ -1,4 +1,4 @@
-"""The front door: whatever an interface asks of the models, it asks here.
+"""The front door of the models, for all interfaces.
 
 A call holds its request to the limits, chooses the model or the two models that serve it, keeps them in use until it is
 answered, and passes deadline, timing and glossaries on.
@@ -83,11 +83,8 @@ class Models:
 
     @property
     def catalog(self) -> Catalog:
-        """The models that serve now, to be described. Work goes through the methods below.
-
-        Raises:
-            Starting, Draining: there are none.
-        """
+        """The models that serve now, to be described. Work goes through the methods below. Raises Starting, Draining:
+        there are no models."""
         return self._serving.catalog
 
     @property
@@ -104,7 +101,7 @@ class Models:
             raise NotReady(f"Not ready: {reason}")
 
     def lost_devices(self) -> dict[str, str]:
-        """Return why each GPU takes no requests, of those that the settings chose and that take none."""
+        """Return why each GPU takes no requests, of the chosen GPUs that take none."""
         return {device: reason for device, reason in self._serving.devices().items() if reason is not None}
 
     def proof_ages(self) -> dict[str, float]:
@@ -120,16 +117,10 @@ class Models:
     async def translate(
         self, request: TranslateRequest, context: Context, on_piece: OnPiece | None = None
     ) -> TranslateResponse:
-        """Translate each text with the model for its language, or with two.
-
-        Args:
-            on_piece: receives each piece of a translation as soon as it and all pieces before it are done.
-
-        Raises:
-            UnknownModel, UnprocessableRequest: nothing here translates what is asked for.
-            UnknownGlossary: no glossary has this id.
-            RequestError: what translators raise.
-        """
+        """Translate each text with the model for its language, or with two. `on_piece` receives each piece of a
+        translation as soon as it and all pieces before it are done. Raises UnknownModel, UnprocessableRequest: nothing
+        here translates the request. Raises UnknownGlossary: no glossary has this id. Raises RequestError: what
+        translators raise."""
         with (
             self._in_use(request, context) as (catalog, context),
             admission_of(
@@ -144,7 +135,8 @@ class Models:
     async def stream(
         self, request: TranslateRequest, context: Context
     ) -> AsyncGenerator[StreamedPiece | TranslateResponse, None]:
-        """Translate as `translate` does, piece by piece; the whole answer comes last. Raises what that raises."""
+        """Translate as `translate` does, piece by piece; the whole answer comes last. Raises what `translate`
+        raises."""
         if request.attention:
             raise UnsupportedOption("`attention` is not supported in a streamed answer")
         pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
@@ -168,12 +160,8 @@ class Models:
             work.cancel()
 
     async def detect(self, request: DetectRequest, context: Context) -> DetectResponse:
-        """Tell the languages that each text may be in, of those that translators read.
-
-        Raises:
-            UnknownModel: no translator has this name, or there are none.
-            DeadlinePassed: it took too long.
-        """
+        """Tell the languages that each text may be in, of those that translators read. Raises UnknownModel: no
+        translator has this name, or there are none. Raises DeadlinePassed: it took too long."""
         with self._in_use(request, context) as (catalog, context), context.timing.tokenizing():
             sources = catalog.directions(request.model).sources()
             found = await detect_languages(request.text, request.format, sources, context.left_s)
@@ -181,12 +169,8 @@ class Models:
         return _traced(DetectResponse(detections=detections), context)
 
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyResponse:
-        """Label each text.
-
-        Raises:
-            UnknownModel, UnprocessableRequest: no classifier does that, or several could.
-            RequestError: what classifiers raise.
-        """
+        """Label each text. Raises UnknownModel, UnprocessableRequest: no classifier does that, or several could. Raises
+        RequestError: what classifiers raise."""
         with self._in_use(request, context) as (catalog, context):
             classifier = catalog.classifier(request.model, pairs=request.text_pair is not None)
             predictions = await classifier.classify(request, context)
@@ -195,12 +179,8 @@ class Models:
         return _traced(answer, context)
 
     async def rerank(self, request: RerankRequest, context: Context) -> RerankResponse:
-        """Rank texts by how well they answer a query.
-
-        Raises:
-            UnknownModel, UnprocessableRequest: no model does that, or several could.
-            RequestError: what classifiers raise.
-        """
+        """Rank texts by how well they answer a query. Raises UnknownModel, UnprocessableRequest: no model does that, or
+        several could. Raises RequestError: what classifiers raise."""
         pairs = request.as_pairs()
         with self._in_use(pairs, context) as (catalog, context):
             reranker = catalog.reranker(request.model)
@@ -213,12 +193,8 @@ class Models:
         return _traced(answer, context)
 
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedResponse:
-        """Turn each text into a vector, or into one for each of its tokens.
-
-        Raises:
-            UnknownModel, UnprocessableRequest: no model does that, or several could.
-            RequestError: what embedders raise.
-        """
+        """Turn each text into a vector, or into one for each of its tokens. Raises UnknownModel, UnprocessableRequest:
+        no model does that, or several could. Raises RequestError: what embedders raise."""
         with self._in_use(request, context) as (catalog, context):
             embedder = catalog.embedder(request.model, request.source)
             embeddings, dimensions, n_tokens = await embedder.embed(request, context)
@@ -231,13 +207,9 @@ class Models:
         return _traced(answer, context)
 
     async def languages(self, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
-        """Tell from which language into which the first text is translated; both are the same if it is not.
-
-        Raises:
-            UnknownModel, UnprocessableRequest: nothing here translates it, or the glossary is of other languages.
-            UnknownGlossary: no glossary has this id.
-            DeadlinePassed: it took longer than `timeout_s`.
-        """
+        """Return the languages from which and into which the first text is translated; both are the same if it is not.
+        Raises UnknownModel, UnprocessableRequest: nothing here translates it, or the glossary is of other languages.
+        Raises UnknownGlossary: no glossary has this id. Raises DeadlinePassed: it took longer than `timeout_s`."""
         plan = await planned_route(self.catalog.directions(request.model), request, timeout_s)
         if plan.route:
             await self._terms(request, plan.source, plan.target)
@@ -332,24 +304,16 @@ class Models:
         return _answer(request, [translations[i] for i in range(len(languages))], AUTO, target)
 
     async def _terms(self, request: TranslateRequest, source: str, target: str) -> TermTable | None:
-        """Return the terms of the glossary that a request names.
-
-        Raises:
-            UnknownGlossary: no glossary has this id.
-            GlossaryMismatch: it has no dictionary for these languages.
-        """
+        """Return the terms of the glossary that a request names. Raises UnknownGlossary: no glossary has this id.
+        Raises GlossaryMismatch: it has no dictionary for these languages."""
         if request.glossary_id is None:
             return None
         return await self._glossaries.table(request.glossary_id, source, target)
 
 
 async def planned_route(directions: Directions, request: TranslateRequest, timeout_s: float) -> PlannedRoute:
-    """Find the models that translate the first text, whose language is detected if the request does not tell it.
-
-    Raises:
-        UnprocessableRequest: nothing here translates it.
-        DeadlinePassed: it took longer than `timeout_s`.
-    """
+    """Find the models that translate the first text, whose language is detected if the request does not tell it. Raises
+    UnprocessableRequest: nothing here translates it. Raises DeadlinePassed: it took longer than `timeout_s`."""
     if (plan := directions.plan(request.source, request.target, request.pivot)) is not None:
         return plan
     target = directions.target(request.target)
@@ -363,7 +327,6 @@ async def planned_route(directions: Directions, request: TranslateRequest, timeo
 
 
 def _traced(answer: AnyAnswer, context: Context) -> AnyAnswer:
-    """Tell the trace of the answer, if the request is traced."""
     if context.attributes is not None:
         context.attributes |= attributes_of(answer)
     return answer
@@ -378,12 +341,7 @@ async def _languages_of_texts(
     directions: Directions, request: TranslateRequest, target: str, context: Context
 ) -> list[IdentifiedLanguage | None]:
     """Detect the language of each text, among those that are translated into the target, and the target itself; None
-    for a text without words.
-
-    Raises:
-        LanguageNotDetected: a text is in another language.
-        DeadlinePassed: it took too long.
-    """
+    for a text without words. Raises LanguageNotDetected: a text is in another language. Raises DeadlinePassed."""
     sources = directions.sources(target, request.pivot)
     with context.timing.tokenizing():
         served = [*dict.fromkeys([*sources, target])]
@@ -400,8 +358,8 @@ async def _languages_of_texts(
 
 
 def _language_of_text(ranked: list[IdentifiedLanguage], target: str) -> IdentifiedLanguage:
-    """Return the most probable language. A text that is hardly in the target language, and so would not be translated,
-    is in another one: one that is not served, if that is probable, or else the next one that is."""
+    """A text that is hardly in the target language, and so would not be translated, is in another language: in one that
+    is not served, if that is probable, or else in the next one that is."""
     if not are_same(ranked[0].language, target) or ranked[0].confidence >= MIN_UNCHANGED:
         return ranked[0]
     others = [one for one in ranked if not are_same(one.language, target)]
@@ -410,7 +368,7 @@ def _language_of_text(ranked: list[IdentifiedLanguage], target: str) -> Identifi
 
 
 async def gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
-    """Await all; as soon as one fails, the others are cancelled."""
+    """Await all. As soon as one fails, the others are cancelled."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         return await asyncio.gather(*tasks)
@@ -434,7 +392,7 @@ def _answer(
 
 
 def _made_by(route: Route) -> tuple[str | None, Pivot | None]:
-    """Return the name of the one model, or the language and the names of two."""
+    """Return the name of the model, or the language between two models and their names."""
     if len(route) == 1:
         return route[0][0].manifest.name, None
     (first, into), (second, _) = route

@@ -1,4 +1,4 @@
-"""The models that serve now, and those that take their place while requests go on."""
+"""The models that serve now, and their replacement while requests go on."""
 
 import asyncio
 import gc
@@ -12,18 +12,15 @@ from service.front.catalog import Catalog
 from service.front.suppliers import begin
 
 LOOK_S = 0.02
-"""Pause between two looks at whether new models have proved themselves, or whether nobody uses the former ones."""
+"""Pause between two checks whether new models have proved themselves, or whether nobody uses the former models."""
 
 PROVEN_S = 120.0
 """Time in which every model must have done a forward pass."""
 
 
 class Serving:
-    """Holds the models of one server; at first there may be none.
-
-    Args:
-        probe_interval_s: seconds between two looks at the files of the models.
-    """
+    """Holds the models of one server; at first there may be none. Their files are looked at every
+    `probe_interval_s`."""
 
     def __init__(self, probe_interval_s: float, catalog: Catalog | None = None) -> None:
         self.draining = False
@@ -36,11 +33,8 @@ class Serving:
 
     @property
     def catalog(self) -> Catalog:
-        """The models for a request that begins now.
-
-        Raises:
-            Starting, Draining: there are no models yet. Where there are models and the server drains, they refuse.
-        """
+        """The models for a request that begins now. Raises Starting, Draining: there are no models yet. Where there are
+        models and the server drains, the models refuse."""
         if self._catalog is None:
             if self.draining:
                 raise Draining("The service is draining and takes no new requests", retry_after_s=5)
@@ -55,14 +49,8 @@ class Serving:
         begin(self._look_at_files(), self._tasks)
 
     async def replace(self, catalog: Catalog) -> "asyncio.Task[None]":
-        """Serve with these models from now on.
-
-        Returns:
-            A task that ends when the last request that uses the former models is answered.
-
-        Raises:
-            StartRefused: a model cannot do a forward pass; the former models stay.
-        """
+        """Serve with these models from now on. Return a task that ends when the last request that uses the former
+        models is answered. Raises StartRefused: a model cannot do a forward pass; the former models stay."""
         catalog.start()
         former = self._catalog
         if former is not None:
@@ -96,7 +84,7 @@ class Serving:
         return self._catalog.unready_reason()
 
     def states(self) -> list[ModelState]:
-        """Tell how each model does, for the gauges."""
+        """Return the state of each model, for the gauges."""
         return [] if self._catalog is None else self._catalog.states()
 
     def devices(self) -> dict[str, str | None]:
@@ -126,7 +114,7 @@ class Serving:
 
 
 async def proven(catalog: Catalog) -> None:
-    """Wait until each model has done a forward pass. Raises StartRefused: one cannot, and all are stopped."""
+    """Wait until each model has done a forward pass. Raises StartRefused: a model cannot, and all are stopped."""
     try:
         async with asyncio.timeout(PROVEN_S):
             while "starting" in (reason := catalog.unready_reason() or ""):

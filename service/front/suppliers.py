@@ -1,4 +1,4 @@
-"""Where a server has its models from: it loads them, at first and whenever it is asked to, or is given them."""
+"""The source of a server's models: it loads them, at first and for each reload, or is given them."""
 
 import asyncio
 import logging
@@ -20,27 +20,20 @@ Result = TypeVar("Result")
 
 
 class Supplier(Protocol):
-    """Where a server has its models from."""
+    """The source of a server's models."""
 
     async def may_listen(self) -> None:
         """Wait until the server may be asked."""
 
     async def run(self) -> None:
-        """Give the server its models.
-
-        Raises:
-            StartRefused: they cannot be loaded.
-        """
+        """Give the server its models. Raises StartRefused: they cannot be loaded."""
 
     def report(self, state: Literal["listening", "ready"]) -> None:
         """Note that the server listens, or is ready for the first time."""
 
     async def reload(self) -> None:
-        """Load the models anew, and replace the models that serve.
-
-        Raises:
-            ReloadRefused: they cannot be loaded, or are being loaded.
-        """
+        """Load the models anew, and replace the models that serve. Raises ReloadRefused: they cannot be loaded, or are
+        being loaded."""
 
 
 class LoadingSupplier(Generic[Loaded]):
@@ -67,7 +60,7 @@ class LoadingSupplier(Generic[Loaded]):
         """Return immediately: requests are told that the service is starting."""
 
     def report(self, state: Literal["listening", "ready"]) -> None:
-        """Log that the only server is ready; that it listens was logged before its models were loaded."""
+        """Log that the only server is ready. That it listens was logged before its models were loaded."""
         if state == "ready":
             logger.info(READY)
 
@@ -77,7 +70,7 @@ class LoadingSupplier(Generic[Loaded]):
         await self._loading
 
     async def reload(self) -> None:
-        """Load the models anew; that goes on when whoever asks for it is cancelled."""
+        """Load the models anew. Cancelling the call does not stop it."""
         if self._loading is not None and not self._loading.done():
             logger.warning("models are being loaded already")
             raise ReloadRefused("Models are being loaded already")
@@ -86,7 +79,7 @@ class LoadingSupplier(Generic[Loaded]):
         await asyncio.shield(self._loading)
 
     async def _replace_or_keep(self) -> None:
-        """Raises ReloadRefused; the log has it too, as whoever asked may have left."""
+        """Raises ReloadRefused. The log has it too, as the client may have left."""
         try:
             await self._replace(None)
         except StartRefused as error:
@@ -101,7 +94,7 @@ class LoadingSupplier(Generic[Loaded]):
 
 
 def begin(work: Coroutine[Any, Any, Result], tasks: "set[asyncio.Task[Any]]") -> "asyncio.Task[Result]":
-    """Run work as a task of the running event loop, which alone might forget it; `tasks` has it until it is done."""
+    """Run work as a task of the running event loop, which alone might forget it. `tasks` has it until it is done."""
     task = asyncio.get_running_loop().create_task(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)

@@ -14,11 +14,8 @@ LIST_S = 30.0
 
 
 def devices_of(settings: Settings) -> list[str | None]:
-    """Return the devices that the settings name: GPUs, or MIG instances of GPUs; [None] for what CUDA chooses.
-
-    Raises:
-        ProviderUnavailable: there is no such GPU, or the driver lists none.
-    """
+    """Return the devices that the settings name: GPUs, or MIG instances of GPUs; [None] for what CUDA chooses. Raises
+    ProviderUnavailable: there is no such GPU, or the driver lists none."""
     if not settings.devices:
         return [None]
     if settings.devices == ("all",):
@@ -32,7 +29,7 @@ def devices_of(settings: Settings) -> list[str | None]:
 
 
 def _numbered(number: int) -> str:
-    """Return the name of a GPU by its number among those that CUDA_VISIBLE_DEVICES lists, or among all."""
+    """A number counts among the GPUs that CUDA_VISIBLE_DEVICES lists, or among all."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = [one.strip() for one in listed.split(",")] if listed else [str(one) for one in range(number + 1)]
     if number >= len(names):
@@ -41,7 +38,7 @@ def _numbered(number: int) -> str:
 
 
 def _of_driver() -> list[str]:
-    """Return the GPUs that the driver lists; in place of a GPU that is divided, its MIG instances."""
+    """In place of a GPU that is divided stand its MIG instances."""
     try:
         listed = subprocess.run(
             ["nvidia-smi", "-L"],  # noqa: S607  the driver's program, wherever the system has it

@@ -58,15 +58,10 @@ class LoadedModels:
 
 
 class Loader:
-    """The processes that load the artifacts of the settings, one for each device, and the workers that they fork.
-
-    CUDA shows a process what CUDA_VISIBLE_DEVICES lists when it begins, and no more than one MIG instance. With a
-    process for each device, whatever a lost device does to CUDA stays in its own.
-
-    Raises:
-        ArtifactRefused: an artifact is missing, or its manifest is invalid.
-        ProviderUnavailable: a device that the settings name is not there.
-    """
+    """The processes that load the artifacts of the settings, one for each device, and the workers that they fork. CUDA
+    shows a process what CUDA_VISIBLE_DEVICES lists when it begins, and no more than one MIG instance. With a process
+    for each device, a lost device harms CUDA in its own process alone. Raises ArtifactRefused: an artifact is missing,
+    or its manifest is invalid. Raises ProviderUnavailable: a device that the settings name is not there."""
 
     def __init__(self, settings: Settings) -> None:
         self.artifacts = configured_artifacts(settings)
@@ -87,11 +82,7 @@ class Loader:
             loader.on_worker_end = report
 
     def wait(self) -> LoadedModels:
-        """Wait until all models are loaded on all devices.
-
-        Raises:
-            StartRefused: a model cannot be loaded.
-        """
+        """Wait until all models are loaded on all devices. Raises StartRefused: a model cannot be loaded."""
         files = read_tokenizer_files(self.artifacts)
         for device, loader in self._loaders.items():
             try:
@@ -112,20 +103,13 @@ class Loader:
 
 
 def configured_artifacts(settings: Settings) -> dict[str, Artifact]:
-    """Return the artifacts that the settings name, or all, by name.
-
-    Raises:
-        ArtifactRefused: an artifact is missing, or its manifest is invalid.
-    """
+    """Return the artifacts that the settings name, or all, by name. Raises ArtifactRefused: an artifact is missing, or
+    its manifest is invalid."""
     return {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts, settings.models)}
 
 
 def read_tokenizer_files(artifacts: Mapping[str, Artifact]) -> TokenizerFiles:
-    """Read the files of tokenizers.
-
-    Raises:
-        ArtifactRefused: a file is missing, or is not what the manifest says.
-    """
+    """Read the files of tokenizers. Raises ArtifactRefused: a file is missing, or is not what the manifest says."""
     return {
         name: {file: artifact.read(file) for file in (TOKENIZER, VOCABULARY) if file in artifact.manifest.files}
         for name, artifact in artifacts.items()

@@ -46,22 +46,19 @@ class Worker(Protocol):
 
     @property
     def load(self) -> int:
-        """Work of the requests that are accepted and not answered, without those in the background."""
+        """Work of the accepted requests that are not answered, without those in the background."""
 
     @property
     def background_load(self) -> int:
-        """Work of such requests in the background."""
+        """Work of the accepted requests in the background that are not answered."""
 
     @property
     def awaited_at(self) -> float:
         """When a request that is not in the background was last accepted or answered, on the clock of deadlines."""
 
     def submit(self, name: str, sequences: list[Sequence[Any]], deadline: float) -> "asyncio.Future[Answer[Any]]":
-        """Queue the sequences of one request in the engine of this name; cancelling the future frees its rows.
-
-        Raises:
-            Unavailable: the engine takes no requests.
-        """
+        """Queue the sequences of one request in the engine of this name; cancelling the future frees its rows. Raises
+        Unavailable: the engine takes no requests."""
 
     def start(self) -> None:
         """Connect from the running event loop. From now on all requests are submitted in this event loop."""
@@ -73,7 +70,7 @@ class Worker(Protocol):
         """Return the state of an engine; None if this worker has no such engine."""
 
     def backlog(self, name: str, is_whole: bool) -> Backlog:
-        """Return what an engine has to do before a request that comes now, or all that it has to do."""
+        """Return the work of an engine before a request that comes now, or all its work."""
 
 
 @dataclass
@@ -97,7 +94,7 @@ class Admission:
 def admission_of(
     metrics: TaskMetrics, background: bool = False, caller: str | None = None, client: str | None = None
 ) -> Iterator[Admission]:
-    """Enclose all that engines do for one request; if it gets no answer, count it once."""
+    """Enclose all that engines do for one request. If it gets no answer, count it once."""
     admission = Admission(background=background, caller=caller, client=client)
     try:
         yield admission
@@ -123,11 +120,8 @@ class Answers(Protocol[Output]):
     async def run(
         self, sequences: list[Sequence[Output]], deadline: float, admission: Admission, compute: Compute[Output]
     ) -> Answer[Output]:
-        """Find the output of each sequence; compute those that are not known.
-
-        Raises:
-            RequestError: what `compute` raises, or a deadline passed.
-        """
+        """Find the output of each sequence, and compute the unknown ones. Raises RequestError: what `compute` raises,
+        or a deadline passed."""
 
 
 class _Candidates(NamedTuple):
@@ -178,7 +172,7 @@ class Pool(Generic[Output]):
         self._answers = answers
         self._max_sequences, self._max_waiting = max_sequences, max_waiting
         self._refused_at: dict[tuple[str, str | None], float] = {}
-        """When each engine refused clients last."""
+        """When each engine last refused each client."""
         self._draining = False
         # The work of a sequence is at least 1: while the last worker is kept free, the others refuse nothing.
         self._busy_work = min(BUSY_WORK, max_waiting)
@@ -193,7 +187,7 @@ class Pool(Generic[Output]):
         """Submit the sequences and wait for their outputs; cancelling the wait cancels the request.
 
         Args:
-            sequences: the sequences; if there are none, nothing is submitted.
+            sequences: if there are none, nothing is submitted.
             admission: the request of which the sequences are a part; by default they are all of a request.
             client: who sent it, if no admission tells.
 
@@ -284,7 +278,7 @@ class Pool(Generic[Output]):
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
         """Raise TooManyTexts if one request may not have this many sequences. Callers may check before they have made
-        all of them."""
+        all."""
         if n_sequences > self._max_sequences:
             raise TooManyTexts(
                 f"The request has at least {n_sequences} sentences or windows of a text; "
@@ -296,14 +290,14 @@ class Pool(Generic[Output]):
         self._draining = True
 
     def unready_reason(self) -> str | None:
-        """Return why this engine should get no requests now; None if it is ready, on one device at least."""
+        """Why this engine should get no requests now; None if it is ready, on one device at least."""
         if self._draining:
             return "draining"
         reasons = [*self.unready_reasons().values()]
         return None if None in reasons else next(iter(reasons), STARTING)
 
     def unready_reasons(self) -> dict[str | None, str | None]:
-        """Return, for each device, why this engine should get no requests there now; None if it is ready."""
+        """Why this engine should get no requests now, for each device; None if it is ready there."""
         reasons: dict[str | None, str | None] = {}
         for worker in self._workers:
             states = self._states_in(worker)
@@ -314,7 +308,7 @@ class Pool(Generic[Output]):
         return reasons
 
     def states(self) -> list[EngineState]:
-        """Return the engine's state in each worker that has it, also in the background."""
+        """Return the engine's state, and that of its background engine, in each worker that has it."""
         return [state for worker in self._workers for state in self._states_in(worker)]
 
     def _states_in(self, worker: Worker) -> list[EngineState]:

@@ -1,4 +1,4 @@
-"""The loader process, as the process sees it that started it."""
+"""The loader process, as the process that started it sees it."""
 
 import atexit
 import logging
@@ -76,11 +76,7 @@ class RemoteLoader:
         return tuple(self._plan.slow or ())
 
     def wait_until_loaded(self) -> None:
-        """Wait until all models are loaded.
-
-        Raises:
-            StartRefused: a model cannot be loaded.
-        """
+        """Wait until all models are loaded. Raises StartRefused: a model cannot be loaded."""
         try:
             n_workers, slow = self._loaded()
         except StartRefused:
@@ -115,14 +111,14 @@ class RemoteLoader:
         self._messages = messages_of(self._socket)
 
     def _kill(self) -> None:
-        """Kill the process and its workers: a worker that hangs would survive it."""
+        """A worker that hangs would survive the loader alone."""
         if self._process.returncode is None:  # else its id may belong to another process by now
             with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS raises another error
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def _loaded(self) -> tuple[int, list[str]]:
-        """Wait until all models are loaded. Return the number of workers, and the slow models."""
+        """Return the number of workers, and the slow models, once all models are loaded."""
         self._socket.settimeout(LOADING_S)
         try:
             message = next(self._messages, None)
@@ -163,11 +159,8 @@ class RemoteLoader:
 
 
 def make_run_directory(folder: Path | None) -> Path:
-    """Create a folder that nobody else may enter, in `folder` or where the system has temporary files.
-
-    Raises:
-        StartRefused: no folder can be created there, or its path is too long.
-    """
+    """Create a folder that nobody else may enter, in `folder` or where the system has temporary files. Raises
+    StartRefused: no folder can be created there, or its path is too long."""
     try:
         made = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))
     except OSError as error:

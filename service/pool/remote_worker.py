@@ -35,8 +35,6 @@ RECONNECT_S = 0.05
 
 @dataclass(frozen=True)
 class _SentRequest:
-    """A request that was sent to the worker and is not answered."""
-
     engine: str
     sequences: list[Sequence[Any]]
     work: int
@@ -62,12 +60,12 @@ class RemoteWorker:
         self._path = path
         self._add_counts = add_counts
         self._states: dict[str, EngineState] = {}
-        """The engines' states that the worker reported last; empty while no process listens."""
+        """The engines' states in the worker's last report; empty while no process listens."""
         self._reported_at = 0.0
         self._work: Counter[str] = Counter()
         """Work of the requests that are sent and not answered, by engine."""
         self._reported_work: dict[str, int] = {}
-        """The same when the worker reported last."""
+        """The same at the worker's last report."""
         self._requests: dict[int, _SentRequest] = {}
         self._next_number = 0
         self._outgoing: asyncio.WriteTransport | None = None
@@ -80,11 +78,8 @@ class RemoteWorker:
         self._supervision = self._event_loop.create_task(self._supervise())
 
     def submit(self, name: str, sequences: list[Sequence[Any]], deadline: float) -> "asyncio.Future[Answer[Any]]":
-        """Queue the sequences of one request. Cancelling the future frees its rows within one step.
-
-        Raises:
-            Unavailable: the engine is starting or broken. If the worker refuses the request, the future raises.
-        """
+        """Queue the sequences of one request. Cancelling the future frees its rows within one step. Raises Unavailable:
+        the engine is starting or broken. If the worker refuses the request, the future raises."""
         state = self.state(name)
         if state is None or self._outgoing is None:
             raise Starting(f"Model {name} is starting")
@@ -113,8 +108,8 @@ class RemoteWorker:
         return state
 
     def backlog(self, name: str, is_whole: bool) -> Backlog:
-        """Return what an engine has to do before a request that comes now, or all that it has to do: what the worker
-        reported last, without what it has done since. What came since is last in line."""
+        """Return the work of an engine before a request that comes now, or all its work. The worker's last report
+        counts, with later requests last in line, and without what was done since."""
         if (state := self._states.get(name)) is None:
             return NO_BACKLOG
         since = self._work[name] - self._reported_work.get(name, 0)
@@ -136,7 +131,7 @@ class RemoteWorker:
         self._fail_all(Draining, "stopped before this request was answered")
 
     async def _supervise(self) -> None:
-        """Take the messages of the process, and of each one that replaces it."""
+        """Take the messages of the process, and of each process that replaces it."""
         while True:
             try:
                 await self._receive()
@@ -151,7 +146,6 @@ class RemoteWorker:
             await asyncio.sleep(RECONNECT_S)
 
     async def _receive(self) -> None:
-        """Connect, and take the messages of the process until it ends."""
         event_loop = asyncio.get_running_loop()
         self._outgoing, receiver = await event_loop.create_unix_connection(
             lambda: Receiver(self._take), str(self._path)
@@ -165,8 +159,8 @@ class RemoteWorker:
             self._outgoing = None
 
     async def _abort_when_silent(self, connection: asyncio.WriteTransport) -> None:
-        """Close the connection to a process that is silent for longer than its loader allows: another one may listen
-        at its path. Silence is counted in checks, not by the clock: the whole service may have been paused."""
+        """Close the connection to a process that is silent for longer than its loader allows: another one may listen at
+        its path. Silence is counted in checks, not by the clock: the whole service may have been paused."""
         silent_s = 0.0
         while silent_s <= HUNG_S:
             reported_at = self._reported_at

@@ -1,8 +1,8 @@
-"""A cache of searches, so that a sentence that was translated before, or is being translated, is not computed again.
+"""A cache of searches. A sentence that was translated before, or is being translated, is not computed again.
 
-On a CPU the answer to a sequence depends on nothing but the artifact, the tokens and the options of the search. These,
-whole, are the key of an answer, together with the name of the caller: how fast an answer comes would otherwise tell a
-caller what others have asked for.
+On a CPU the answer to a sequence depends on nothing but the artifact, the tokens and the options of the search. The key
+of an answer has these, whole, and the name of the caller: how fast an answer comes would otherwise tell a caller what
+others have asked for.
 """
 
 import asyncio
@@ -47,19 +47,14 @@ class Leader:
     done: "asyncio.Future[bytes | WorkerEnded | None]"
 
     def is_soon(self, n_sequences: int, background: bool) -> bool:
-        """Whether a request of so many sequences may wait for this one: a small request must not wait for a place at
-        the end of a large one, or of a document, when its own place would be earlier."""
+        """Whether a request of `n_sequences` may wait for this leader. A small request must not wait for a place at the
+        end of a large request, or of a document: alone it would be answered earlier."""
         return self.n_sequences <= max(BURST, 2 * n_sequences) and (background or not self.background)
 
 
 class SentenceCache:
-    """The answers that were used last, within a number of bytes, and the sequences that are being computed.
-
-    All calls come from one event loop.
-
-    Args:
-        max_bytes: most bytes of all answers with their keys; 0: none is kept.
-    """
+    """The most recent answers, within a number of bytes, and the sequences that are being computed. All calls come from
+    one event loop. `max_bytes` limits all answers with their keys; 0 keeps none."""
 
     def __init__(self, max_bytes: int, metrics: CacheMetrics) -> None:
         self.max_bytes = max_bytes
@@ -69,13 +64,13 @@ class SentenceCache:
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
 
     def get(self, key: bytes) -> bytes | None:
-        """Return an answer, which now is the one that was used last; None if there is none."""
+        """Return an answer, which now is the most recent; None if there is none."""
         if (answer := self._answers.get(key)) is not None:
             self._answers.move_to_end(key)
         return answer
 
     def put(self, key: bytes, answer: bytes) -> None:
-        """Keep an answer, and evict those that were used longest ago."""
+        """Keep an answer, and evict the least recent ones."""
         if key in self._answers or _size(key, answer) > self.max_bytes:
             return
         self._answers[key] = answer
@@ -111,12 +106,8 @@ class CachedSearches:
         self, sequences: list[Sequence[Search]], deadline: float, admission: Admission, compute: Compute[Search]
     ) -> Answer[Search]:
         """Find the output of each sequence: in the cache, or by waiting for a request that computes it, or by computing
-        it. If the other request fails or is cancelled, this one computes.
-
-        Raises:
-            DeadlinePassed: another request has not computed a sequence in time.
-            RequestError: what `compute` raises. Errors are not kept.
-        """
+        it. If the other request fails or is cancelled, this one computes. Raises DeadlinePassed: another request has
+        not computed a sequence in time. Raises RequestError: what `compute` raises. Errors are not kept."""
         if admission.caller is None:
             return await compute(sequences, deadline, admission)
         alike: Alike = {}
@@ -140,7 +131,7 @@ class CachedSearches:
         return marshal.dumps((*self._names, caller, sequence.source_ids, options_of(sequence.output)), 2)
 
     def _divide(self, alike: Alike, n_sequences: int, background: bool) -> tuple[dict[bytes, Leader], Alike]:
-        """Take the answers that the cache has. Return whom to wait for, and what to compute."""
+        """Take the answers that the cache has. Return the leaders to wait for, and the sequences to compute."""
         cache, n_hits = self._cache, 0
         followed: dict[bytes, Leader] = {}
         led: Alike = {}
@@ -158,7 +149,7 @@ class CachedSearches:
     async def _lead(
         self, led: Alike, deadline: float, admission: Admission, compute: Compute[Search]
     ) -> Answer[Search]:
-        """Compute one of each group. Whoever waits for it is told, also of a failure."""
+        """Compute one sequence of each group. Requests that wait for it are told, also of a failure."""
         cache, event_loop = self._cache, asyncio.get_running_loop()
         leaders = {key: Leader(len(led), admission.background, event_loop.create_future()) for key in led}
         cache.leaders.update(leaders)
@@ -185,12 +176,8 @@ class CachedSearches:
         return answer
 
     async def _follow(self, followed: dict[bytes, Leader], alike: Alike, deadline: float) -> Alike:
-        """Wait for other requests. Return the sequences that they have not computed.
-
-        Raises:
-            DeadlinePassed: they take too long.
-            WorkerEnded: the worker of one of them died.
-        """
+        """Wait for leaders. Return the sequences that they have not computed. Raises DeadlinePassed: they take too
+        long. Raises WorkerEnded: the worker of a leader died."""
         left_s = max(0.0, deadline - self._clock())
         _, late = await asyncio.wait([leader.done for leader in followed.values()], timeout=left_s)
         if late:

@@ -27,7 +27,6 @@ class ShownToken(BaseModel):
 
     @classmethod
     def of(cls, token: tuple[str, int, int]) -> "ShownToken":
-        """Make one from a token, its start and its end."""
         return cls.model_construct(token=token[0], span=token[1:])
 
 
@@ -385,10 +384,8 @@ class Readiness(Status):
 
 
 def encoded(numbers: NDArray[np.float32], encoding: Encoding) -> Any:
-    """Encode numbers as nested lists, or as base64 of little-endian float32, row after row.
-
-    Lists have seven decimals, as exact as float32 for numbers around 1, and half as long as all digits.
-    """
+    """Encode numbers as nested lists, or as base64 of little-endian float32, row after row. Lists have seven decimals,
+    as exact as float32 for numbers around 1, and half as long as all digits."""
     if encoding == "base64":
         return base64.b64encode(numbers.astype("<f4").tobytes()).decode()
     return np.round(numbers.astype(np.float64), 7).tolist()

@@ -19,11 +19,8 @@ class Phase(NamedTuple):
 
 @dataclass
 class Timing:
-    """Seconds of each part; zero for a part that the request did not reach.
-
-    Attributes:
-        phases: receives each phase as it ends; None if nobody wants to know them.
-    """
+    """Seconds of each part; zero for a part that the request did not reach. `phases` receives each phase as it ends;
+    None if nobody wants to know them."""
 
     queue_s: float = 0.0
     tokenize_s: float = 0.0
@@ -65,7 +62,7 @@ class Timing:
         )
 
     def _add_phases(self, answer: Answer[Any], of_encoder: str) -> None:
-        """Add the phases of an engine that has just answered: queue, encode and decode follow one another."""
+        """Phases of an engine that has just answered follow one another: queue, encode and decode."""
         assert self.phases is not None, "the caller has seen it"
         seconds = {"queue": answer.queue_s, of_encoder: answer.encode_s, "decode": answer.decode_s}
         began = perf_counter() - sum(seconds.values())

@@ -55,11 +55,8 @@ ATTENTION_UNLOAD_AFTER_S = 600.0
 
 @dataclass(frozen=True)
 class ArtifactSource:
-    """A `Source` of artifacts, by name.
-
-    Attributes:
-        provider: the provider of workers that share models, once the source is resolved.
-    """
+    """A `Source` of artifacts, by name. `provider` is that of workers that share models, once the source is
+    resolved."""
 
     artifacts: dict[str, Artifact]
     settings: Settings
@@ -71,12 +68,8 @@ class ArtifactSource:
 
     def resolved(self) -> "ArtifactSource":
         """Choose the provider and its threads: on the CPU several workers of one thread do more than one worker with
-        all threads.
-
-        Raises:
-            ProviderUnavailable: CUDA is wanted and cannot be used.
-            StartRefused: there is a memory limit, and models run on CUDA.
-        """
+        all threads. Raises ProviderUnavailable: CUDA is wanted and cannot be used. Raises StartRefused: there is a
+        memory limit, and models run on CUDA."""
         settings = self.settings
         if settings.devices:
             name = choose_provider("cuda", "ATTEND_DEVICES names GPUs")
@@ -141,7 +134,7 @@ class ArtifactSource:
         heap.trim()
 
     def _provider_for(self, artifact: Artifact) -> Provider:
-        """Return the provider, or the CPU if the artifact has no graphs for it."""
+        """An artifact may have no graphs for the provider; then it runs on the CPU."""
         provider = self.provider
         assert provider is not None, "a source is resolved before it loads"
         if provider.name in artifact.manifest.providers:
@@ -190,7 +183,7 @@ class ArtifactSource:
         embedding: EmbeddingRunner,
         dense: Project | None = None,
     ) -> Engines:
-        """Return these engines and those that every model has, by name."""
+        """Every model has engines of embeddings and of attention, beside these."""
         manifest = artifact.manifest
         # Workers that are forked share what was loaded before. What one of them loads is its own.
         unload_after_s = ATTENTION_UNLOAD_AFTER_S if alone and provider.name == "cpu" else None
@@ -222,14 +215,8 @@ class ArtifactSource:
         on_cpu: int = PADDED_TOKENS,
         is_resting: Callable[[], bool] = lambda: False,
     ) -> ContinuousEngine[Output]:
-        """Return an engine of sequences that one pass finishes.
-
-        Args:
-            run: runs the pass.
-            on_device, on_cpu: the most padded tokens of one pass. On a CPU small passes are faster: a layer's
-                output stays in its caches, and there is less padding.
-            is_resting: see `OnePass`.
-        """
+        """Return an engine of sequences that one pass finishes. `on_device` and `on_cpu` are the most padded tokens of
+        a pass. On a CPU small passes are faster: a layer's output stays in its caches, and there is less padding."""
         settings = self.settings
         padded_tokens, max_padding = (on_cpu, MAX_PADDING) if provider.name == "cpu" else (on_device, math.inf)
         scheduler = Scheduler[Output](settings.rows or 256, settings.max_waiting, padded_tokens, max_padding)
@@ -237,11 +224,8 @@ class ArtifactSource:
 
 
 def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool = True) -> dict[str, Engine[Search]]:
-    """Return engines for the CPU, where the cost of a step is its number of rows.
-
-    Args:
-        alone: whether the model has a worker of its own.
-    """
+    """Return engines for the CPU, where the cost of a step is its number of rows. `alone`: the model has a worker of
+    its own."""
     tokens = graphs.manifest.special_tokens
     padded_tokens = PADDED_TOKENS
     measured = TranslationRunner(graphs, MANY_ROWS, min_queries=1)
@@ -280,7 +264,7 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
 
 
 FEW_ROWS, MANY_ROWS = 24, 48
-"""The most rows of a decoder step in greedy search, of which a model has the one that is faster for it."""
+"""The most rows of a decoder step in greedy search. A model has the number that is faster for it."""
 
 MIN_GAIN = 0.1
 """By what share a step of many rows must take less time for each row."""
@@ -293,15 +277,9 @@ ROWS_OF_A_LIVE_HYPOTHESIS = 2
 
 
 def _most_rows(rows: DecoderRows, n_tokens: int, token: int) -> int:
-    """Return how many rows a decoder step may have at most.
-
-    More rows share the reading of weights, but their caches do not stay in the CPU's own, and all sources are padded to
-    the longest. So what is faster depends on the model and on the machine.
-
-    Args:
-        n_tokens: number of tokens of the target vocabulary.
-        token: a token that sources and targets may have.
-    """
+    """Return how many rows a decoder step may have at most. More rows share the reading of weights, but their caches do
+    not stay in the CPU's own, and all sources are padded to the longest. So the faster number depends on the model and
+    on the machine. `n_tokens` is the size of the target vocabulary; sources and targets may have `token`."""
     if n_tokens * MANY_ROWS > MAX_MEASURED_LOGITS:
         return MANY_ROWS
     short, long = (rows.encode([[token] * length])[0] for length in (16, 48))

@@ -34,11 +34,7 @@ class Budget:
 
     Each model belongs to one worker. Before a model was loaded once, its estimated size is MEMORY_FACTOR times that of
     its files; afterwards it is the measured growth, but at least the size of its files. While no model is loaded, any
-    one may be.
-
-    Args:
-        limit: most bytes of all models.
-        file_bytes: the size of each model's files.
+    model may be. `limit` is the most bytes of all models, `file_bytes` the size of each model's files.
     """
 
     def __init__(self, limit: int, n_workers: int, file_bytes: Mapping[str, int]) -> None:
@@ -58,7 +54,6 @@ class Budget:
                 os.set_blocking(end, False)
 
     def models(self, worker: int) -> list[str]:
-        """Return the models that belong to a worker."""
         return [model for model, record in self._models.items() if record.worker == worker]
 
     def size(self, model: str) -> int:
@@ -74,7 +69,7 @@ class Budget:
                 record.loading = record.loaded = record.must_unload = False
 
     def wakeup_fd(self, worker: int) -> int:
-        """Return a file descriptor that becomes readable when a worker is asked to unload models."""
+        """A file descriptor that becomes readable when a worker is asked to unload models."""
         return self._wakeup_pipes[worker][0]
 
     def models_to_unload(self, worker: int) -> list[str]:
@@ -111,7 +106,6 @@ class Budget:
                 self._growth[record.worker] += record.size
 
     def end_unloading(self, model: str) -> None:
-        """Record that a model has been unloaded."""
         with self._locked():
             self._models[model].loaded = self._models[model].must_unload = False
 
@@ -128,7 +122,7 @@ class Budget:
         return sum(self._growth) + sum(record.size for record in self._models.values() if record.loading)
 
     def _ask_to_unload(self, missing: float) -> None:
-        """Ask that models of at least `missing` bytes be unloaded, the least recently used first."""
+        """The least recently used models are unloaded first, of at least `missing` bytes."""
         missing -= sum(record.size for record in self._models.values() if record.must_unload)
         loaded = [record for record in self._models.values() if record.loaded and not record.must_unload]
         for record in sorted(loaded, key=lambda record: record.used_at):
@@ -141,7 +135,7 @@ class Budget:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock, one process at a time; the system releases it for a process that dies."""
+        """Hold the lock, one process at a time. The system releases it for a process that dies."""
         os.lockf(self._lock, os.F_LOCK, 0)
         try:
             yield

@@ -1,8 +1,8 @@
 """The process that loads models, and from which workers are forked.
 
 ONNX Runtime lays out weights for each session anew. Workers that are forked from the process that loaded the models
-share that memory, and one that dies is replaced within milliseconds. So this process has no threads and no event loop.
-Models that cannot be forked, such as those that use CUDA or threads, are loaded by each worker after the fork.
+share that memory, and a worker that dies is replaced within milliseconds. So this process has no threads and no event
+loop. Models that cannot be forked, such as those that use CUDA or threads, are loaded by each worker after the fork.
 """
 
 import logging
@@ -44,8 +44,8 @@ DEATHS_TO_DISABLE, DEATH_WINDOW_S = 2, 600.0
 """A model for which this many processes died while they computed for it, within this time, is disabled."""
 
 NICENESS = 5
-"""By how much workers give way to servers where all cores are busy: a server that waits for a core refuses nobody in
-time, and it needs little. They also give way to other programs of the machine, so it is no more than servers need."""
+"""Workers run at a lower priority, because a server that has to wait for a core sends its refusals too late, and it
+needs little. Workers also give way to other programs of the machine, so the priority is no lower than servers need."""
 SLOW_S = 0.02
 """A model whose probe takes longer has a worker of its own: no pass may hold up a shared worker for longer."""
 
@@ -66,8 +66,6 @@ class _Worker:
 
 
 class _LoaderProcess:
-    """The loader, with its models and workers."""
-
     def __init__(self, plan: Plan, server: socket.socket) -> None:
         self._plan = plan
         self._server = server
@@ -106,7 +104,7 @@ class _LoaderProcess:
                     os.kill(worker.process_id, signal.SIGKILL)
 
     def _load_models(self) -> list[str]:
-        """Load the models that workers share after the fork. Return the slow models, which are not among them."""
+        """Return the slow models, which the workers do not share."""
         source, slow = self._source, self._plan.slow or []
         self._model_infos = {model: source.model_info(model) for model in source.models}
         if source.model_memory is not None:
@@ -122,7 +120,6 @@ class _LoaderProcess:
         return slow
 
     def _add_workers(self, slow: list[str]) -> None:
-        """Add the workers that share models, and one for each slow model."""
         shared = [model for model in self._source.models if model not in slow]
         for number in range(self._source.n_workers if shared else 0):
             # Under a budget each model belongs to one worker.
@@ -153,8 +150,8 @@ class _LoaderProcess:
                 checked_at = time.monotonic()
 
     def _listener(self, number: int) -> socket.socket:
-        """Return the socket where a worker listens. It stays open in this process, so that servers which connect while
-        the worker is replaced wait and are not refused."""
+        """The socket stays open in this process, so that servers which connect while the worker is replaced wait and
+        are not refused."""
         path = self._plan.directory / f"{number}.sock"
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX)
@@ -163,7 +160,7 @@ class _LoaderProcess:
         return listener
 
     def _is_slow(self, model: str) -> bool:
-        """Probe each engine twice: the first probe allocates memory, the second one is timed."""
+        """The first probe of an engine allocates memory, so the second is timed."""
         seconds = 0.0
         for engine in self._loaded[model].values():
             engine.probe()
@@ -171,7 +168,7 @@ class _LoaderProcess:
         return seconds > SLOW_S
 
     def _restart(self, worker: _Worker) -> None:
-        """Start another process for a worker; later, if the system has no room for one now."""
+        """If the system has no room for another process now, the worker starts later."""
         try:
             os.close(self._fork(worker))
         except OSError as error:
@@ -179,14 +176,8 @@ class _LoaderProcess:
             self._delay_restart(worker)
 
     def _fork(self, worker: _Worker) -> int:
-        """Start a process for a worker.
-
-        Returns:
-            A file descriptor from which the result can be read when the worker has loaded its models.
-
-        Raises:
-            OSError: the system has no room for another process.
-        """
+        """Return a file descriptor from which the result can be read when the worker has loaded its models. Raises
+        OSError: the system has no room for another process."""
         reading, writing = os.pipe()
         self._status.reset(worker.number)
         if self._budget is not None:
@@ -243,7 +234,7 @@ class _LoaderProcess:
         )
 
     def _engines(self, model: str, alone: bool) -> Mapping[str, Engine[Any] | None]:
-        """Load the engines of a model in this process; if it is loaded on demand, None stands for each."""
+        """None stands for each engine of a model that is loaded on demand."""
         if self._budget is not None:
             return dict.fromkeys(self._model_infos[model].engines)
         engines = self._source.load(model, alone)
@@ -294,13 +285,12 @@ class _LoaderProcess:
                 self._delay_restart(worker)
 
     def _delay_restart(self, worker: _Worker) -> None:
-        """Restart a worker later, after a pause that is longer each time."""
+        """Each pause is twice as long as the one before."""
         worker.pause_s = min(max(MIN_PAUSE_S, 2 * worker.pause_s), MAX_PAUSE_S)
         worker.restart_at = time.monotonic() + worker.pause_s
 
     def _kill_hung(self) -> None:
-        """Kill workers that are silent for too long. Silence is counted in checks, not by the clock: a worker is not to
-        blame if the whole service was paused."""
+        """Silence is counted in checks, not by the clock: a worker is not to blame if the whole service was paused."""
         for worker in self._workers:
             heartbeat = self._status.last_heartbeat(worker.number)
             is_late = heartbeat == 0 or time.monotonic() - heartbeat > 2 * CHECK_INTERVAL_S
@@ -313,11 +303,8 @@ class _LoaderProcess:
 
 
 def main(server_file: int) -> None:
-    """Load models and fork workers, as planned by the server that started this process.
-
-    Args:
-        server_file: the file descriptor of a socket to the server.
-    """
+    """Load models and fork workers, as planned by the server that started this process. `server_file` is the file
+    descriptor of a socket to that server."""
     for signal_number in (signal.SIGINT, signal.SIGTERM):  # the whole group gets them; the server says when to stop
         signal.signal(signal_number, signal.SIG_IGN)
     server = socket.socket(fileno=server_file)
@@ -347,11 +334,7 @@ def _exit_cause(wait_status: int) -> str:
 
 
 def _run_in_child(call: Callable[[], Result]) -> Result:
-    """Call a function in a process of its own, and return its result.
-
-    Raises:
-        StartRefused: the function raised this, or the process died.
-    """
+    """Raises StartRefused: the function raised this, or the process died."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -374,11 +357,7 @@ def _run_in_child(call: Callable[[], Result]) -> Result:
 
 
 def _read_result(file: int) -> Any:
-    """Read the result that another process wrote into a pipe.
-
-    Raises:
-        StartRefused: the process wrote a refusal, or nothing.
-    """
+    """Raises StartRefused: the process wrote a refusal, or nothing."""
     with os.fdopen(file, "rb") as pipe:
         messages = list(Unpacker().feed(pipe.read()))
     if not messages:

@@ -21,7 +21,7 @@ Engines = Mapping[str, Engine[Any]]
 """The engines of a model, by name."""
 
 RETRY_S = 5.0
-"""A model that cannot be loaded refuses requests for this long; the next request lets it be tried again."""
+"""Seconds for which a model that could not be loaded refuses requests. The next request lets it be tried again."""
 
 
 MEASURES_MEMORY = sys.platform == "linux"
@@ -110,7 +110,7 @@ class OnDemand:
         return engines, grown
 
     def _end_loading(self, model: str, loading: "Future[_LoadedModel]") -> bool:
-        """Give the engines of a model to the loop, or fail its requests. Return whether it has been loaded."""
+        """The loop gets the engines, or fails the requests for them. Return whether the model has been loaded."""
         self._note_loading(None)
         self._loading = None
         error = loading.exception()
@@ -137,7 +137,7 @@ class OnDemand:
 
 
 def _bytes_of_this_process() -> int:
-    """Return the memory of this process without that of mapped files; 0 if the system does not tell."""
+    """Memory of mapped files does not count; 0 if the system does not tell."""
     if not MEASURES_MEMORY:
         return 0
     lines = Path("/proc/self/status").read_text().splitlines()

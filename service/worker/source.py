@@ -1,4 +1,4 @@
-"""Where a worker has its models from."""
+"""The source of a worker's models."""
 
 from typing import Protocol
 
@@ -14,12 +14,8 @@ class Source(Protocol):
         """The names of the models."""
 
     def resolved(self) -> "Source":
-        """Return the same source with what this machine can do. To find out may make a process unfit for forks, so this
-        is called in a process of its own.
-
-        Raises:
-            StartRefused: the machine cannot do what the settings ask for.
-        """
+        """Return the same source with what this machine can do. The check may make a process unfit for forks, so this
+        is called in a process of its own. Raises StartRefused: the machine cannot do what the settings ask for."""
 
     @property
     def n_workers(self) -> int:
@@ -34,21 +30,10 @@ class Source(Protocol):
         """Most bytes of loaded models, if models are loaded on demand; None if all are loaded at the start."""
 
     def model_info(self, model: str) -> ModelInfo:
-        """Return what is known about a model before it is loaded.
-
-        Raises:
-            StartRefused: the model cannot be served.
-        """
+        """Return what is known about a model before it is loaded. Raises StartRefused: the model cannot be served."""
 
     def load(self, model: str, alone: bool) -> Engines:
-        """Load a model.
-
-        Args:
-            alone: whether the model has a worker of its own, with threads of its own.
-
-        Raises:
-            StartRefused: the model cannot be loaded.
-        """
+        """Load a model. `alone`: it has a worker of its own, with threads of its own. Raises StartRefused."""
 
     def trim(self) -> None:
         """Return the memory of models that are gone to the system."""

@@ -34,10 +34,7 @@ MAX_UNSENT_BYTES = 1 << 28
 
 class SharedStatus:
     """Memory that a loader shares with its workers: what it needs to know about a worker that has died or hangs.
-
-    Args:
-        models: the names of all models.
-    """
+    `models` are the names of all models."""
 
     def __init__(self, n_workers: int, models: list[str]) -> None:
         self._models = models
@@ -116,8 +113,6 @@ def serve(
 
 
 class _Connection:
-    """The connection of one server."""
-
     def __init__(self, its: socket.socket) -> None:
         its.setblocking(False)
         self.socket = its
@@ -126,9 +121,9 @@ class _Connection:
         self.futures: dict[int, Future[Answer[Any]]] = {}
         self.unsent = bytearray()
         self.is_full = False
-        """Whether the socket took less than all, and is polled for when it takes more."""
+        """Whether the socket took only a part, and is polled for when it takes more."""
         self.reported: dict[str, EngineState] = {}
-        """The state of each engine that was reported last."""
+        """The last reported state of each engine."""
 
 
 class _SocketServer:
@@ -160,7 +155,7 @@ class _SocketServer:
         self._events.append((engine, event))
 
     def listen(self, timeout_s: float) -> None:
-        """Send answers and reports, and receive messages, for which this waits until `timeout_s` or the next report."""
+        """Send answers and reports, and receive messages until `timeout_s` or the next report."""
         now = time.monotonic()
         if now - self._reported_at >= REPORT_INTERVAL_S:
             self._status.record_heartbeat(self._number)
@@ -188,7 +183,7 @@ class _SocketServer:
                 self.on_demand.wake_up()
 
     def disable_models(self) -> None:
-        """Disable the models of which workers have died, this one or others."""
+        """Disable the models for which workers have died, this one or others."""
         for model in self._status.disabled_models():
             self.loop.disable(model, "it is disabled: two processes have died while they computed for it")
 
@@ -199,7 +194,7 @@ class _SocketServer:
         self._reported_at = 0.0  # report immediately: a new server knows no states
 
     def _queue(self, connection: _Connection, *content: Any) -> None:
-        """Let a message be sent after this step, together with others."""
+        """A message is sent after this step, together with others."""
         connection.unsent += packed(*content)
         self._sending.add(connection)
 
@@ -274,7 +269,7 @@ class _SocketServer:
                 self._status.record_answer(self._number)
 
     def _report(self) -> None:
-        """Send each server the states that have changed, and one of them what the engines did."""
+        """All servers get the states that have changed, and one of them what the engines did."""
         states = self.loop.states()
         for connection in self._connections.values():
             changed = {name: state for name, state in states.items() if connection.reported.get(name) != state}
