@@ -4,9 +4,9 @@ some keys."""
 import os
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from prometheus_client import (
@@ -65,65 +65,46 @@ class Metrics:
         self._of_engine: dict[str, TaskMetrics] = {}
         self._uncounted: deque[tuple[str, Event]] = deque()
         self.registry = registry = CollectorRegistry()
-        self.registry.register(_BeforeOthers(self._count))
-        self.requests = Counter(
-            "attend_requests", "Requests answered.", ["dialect", "route", "status"], registry=registry
-        )
-        self.request_seconds = Histogram(
-            "attend_request_seconds", "Whole requests.", ["dialect", "route"], registry=registry, buckets=SECONDS
+        self.registry.register(_Collected(self._count_first))
+        counter, histogram = partial(Counter, registry=registry), partial(_Histogram, registry=registry)
+        self.requests = counter("attend_requests", "Requests answered.", ["dialect", "route", "status"])
+        self.request_seconds = histogram(
+            "attend_request_seconds", "Whole requests.", ["dialect", "route"], buckets=SECONDS
         )
         # Looking up labels takes longer than counting, so they are looked up once.
         self._requests = cache(self.requests.labels)
         self._request_seconds = cache(self.request_seconds.labels)
-        self.queue_seconds = _Histogram(
-            "attend_queue_seconds", "Requests from submitted to admitted.", ["task"], registry=registry, buckets=SECONDS
+        self.queue_seconds = histogram(
+            "attend_queue_seconds", "Requests from submitted to admitted.", ["task"], buckets=SECONDS
         )
-        self.inference_seconds = _Histogram(
-            "attend_inference_seconds", "Forward passes.", ["task", "phase"], registry=registry, buckets=SECONDS
+        self.inference_seconds = histogram(
+            "attend_inference_seconds", "Forward passes.", ["task", "phase"], buckets=SECONDS
         )
-        self.characters = Counter("attend_characters", "Characters of texts that were translated.", registry=registry)
-        self.tokens = Counter("attend_tokens", "Tokens read and written.", ["task", "side"], registry=registry)
-        self.padding_tokens = Counter(
-            "attend_padding_tokens", "Padding read beside source tokens.", ["task"], registry=registry
-        )
-        self.decode_steps = Counter("attend_decode_steps", "Decoder steps.", registry=registry)
-        self.batch_rows = _Histogram(
-            "attend_batch_rows", "Rows of one forward pass.", ["task"], registry=registry, buckets=ROWS
-        )
-        self.cancelled = Counter(
-            "attend_cancelled", "Requests accepted, then given up.", ["task", "reason"], registry=registry
-        )
-        self.rejected = Counter(
-            "attend_rejected", "Requests refused before they were queued.", ["task", "reason"], registry=registry
-        )
+        self.characters = counter("attend_characters", "Characters of texts that were translated.")
+        self.tokens = counter("attend_tokens", "Tokens read and written.", ["task", "side"])
+        self.padding_tokens = counter("attend_padding_tokens", "Padding read beside source tokens.", ["task"])
+        self.decode_steps = counter("attend_decode_steps", "Decoder steps.")
+        self.batch_rows = histogram("attend_batch_rows", "Rows of one forward pass.", ["task"], buckets=ROWS)
+        self.cancelled = counter("attend_cancelled", "Requests accepted, then given up.", ["task", "reason"])
+        self.rejected = counter("attend_rejected", "Requests refused before they were queued.", ["task", "reason"])
         self.connections = Gauge(
             "attend_connections", "Connections that are open.", registry=registry, multiprocess_mode="livesum"
         )
-        self.connections_closed = Counter(
-            "attend_connections_closed", "Connections closed by the service.", ["reason"], registry=registry
-        )
+        self.connections_closed = counter("attend_connections_closed", "Connections closed by the service.", ["reason"])
         for reason in ("head_timeout", "send_timeout", "limit"):
             self.connections_closed.labels(reason)
-        self.key_requests = Counter(
-            "attend_key_requests", "Requests by the name of their key.", ["key"], registry=registry
-        )
-        self.key_characters = Counter(
-            "attend_key_characters", "Characters of texts by the name of their key.", ["key"], registry=registry
-        )
+        self.key_requests = counter("attend_key_requests", "Requests by the name of their key.", ["key"])
+        self.key_characters = counter("attend_key_characters", "Characters of texts by the name of their key.", ["key"])
         self._keys: set[str] = set()
-        self.rates_without_store = Counter(
-            "attend_rates_without_store", "Requests counted without the rate store, which failed.", registry=registry
+        self.rates_without_store = counter(
+            "attend_rates_without_store", "Requests counted without the rate store, which failed."
         )
-        self.database_failures = Counter(
-            "attend_database_failures", "Reads and writes that the database could not do.", registry=registry
-        )
-        self.workers_ended = Counter(
-            "attend_workers_ended", "Workers that ended and were replaced.", ["how"], registry=registry
-        )
+        self.database_failures = counter("attend_database_failures", "Reads and writes that the database could not do.")
+        self.workers_ended = counter("attend_workers_ended", "Workers that ended and were replaced.", ["how"])
         for how in ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT", "exit 1"):
             self.workers_ended.labels(how)
         self.cache = CacheMetrics(registry)
-        self._collect(_BuildInfo())
+        self._collect(_build_info)
 
     def expect(self, dialect: str, route: str) -> None:
         """Start the counters of a route at 0, so that `increase()` sees its first request and first failure."""
@@ -173,9 +154,9 @@ class Metrics:
         devices: Callable[[], Mapping[str, str | None]] = dict,
     ) -> None:
         """Add the gauges, which call these functions at every scrape."""
-        self._collect(_Gauges(states, is_ready, devices))
+        self._collect(partial(_gauges, states, is_ready, devices))
         # The processes of all servers have the supervisor above them.
-        self._collect(_Memory(Footprint(os.getppid() if self._shared else os.getpid())))
+        self._collect(partial(_memory, Footprint(os.getppid() if self._shared else os.getpid())))
 
     def n_characters(self) -> int:
         """Return how many characters all servers together have translated since the start."""
@@ -188,6 +169,11 @@ class Metrics:
             for collector in self._collectors:
                 registry.register(collector)
         return generate_latest(registry)
+
+    def _count_first(self) -> Iterable[Metric]:
+        """The first collector of a registry has no metrics: it is called before the others are read."""
+        self._count()
+        return ()
 
     def _count(self) -> None:
         for engine, counts in add_up(self._uncounted).items():
@@ -202,10 +188,10 @@ class Metrics:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return registry
 
-    def _collect(self, collector: Collector) -> None:
+    def _collect(self, metrics: Callable[[], Iterable[Metric]]) -> None:
         """Metrics that every server reports alike are not summed."""
-        self._collectors.append(collector)
-        self.registry.register(collector)
+        self._collectors.append(_Collected(metrics))
+        self.registry.register(self._collectors[-1])
 
 
 def forget_gauges(folder: Path, place: int) -> None:
@@ -305,85 +291,60 @@ class ModelState:
     files_changed: bool = False
 
 
-class _BuildInfo(Collector):
-    def collect(self) -> Iterator[Metric]:
-        info = GaugeMetricFamily("attend_build_info", "Always 1.", labels=["version"])
-        info.add_metric([__version__], 1)
-        yield info
+class _Collected(Collector):
+    """The metrics that a function returns at each scrape."""
+
+    def __init__(self, metrics: Callable[[], Iterable[Metric]]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics()
 
 
-class _Memory(Collector):
-    def __init__(self, footprint: Footprint) -> None:
-        self._footprint = footprint
-
-    def collect(self) -> Iterator[Metric]:
-        if (n_bytes := self._footprint.bytes()) is not None:
-            yield GaugeMetricFamily("attend_memory_bytes", "Memory of all processes of the service.", n_bytes)
+def _build_info() -> Iterator[Metric]:
+    yield _gauge("attend_build_info", "Always 1.", ["version"], [([__version__], 1)])
 
 
-class _BeforeOthers(Collector):
-    """The first collector of a registry has no metrics, and calls a function before the others are read."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call = call
-
-    def collect(self) -> Iterator[Metric]:
-        self._call()
-        return iter(())
+def _memory(footprint: Footprint) -> Iterator[Metric]:
+    if (n_bytes := footprint.bytes()) is not None:
+        yield GaugeMetricFamily("attend_memory_bytes", "Memory of all processes of the service.", n_bytes)
 
 
-class _Gauges(Collector):
-    """Gauges: waiting, running and rows of each task, and the state of each model."""
-
-    def __init__(
-        self,
-        states: Callable[[], Iterable[ModelState]],
-        is_ready: Callable[[], bool],
-        devices: Callable[[], Mapping[str, str | None]],
-    ) -> None:
-        self._states = states
-        self._is_ready = is_ready
-        self._devices = devices
-
-    def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("attend_ready", "1 where /health/ready answers 200.", self._is_ready())
-        states = list(self._states())
-        yield _per_task("attend_waiting", "Sequences that wait.", ((s.task, s.waiting) for s in states))
-        yield _per_task("attend_running", "Sequences that run.", ((s.task, s.running) for s in states))
-        yield _per_task("attend_rows", "Most hypotheses that can run at once.", ((s.task, s.rows) for s in states))
-        info = GaugeMetricFamily("attend_model_info", "Always 1.", labels=["model", "task", "precision", "provider"])
-        for s in states:
-            info.add_metric([s.model, s.task, s.precision, s.provider], 1)
-        yield info
-        ready = GaugeMetricFamily("attend_model_ready", "1 where a model takes requests.", labels=["model", "task"])
-        for s in states:
-            ready.add_metric([s.model, s.task], s.ready)
-        yield ready
-        changed = GaugeMetricFamily(
-            "attend_model_files_changed",
-            "1 where the files of a model have changed since it was read.",
-            labels=["model"],
-        )
-        for model, has_changed in {s.model: s.files_changed for s in states}.items():
-            changed.add_metric([model], has_changed)
-        yield changed
-        loaded = GaugeMetricFamily("attend_model_loaded", "1 where a model is in memory.", labels=["model", "task"])
-        for s in states:
-            loaded.add_metric([s.model, s.task], s.rows > 0)
-        yield loaded
-        device_ready = GaugeMetricFamily(
-            "attend_device_ready", "1 where a GPU of ATTEND_DEVICES takes requests for every model.", labels=["device"]
-        )
-        for device, lost_because in self._devices().items():
-            device_ready.add_metric([device], lost_because is None)
-        yield device_ready
+def _gauges(
+    states: Callable[[], Iterable[ModelState]],
+    is_ready: Callable[[], bool],
+    devices: Callable[[], Mapping[str, str | None]],
+) -> Iterator[Metric]:
+    yield GaugeMetricFamily("attend_ready", "1 where /health/ready answers 200.", is_ready())
+    models = list(states())
+    yield _per_task("attend_waiting", "Sequences that wait.", ((s.task, s.waiting) for s in models))
+    yield _per_task("attend_running", "Sequences that run.", ((s.task, s.running) for s in models))
+    yield _per_task("attend_rows", "Most hypotheses that can run at once.", ((s.task, s.rows) for s in models))
+    infos = (([s.model, s.task, s.precision, s.provider], 1) for s in models)
+    yield _gauge("attend_model_info", "Always 1.", ["model", "task", "precision", "provider"], infos)
+    is_model_ready = (([s.model, s.task], s.ready) for s in models)
+    yield _gauge("attend_model_ready", "1 where a model takes requests.", ["model", "task"], is_model_ready)
+    have_changed = {(s.model,): s.files_changed for s in models}.items()
+    about = "1 where the files of a model have changed since it was read."
+    yield _gauge("attend_model_files_changed", about, ["model"], have_changed)
+    are_loaded = (([s.model, s.task], s.rows > 0) for s in models)
+    yield _gauge("attend_model_loaded", "1 where a model is in memory.", ["model", "task"], are_loaded)
+    takes_requests = (([device], lost_because is None) for device, lost_because in devices().items())
+    about = "1 where a GPU of ATTEND_DEVICES takes requests for every model."
+    yield _gauge("attend_device_ready", about, ["device"], takes_requests)
 
 
 def _per_task(name: str, documentation: str, values: Iterable[tuple[str, int]]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, documentation, labels=["task"])
     totals: Tally[str] = Tally()
     for task, value in values:
         totals[task] += value
-    for task, total in totals.items():
-        family.add_metric([task], total)
+    return _gauge(name, documentation, ["task"], (([task], total) for task, total in totals.items()))
+
+
+def _gauge(
+    name: str, documentation: str, labels: list[str], values: Iterable[tuple[Sequence[str], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, documentation, labels=labels)
+    for of_labels, value in values:
+        family.add_metric(of_labels, value)
     return family

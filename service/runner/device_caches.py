@@ -59,8 +59,8 @@ class DeviceCaches:
         """By source, targets and sizes, as binding takes long."""
 
     def address(self, cache: int) -> int:
-        own = self._own(self._length)
-        return own.address + cache * self._n_rows * self._n_heads * own.head_units * 8 * self._words
+        rows = self._own(self._length)
+        return rows.address + cache * self._n_rows * self._n_heads * rows.head_units * 8 * self._words
 
     def shape(self, rows: int) -> tuple[int, ...]:
         return rows, *self._heads, self._length, self._width

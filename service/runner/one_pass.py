@@ -101,10 +101,11 @@ class AttentionRunner:
             read_rows(session, feeds["target_ids"])
         read_rows(session, input_ids)
         names = sorted(kinds)
-        found = dict(zip(names, session.run(names, feeds), strict=True))
+        padded_matrices = dict(zip(names, session.run(names, feeds), strict=True))
         sizes = [(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
         return [
-            {kind: _without_padding(found[kind][row], kind, *size) for kind in names} for row, size in enumerate(sizes)
+            {kind: _without_padding(matrices[row], kind, *size) for kind, matrices in padded_matrices.items()}
+            for row, size in enumerate(sizes)
         ]
 
     def is_resting(self) -> bool:

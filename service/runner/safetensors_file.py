@@ -50,8 +50,8 @@ class SafetensorsFile:
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """Return the type in which a tensor is stored."""
-        found: np.dtype[Any] = np.dtype(DTYPES[self._tensors[name].dtype])
-        return found
+        dtype: np.dtype[Any] = np.dtype(DTYPES[self._tensors[name].dtype])
+        return dtype
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self._tensors[name].shape

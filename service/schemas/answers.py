@@ -279,11 +279,11 @@ KINDS = "kinds"
 
 def expected(evaluation: dict[str, dict[str, float]]) -> dict[str, list[str]] | None:
     """Return kinds of text by what to expect of them, the best first; None if no kind was scored."""
-    found: dict[str, list[str]] = {}
-    for kind, bleu in sorted(evaluation.get(KINDS, {}).items(), key=lambda one: -one[1]):
+    kinds: dict[str, list[str]] = {}
+    for kind, bleu in sorted(evaluation.get(KINDS, {}).items(), key=lambda score: -score[1]):
         word = next(word for word, least in LEAST_BLEU.items() if bleu >= least)
-        found.setdefault(word, []).append(kind.replace("_", " "))
-    return found or None
+        kinds.setdefault(word, []).append(kind.replace("_", " "))
+    return kinds or None
 
 
 UnnamedRequest = Literal["translate", "classify", "classify_pairs", "rerank", "embed"]

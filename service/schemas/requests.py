@@ -164,7 +164,7 @@ class KeepPattern(Input):
 
 
 def _few_patterns(keep: list[str | KeepPattern]) -> list[str | KeepPattern]:
-    n_patterns = sum(isinstance(one, KeepPattern) for one in keep)
+    n_patterns = sum(isinstance(text, KeepPattern) for text in keep)
     if n_patterns > MAX_PATTERNS:
         raise ValueError(f"must have at most {MAX_PATTERNS} patterns, not {n_patterns}")
     return keep
@@ -380,8 +380,8 @@ class RerankRequest(_PairOptions):
 
     def as_pairs(self) -> ClassifyRequest:
         """Return the request to classify the query with each text."""
-        own = self.model_dump(include={"model", "timeout_s", "truncate", "truncation_direction"})
-        return _RankedPairs(text=[self.query] * len(self.texts), text_pair=self.texts, logits=True, **own)
+        options = self.model_dump(include={"model", "timeout_s", "truncate", "truncation_direction"})
+        return _RankedPairs(text=[self.query] * len(self.texts), text_pair=self.texts, logits=True, **options)
 
 
 class EmbedRequest(_AttendingRequest):

@@ -150,8 +150,8 @@ class Connections:
         idle = self._next_idle() or self._next_idle()  # the first call may find only connections that are busy again
         if now >= self._may_log_limit_at:
             self._may_log_limit_at = now + LOG_INTERVAL_S
-            what = "idle ones are closed for new ones" if idle else "and none is idle: new ones get 503"
-            logger.warning("all %d connections are open, %s", self._limit, what)
+            effect = "idle ones are closed for new ones" if idle else "and none is idle: new ones get 503"
+            logger.warning("all %d connections are open, %s", self._limit, effect)
         if idle is None:
             return False
         self.count_closed("limit")

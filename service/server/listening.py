@@ -60,12 +60,12 @@ def _addresses(host: str, port: int) -> list[tuple[int, str]]:
         of_ipv6 = [(socket.AF_INET6, "::")] if _has_ipv6() else []
         return [(socket.AF_INET, "0.0.0.0"), *of_ipv6]  # noqa: S104  this host asks for it
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise StartRefused(
             f"ATTEND_HOST is {host!r}, which is not an address of this machine: {error.strerror}"
         ) from error
-    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
+    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in addresses))
 
 
 def _has_ipv6() -> bool:

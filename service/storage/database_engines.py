@@ -136,8 +136,8 @@ def _add_missing_columns(connection: "sa.Connection") -> None:
     """Tables of the release before may lack columns."""
     known = sa.inspect(connection)
     for table in tables.METADATA.sorted_tables:
-        there = {column["name"] for column in known.get_columns(table.name)}
+        existing = {column["name"] for column in known.get_columns(table.name)}
         for column in table.columns:
-            if column.name not in there:
+            if column.name not in existing:
                 definition = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")

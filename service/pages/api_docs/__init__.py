@@ -21,9 +21,9 @@ FOLDER = Path(__file__).parent
 def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
     """Return the routes of the OpenAPI document, of the page and of its files. `openapi` makes the document when it is
     first asked for."""
-    own = {"start.js": FOLDER / "start.js"}
-    swagger = {name: _swagger_ui() / name for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")}
-    files = {name: StaticFile(path) for name, path in (own | swagger).items()}
+    paths = {name: _swagger_ui() / name for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")}
+    paths["start.js"] = FOLDER / "start.js"
+    files = {name: StaticFile(path) for name, path in paths.items()}
     router = page_routes("/docs", StaticFile(FOLDER / "index.html"), "/docs", files)
 
     @cache
