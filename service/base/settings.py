@@ -62,10 +62,7 @@ def one_rate(value: str) -> str:
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, hide_input_in_errors=True)
 
-    host: str = Field(
-        default="127.0.0.1",
-        description="Address to listen on; *: all addresses of IPv4 and IPv6.",
-    )
+    host: str = Field(default="127.0.0.1", description="Address to listen on; *: all addresses of IPv4 and IPv6.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
     artifacts: Path = Field(
         default=Path("artifacts"),
@@ -78,8 +75,7 @@ class Settings(BaseSettings):
         "/models.",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto",
-        description="auto: CUDA if it works, otherwise the CPU. cuda: refuse to start without CUDA.",
+        default="auto", description="auto: CUDA if it works, otherwise the CPU. cuda: refuse to start without CUDA."
     )
     threads: int | None = Field(
         default=None,
@@ -148,9 +144,7 @@ class Settings(BaseSettings):
         "The same limit applies to texts being classified, embedded or aligned; by default 256.",
     )
     max_waiting: int = Field(
-        default=1024,
-        ge=1,
-        description="A request gets 503 if this many sequences would be before its own in a queue.",
+        default=1024, ge=1, description="A request gets 503 if this many sequences would be before its own in a queue."
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     max_document_bytes: int = Field(
@@ -180,9 +174,7 @@ class Settings(BaseSettings):
         default=3600.0, gt=0, description="Seconds, waiting included, after which a document is given up."
     )
     documents_kept_s: Seconds = Field(
-        default=3600.0,
-        gt=0,
-        description="Seconds for which a document is kept after it was translated, or has failed.",
+        default=3600.0, gt=0, description="Seconds for which a document is kept after it was translated, or has failed."
     )
     max_documents: int = Field(
         default=100,

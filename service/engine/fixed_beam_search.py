@@ -279,11 +279,7 @@ class FixedBeamSearch:
         return np.where(is_lost[:, None], np.float32(-np.inf), log_probs)
 
     def _scores(
-        self,
-        place: int,
-        order: IntArray,
-        best: IntArray,
-        log_probs: NDArray[np.float32],
+        self, place: int, order: IntArray, best: IntArray, log_probs: NDArray[np.float32]
     ) -> list[ScoreHistory]:
         """Return the scores of each continuation of a beam, whose candidates (W * k) are in this order."""
         histories, k = self._watched[place], best.shape[1]

@@ -343,10 +343,7 @@ class ClassifyRequest(_AttendingRequest, _PairOptions):
         examples=[None],
     )
     logits: bool = Field(default=False, description="Return the logit of every label.")
-    evidence: bool = Field(
-        default=False,
-        description="Return how much each label's logit loses without each token.",
-    )
+    evidence: bool = Field(default=False, description="Return how much each label's logit loses without each token.")
 
     @field_validator("text_pair")
     @classmethod

@@ -76,14 +76,7 @@ def create_app(
     of_documents = document_routes(stores.documents, settings, access.guards())
     page = playground_routes(settings.max_text_characters)
     docs = api_docs_routes(lambda: app.openapi())
-    native = (
-        of_models,
-        of_glossaries,
-        of_documents,
-        operations_routes(models, metrics),
-        page,
-        docs,
-    )
+    native = (of_models, of_glossaries, of_documents, operations_routes(models, metrics), page, docs)
     dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
     backend = Backend(models, stores, settings, access)
     tags = TAGS | {dialect.name: dialect.about for dialect in dialects}

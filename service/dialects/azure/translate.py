@@ -16,15 +16,7 @@ from service.http.dialect import Backend
 from service.text.languages import script
 
 CODES = LanguageCodes(
-    {
-        "zh": "zh-Hans",
-        "no": "nb",
-        "sr": "sr-Cyrl",
-        "mn": "mn-Cyrl",
-        "pt-BR": "pt",
-        "pt-PT": "pt-pt",
-        "fr-CA": "fr-ca",
-    }
+    {"zh": "zh-Hans", "no": "nb", "sr": "sr-Cyrl", "mn": "mn-Cyrl", "pt-BR": "pt", "pt-PT": "pt-pt", "fr-CA": "fr-ca"}
 )
 GENERAL = frozenset({None, "", "general"})
 WANTS = ("includeAlignment", "includeSentenceLength")

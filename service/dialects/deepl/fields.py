@@ -28,8 +28,7 @@ Flag = Annotated[bool, BeforeValidator(lambda value: value, json_schema_input_ty
 """true or false. Forms have 0 and 1, and so has the JSON of some clients."""
 Listed = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str] | None)]
 Formality = Annotated[
-    Literal["default", "prefer_more", "prefer_less", "more", "less"],
-    BeforeValidator(lower, json_schema_input_type=str),
+    Literal["default", "prefer_more", "prefer_less", "more", "less"], BeforeValidator(lower, json_schema_input_type=str)
 ]
 Splitting = Annotated[Literal["0", "1", "nonewlines"], BeforeValidator(_digit, json_schema_input_type=str | int | bool)]
 

@@ -2,15 +2,7 @@
 
 from service.dialects.shared.languages import LanguageCodes
 
-OWN = {
-    "zh": "zh-CN",
-    "zh-Hant": "zh-TW",
-    "he": "iw",
-    "jv": "jw",
-    "nb": "no",
-    "fil": "tl",
-    "pt-BR": "pt",
-}
+OWN = {"zh": "zh-CN", "zh-Hant": "zh-TW", "he": "iw", "jv": "jw", "nb": "no", "fil": "tl", "pt-BR": "pt"}
 CODES = LanguageCodes(OWN)
 UNKNOWN = "und"
 GENERAL = frozenset({"", "nmt", "base", "general/nmt", "general/base"})
