@@ -5,7 +5,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 MAPPED, TRANSLATED = IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96")
 """Networks of IPv6 that have every address of IPv4 in their last bits: RFC 4291 (2.5.5.2) and RFC 6052 (2.1)."""
-
 CLIENT_BITS = 64
 """Bits of an IPv6 address that name a network, whose hosts choose the other bits themselves (RFC 4291, 2.5.1)."""
 

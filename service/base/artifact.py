@@ -18,13 +18,11 @@ logger = logging.getLogger(__name__)
 
 LOST_AND_FOUND = "lost+found"
 """A directory of every ext4 volume, which only root may read."""
-
 ADVICE = (
     "ATTEND_ARTIFACTS must be a folder with a folder for each model; `attend import Helsinki-NLP/opus-mt-en-de`, in a "
     "clone `make model FROM=Helsinki-NLP/opus-mt-en-de`, puts one into the folder artifacts"
 )
 """Advice for whoever has no model yet."""
-
 Stamp = tuple[int, int, int]
 """Inode, size and time of the last change in ns: they differ if a file was replaced or written."""
 

@@ -25,15 +25,11 @@ SETTINGS = "settings are environment variables; --port 9000 sets ATTEND_PORT, an
 
 SECRETS = {name for name, field in Settings.model_fields.items() if "SecretStr" in repr(field.annotation)}
 """Settings whose values no message and no argument may contain."""
-
 MAX_ANNOUNCED = 500
 """Variables whose names are compared with those of settings, which takes a while."""
-
 KUBERNETES_NAMES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 """Names, behind `ATTEND_`, of the variables that Kubernetes sets for a Service called attend or attend-something. Its
 `ATTEND_PORT` is known by its value."""
-
-
 SUBJECT = re.compile(r"^\w+ should ")
 """Pydantic's messages begin with "Input should"."""
 MESSAGES = dict.fromkeys(("byte_size", "byte_size_unit"), "must be a number of bytes, or a size such as 16MB")

@@ -23,7 +23,6 @@ Candidates = tuple[IntArray, NDArray[np.float32]]
 AttentionKinds = frozenset[AttentionKind]
 Matrices = dict[AttentionKind, NDArray[np.float32]]
 """Attention matrices (layers, heads, rows, columns) by kind."""
-
 Attend = Callable[[list[list[int]], list[list[int]], AttentionKinds], list[Matrices]]
 """Takes sources, targets and kinds; returns the attention matrices of each pair, without padding."""
 Classify = Callable[[list[list[int]]], list[NDArray[np.float32]]]
@@ -32,8 +31,6 @@ Embed = Callable[[list[list[int]]], list[NDArray[np.float32]]]
 """Returns the encoder's last hidden states of each source, (S, E), without padding."""
 Project = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Applies an encoder's dense layers to pooled states (B, D); returns (B, D')."""
-
-
 Phase = Literal["probe", "encode", "decode"]
 
 

@@ -12,10 +12,8 @@ Form = Literal["text", "json"]
 
 FIELDS = ("request_id", "trace_id", "method", "path", "status", "seconds", "key")
 """Fields of a request that a log call may pass in `extra`; in JSON each is a field of its own."""
-
 MAX_CLIENT_CHARACTERS = 200
 """Limit of a text in a log line that a client chose."""
-
 LOG_INTERVAL_S = 60.0
 """Time between two log lines about something that stays broken."""
 

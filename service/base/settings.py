@@ -23,13 +23,10 @@ PREFIX = "ATTEND_"
 
 ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://")
 """Prefix of the value of ATTEND_PORT that Kubernetes sets if a Service is called attend."""
-
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 """An origin as browsers send it: without a path, and without a slash at its end."""
-
 DEVICE = re.compile(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]+", re.ASCII)
 """A device as CUDA_VISIBLE_DEVICES names it."""
-
 ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
 
 Dialect = Literal[
@@ -47,7 +44,6 @@ Dialect = Literal[
     "lingva",
 ]
 """The interfaces of other services, by the names that `service.dialects.ALL` has."""
-
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
 
 

@@ -25,8 +25,6 @@ CHINESE = {"zh": "中文(简体)", "zh-Hant": "中文(繁体)"}
 """Names that Selection Translator has for Chinese. Other languages have the names of CLDR."""
 TAG = re.compile(r"</?[a-z]\w*\s*/?>", re.IGNORECASE)
 """A tag that stands for an element of a page, such as <b0>."""
-
-
 Answer = dict[str, Any]
 
 

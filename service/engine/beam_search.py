@@ -31,11 +31,8 @@ from service.engine.search import (
 Target = tuple[int, "Target | None"]
 """A target as a linked list: its last token, and the target before it, which several hypotheses may share. The first
 token is beginning of sequence."""
-
-
 LiveHypothesis = tuple[float, int, Target]
 """The sum of a hypothesis's log-probabilities, its row, and its target."""
-
 NO_ROW = -1
 """The row of a hypothesis that has just begun."""
 

@@ -43,7 +43,6 @@ from service.engine.search import (
 
 WIDTHS = (2, 4, MAX_BEAM_SIZE)
 """Widths of steps, none of them 1: for one query attention's sums end in other bits than for several."""
-
 Floats = NDArray[np.float64]
 
 ScoreHistory = list[TokenScores]

@@ -19,7 +19,6 @@ MIN_NEWCOMERS_SHARE = 0.75
 """Newcomers enter if they take at least this many times the rows in use. With a queue that never empties, three
 sevenths of the places are then empty at most. A smaller share is better for beams, and a larger one for greedy search
 (docs/gpu.md)."""
-
 MAX_STEPS_WAITED = 32
 """After this many steps newcomers enter, however few they are: encoding them takes as long as about five steps."""
 

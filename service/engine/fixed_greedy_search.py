@@ -25,7 +25,6 @@ from service.engine.search import (
 K = 2
 """Number of candidates of each row: the second replaces end of sequence at the beginning of a target. There are more if
 a running sequence has `once_tokens`."""
-
 STEPS_TOGETHER = 2
 """Number of steps that are launched together, where each is fed the most probable token of the step before. The host
 takes about as long for a launch as the device for a step. With 4 a single sentence is 3% faster, and 64 or 256 are 3 to

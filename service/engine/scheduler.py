@@ -23,7 +23,6 @@ _TURN, _BACKGROUND = attrgetter("turn"), attrgetter("background")
 
 ADMISSION_WINDOW = 64
 """How many waiting sequences one admission considers, or more if all rows hold more."""
-
 BURST, STRIDE = 64, 4
 """The first BURST sequences of a request are queued in order of arrival. The rest, and background ones, let
 STRIDE - 1 others pass before each (stride scheduling; Waldspurger and Weihl 1995). The same holds for the sequences of

@@ -58,10 +58,8 @@ from service.text.languages import MANY, are_same, english_name
 
 MIN_CONFIDENCE = 0.01
 """Languages that are less probable than this are listed only where nothing is more probable."""
-
 MIN_UNCHANGED = 0.3
 """A text that is in the target language with less confidence is not left as it is."""
-
 AnyRequest = TranslateRequest | DetectRequest | ClassifyRequest | EmbedRequest
 Result = TypeVar("Result")
 AnyAnswer = TypeVar("AnyAnswer", bound=Answer)

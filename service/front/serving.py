@@ -13,7 +13,6 @@ from service.front.suppliers import begin
 
 LOOK_S = 0.02
 """Pause between two checks whether new models have proved themselves, or whether nobody uses the former models."""
-
 PROVEN_S = 120.0
 """Time in which every model must have done a forward pass."""
 

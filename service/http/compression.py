@@ -9,13 +9,10 @@ from fastapi import Request, Response
 
 MIN_COMPRESSED_BYTES = 4096
 """Smaller content is sent uncompressed."""
-
 MIN_THREAD_BYTES = 131_072
 """Larger content is compressed in a thread: it would block the event loop for more than a millisecond."""
-
 LEVEL = 1
 """Level 6 takes four times as long, and makes embeddings and attention only a tenth smaller."""
-
 GZIP = re.compile(r"(?:^|,)\s*(gzip|\*)\s*(?:;\s*q=(\d(?:\.\d*)?)\s*)?(?=,|$)", re.IGNORECASE)
 
 

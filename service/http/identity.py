@@ -16,10 +16,8 @@ logger = logging.getLogger(__name__)
 
 OPERATIONS = frozenset({"/health/live", "/health/ready", "/metrics"})
 """Paths that machines request all the time. At the level INFO their lines would hide the others."""
-
 UNMATCHED = "unmatched"
 """The route label in metrics if no route matches. Only the log has the path."""
-
 UNMATCHED_PAUSE_S = 1.0
 """Seconds between logged paths without a route, if there is no access log. One line shows the wrong prefix of a proxy,
 and strangers may try many paths."""

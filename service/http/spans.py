@@ -17,7 +17,6 @@ OFF: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
 
 UNTRACED = frozenset({"", "/health/live", "/health/ready", "/metrics"})
 """Paths that machines request all the time, and the root path itself, which is redirected."""
-
 MAX_PHASES = 64
 """Most spans below the server's. A streamed answer may have thousands of phases."""
 

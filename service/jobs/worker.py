@@ -37,7 +37,6 @@ MAX_UNPACKED_RATIO = 4
 """A document may unpack to this many times the maximum file size."""
 EXCLUDED = {"text", "format", "source", "target", "timeout_s", "alternatives", "alignment", "attention"}
 """Fields of a request that `Job.options` leaves out: a job has them elsewhere, or documents do not use them."""
-
 NO_OPTIONS = DocumentOptions()
 
 

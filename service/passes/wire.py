@@ -17,7 +17,6 @@ from typing import Any
 
 READ_BYTES = 1 << 18
 """Most bytes that one read of a socket returns."""
-
 _LENGTH = struct.Struct("!Q")
 
 fields_of = attrgetter("source_ids", "output", "n_rows", "n_target", "background", "accepted", "client")

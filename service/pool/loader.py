@@ -22,7 +22,6 @@ logger = logging.getLogger(__name__)
 
 SOURCE = "service.worker.artifact_source:ArtifactSource"
 """The source of models, by its name: a server does not import ONNX Runtime."""
-
 TokenizerFiles = dict[str, dict[str, bytes]]
 """The content of the files of tokenizers, by model and file name."""
 

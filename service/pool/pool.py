@@ -20,19 +20,13 @@ Output = TypeVar("Output")
 
 GRACE_S = 2.0
 """How long after a deadline an engine may still report that it has passed."""
-
-
 BUSY_WORK = 200
 """Work (source tokens x rows) that keeps an engine busy, about four sentences. The server needs a core too, and an
 engine decodes two sentences together in less time than two engines one each."""
-
-
 STARTING = "starting"
 
 CALM_S = 1.0
 """Seconds without other work after which work in the background takes all workers."""
-
-
 REMEMBERED_S = 1.0
 """How long a server takes a client that a worker has refused to be last in line."""
 

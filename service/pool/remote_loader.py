@@ -26,10 +26,8 @@ logger = logging.getLogger(__name__)
 
 RATES_SOCKET = "rates.sock"
 """The longest name of a socket in a folder of the service."""
-
 MAX_SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 """Most bytes of a socket's path."""
-
 RESTART_S = 1.0
 """Pause before a loader that has died is replaced."""
 

@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 SILENCE_S = 5.0
 """A worker that has not reported for this long is not ready."""
-
 RECONNECT_S = 0.05
 
 

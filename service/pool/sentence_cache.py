@@ -24,10 +24,8 @@ from service.pool.pool import Admission, Compute
 
 Alike = dict[bytes, list[Sequence[Search]]]
 """Sequences that have the same answer, by the key of that answer."""
-
 ENTRY_BYTES = 170
 """Memory of an entry beside its key and its answer: its places in the dictionary, which grows by doubling."""
-
 options_of = attrgetter(*(field.name for field in fields(Search) if field.name != "finished"))
 """Returns all options of a search."""
 

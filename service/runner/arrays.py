@@ -11,10 +11,8 @@ from onnxruntime import OrtValue
 MIN_TOKENS = 2
 """Fewest tokens of one pass. ONNX Runtime multiplies a single row with another kernel than several rows, and its sums
 end in other bits."""
-
 ALIGNMENT = 256
 """Alignment in bytes of each array: a GPU needs no more."""
-
 Field = tuple[DTypeLike, tuple[int, ...]]
 """Type and shape of one array."""
 

@@ -25,7 +25,6 @@ computes the index of each unit of a row itself.
 The opset is the last one whose ScatterND has no `reduction`. In later ones CUDA has the same kernel, but warns
 "ScatterND with reduction=='none' only guarantees to be correct if indices are not duplicated". Duplicates here are
 copies of the same unit."""
-
 COPY = base64.b64decode(
     "CAo6xwMKKwoLc291cmNlX3Jvd3MKDHNvdXJjZV9zdGVwcxIHc291cmNlcyIDQWRkOgAKLwoGc291cmNlCgdzb3VyY2VzEgV1bml0cyIGR2F0aGVyKg"
     "sKBGF4aXMYAKABAjoACisKC3RhcmdldF9yb3dzCgx0YXJnZXRfc3RlcHMSB3RhcmdldHMiA0FkZDoACiUKB3RhcmdldHMKBGF4aXMSB2luZGljZXMi"
@@ -42,7 +41,6 @@ probe (float[R,L,D] numbers) => (float[R,L] largest)
     largest = ReduceMax<keepdims = 0>(copied, axis)
 }"""
 """Operators that a provider must be able to run: one of the newest opset in use, and one for which CUDA needs cuDNN."""
-
 PROBE = base64.b64decode(
     "CAo6xgEKOAoHbnVtYmVycwoHbnVtYmVycxIGY29waWVkIg1UZW5zb3JTY2F0dGVyKgsKBGF4aXMYAaABAjoACjUKBmNvcGllZAoEYXhpcxIHbGFyZ2"
     "VzdCIJUmVkdWNlTWF4Kg8KCGtlZXBkaW1zGACgAQI6ABIFcHJvYmUqDQgBEAc6AQJCBGF4aXNaIAoHbnVtYmVycxIVChMIARIPCgMSAVIKAxIBTAoD"

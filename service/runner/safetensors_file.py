@@ -22,8 +22,6 @@ DTYPES: dict[str, Any] = {
     "F32": np.float32,
 }
 """NumPy's types by their names in safetensors."""
-
-
 MAX_DIMENSIONS = 32
 """NumPy has a limit too, which differs between its versions."""
 

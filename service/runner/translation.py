@@ -35,14 +35,11 @@ MIN_QUERIES = 2
 """Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
 several rows, and its sums end in other bits. The number of rows depends on what shares the step, and an answer must not
 depend on that."""
-
 MAX_PADDING = 10
 """Tokens of padding that cost as much as another pass of a shipped encoder: 6 if its weights are in the CPU's caches,
 more if they are not."""
-
 MAX_STEPS = 1024
 """Most bound steps that are kept, each of some kilobytes."""
-
 Sizes = tuple[int, int, int, int, int]
 """M, R, N, W and k."""
 

@@ -44,7 +44,6 @@ def valid_unicode(text: str, where: str = "") -> str:
 
 MAX_FIELDS = 100
 """Most fields of one JSON object. No object of the interface has nearly so many."""
-
 NonEmptyText = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
     list[str],

@@ -24,26 +24,20 @@ logger = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES = 65_536
 """Limit of the bytes of a request's head that come after its first piece."""
-
 TOO_MANY_CONNECTIONS = b"503 Service Unavailable", b"too many connections", b"retry-after: 1\r\n"
 
 SWEEP_INTERVAL_S = 1.0
 
 MAX_CHECKED_AT_ONCE = 500
 """Connections that a sweep checks before the event loop serves requests again."""
-
 MAX_BODY_OVERHEAD = 8
 """How many times the largest body may come as bytes of one request. Chunks of one byte each take six times as much."""
-
 LINGER_S = 1.0
 """How long a refused connection is still read, so that its client can read why."""
-
 MAX_LINGERING = 32
 """Refused connections that linger at a time. They are not counted among the others."""
-
 RESERVED_DESCRIPTORS = 64
 """Descriptors for files, the log and the sockets of workers."""
-
 MAX_CONNECTIONS = 10_000
 """A sweep over this many connections takes some hundredths of a second."""
 

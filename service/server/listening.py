@@ -12,7 +12,6 @@ logger = logging.getLogger(__name__)
 EVERYWHERE = "*"
 """The host that means every IPv4 and IPv6 address of this machine. Each family has a socket. One IPv6 socket for both
 would show IPv4 clients in another form (::ffff:10.0.0.1), which proxies and limits would not know."""
-
 BACKLOG = 2048
 """Connections that may wait to be accepted, for example while the service imports its libraries."""
 

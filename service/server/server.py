@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 KEEP_ALIVE_S = 75
 """Seconds that an idle connection stays open. Clients and proxies usually keep a connection for a minute. The server
 keeps it longer, because a request that comes while the server closes its connection gets no answer."""
-
 LOOK_S = 0.05
 """Pause between two checks whether the server is ready, or whether all requests are answered, so that it may stop."""
 

@@ -44,13 +44,10 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.05
 """Pause between two checks of the servers."""
-
 BEAT_S = 1.0
 """Pause between two messages to each server, by which the supervisor sees whether the server reads."""
-
 END_S = 5.0
 """Time in which a server that has drained must end; then it is killed."""
-
 SHORT_LIFE_S = 5.0
 """Least time between the start of a server and its replacement. A server that cannot start is not restarted without
 pause."""

@@ -29,14 +29,10 @@ PROTOCOLS = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 PROTOCOL = "http/protobuf"
 PACKAGES = "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"
 """Those of the extra `otel`."""
-
 MAX_ATTRIBUTE_CHARACTERS = 256
 """Limit of an attribute, unless OTEL_ variables have another: clients choose paths, and spans wait in memory."""
-
 FLUSH_S = 2.0
 """Time at the end of the service in which the last spans are sent."""
-
-
 HEADERS_LOGGER = "opentelemetry.util.re"
 """The logger of OpenTelemetry that names the whole variable of headers, which has keys."""
 LOGGERS = "opentelemetry.exporter.", "opentelemetry.sdk.", HEADERS_LOGGER

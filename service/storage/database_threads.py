@@ -17,7 +17,6 @@ N_THREADS = 4
 """Most threads of a server that use the database, each with a connection."""
 TIMEOUT_S = 20.0
 """How long a request waits for an answer."""
-
 T = TypeVar("T")
 
 

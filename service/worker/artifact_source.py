@@ -265,13 +265,10 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
 
 FEW_ROWS, MANY_ROWS = 24, 48
 """The most rows of a decoder step in greedy search. A model has the number that is faster for it."""
-
 MIN_GAIN = 0.1
 """By what share a step of many rows must take less time for each row."""
-
 MAX_MEASURED_LOGITS = 4_000_000
 """Most logits of a step that is measured. Memory for larger ones would stay in use though nobody translates."""
-
 ROWS_OF_A_LIVE_HYPOTHESIS = 2
 """About half of the rows that a beam may take are in use: the others' hypotheses have ended or been dropped."""
 
@@ -299,7 +296,6 @@ def _most_rows(rows: DecoderRows, n_tokens: int, token: int) -> int:
 
 MAX_PASS_S = 0.02
 """Longest encoder pass in a worker that models share."""
-
 MIN_PADDED_TOKENS = 64
 
 

@@ -36,13 +36,10 @@ Result = TypeVar("Result")
 
 CHECK_INTERVAL_S = 1.0
 """How often workers are checked for that."""
-
 MIN_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0
 """Pauses before a worker that never gave an answer is replaced; each is twice as long as the one before."""
-
 DEATHS_TO_DISABLE, DEATH_WINDOW_S = 2, 600.0
 """A model for which this many processes died while they computed for it, within this time, is disabled."""
-
 NICENESS = 5
 """Workers run at a lower priority, because a server that has to wait for a core sends its refusals too late, and it
 needs little. Workers also give way to other programs of the machine, so the priority is no lower than servers need."""

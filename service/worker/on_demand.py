@@ -19,15 +19,10 @@ logger = logging.getLogger(__name__)
 
 Engines = Mapping[str, Engine[Any]]
 """The engines of a model, by name."""
-
 RETRY_S = 5.0
 """Seconds for which a model that could not be loaded refuses requests. The next request lets it be tried again."""
-
-
 MEASURES_MEMORY = sys.platform == "linux"
 """Whether the system tells how much memory a process takes. Elsewhere the budget's estimates count."""
-
-
 _LoadedModel = tuple[Engines, int]
 """The engines, and by how many bytes this process has grown while the model was loaded."""
 

@@ -27,7 +27,6 @@ REPORT_INTERVAL_S = 0.2
 
 LOADING_POLL_S = 0.005
 """How often a worker checks whether a model has been loaded, while all its requests wait for that."""
-
 MAX_UNSENT_BYTES = 1 << 28
 """A server for which more than this is unsent, and which reads nothing, is considered dead."""
 

@@ -24,8 +24,6 @@ OF_TARGET = {
 """Parameters of API 3.0 that belong to a target, by the names of its fields."""
 CLIENT_FIELDS = {"source": ("inputs", "language"), "target": ("targets", "language"), "text": ("inputs", "text")}
 """Of the newest API."""
-
-
 _ANY_CASE = BeforeValidator(lower, json_schema_input_type=str)
 NoAction = Annotated[Literal["noaction"], _ANY_CASE]
 Neutral = Annotated[Literal["neutral"], _ANY_CASE]

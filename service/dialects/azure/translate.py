@@ -23,8 +23,6 @@ WANTS = ("includeAlignment", "includeSentenceLength")
 DICTIONARY = "<mstrans:dictionary"
 NOTHING = "en"
 """The detected language of a text without words."""
-
-
 Answer = dict[str, Any]
 """As Azure's reference describes it."""
 

@@ -21,7 +21,6 @@ from service.tasks.translation.translator import Translator
 
 VERSION = "1"
 """The only version of every model: a new one replaces the former one."""
-
 NOT_OPTIONS = frozenset(
     ("timeout", "priority", "sequence_id", "sequence_start", "sequence_end", "headers", "binary_data_output")
 )
@@ -31,7 +30,6 @@ NOT_FOR_TENSORS = frozenset({
     "text_pair", "logits", "truncate", "truncation_direction",
 })  # fmt: skip
 """Native fields that the protocol expresses in another way, or whose results it has no tensors for."""
-
 Native = TypeVar("Native", TranslateRequest, ClassifyRequest, EmbedRequest)
 Values = Sequence[str] | NDArray[np.float32]
 CLIENT_FIELDS = {
