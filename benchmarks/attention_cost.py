@@ -22,7 +22,6 @@ CONNECTIONS = 16
 """Connections that translate without pause."""
 STRANGERS_RATE = 20.0
 """Requests per second of the client that asks for more."""
-
 WISHES: dict[str, dict[str, Any]] = {
     "nothing": {},
     "alignment": {"alignment": True},

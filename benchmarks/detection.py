@@ -28,7 +28,6 @@ SETS = ("ntrex128", "tatoeba-challenge-2021")
 N_WORDS = (1, 2, 3, 5)
 N_TEXTS = 300
 """Texts of one language in one set."""
-
 Ranking = list[tuple[str, float]]
 Detect = Callable[[str], Ranking]
 

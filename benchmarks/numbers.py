@@ -21,7 +21,6 @@ TIMEOUT_S = 300.0
 
 MARKS = {"en": (",", "."), "ja": (",", "."), "de": (".", ","), "fr": ("\u202f", ","), "ru": ("\u00a0", ",")}
 """The signs between thousands and before decimals."""
-
 SENTENCES = {
     "en": {
         "amount": ["The bill is {}.", "She paid {} for the old lamp."],

@@ -26,7 +26,6 @@ TEXTS = 512
 TEXTS_PER_BATCH = 32
 CONNECTIONS = {1: 64, TEXTS_PER_BATCH: 4}
 """Connections by texts per request: enough that every server always has work."""
-
 MIN_ANSWERED_SHARE = 0.9
 """Smallest share of the offered load that settings must answer to be compared by latency."""
 
@@ -66,11 +65,8 @@ class HttpBenchmark:
             self._save("saturation", ["server", "beam_size", "texts"], record)
 
     def latency(self, peer: str, share: float) -> None:
-        """Measure attend and a peer at a share of the peer's saturation, each with its best settings for it.
-
-        Raises:
-            LookupError: the saturation of the peer was not measured.
-        """
+        """Measure attend and a peer at a share of the peer's saturation, each with its best settings for it. Raises
+        LookupError: the saturation of the peer was not measured."""
         saturated = self._known("saturation", server=peer, texts=1)
         if saturated is None:
             raise LookupError(f"measure `--part saturation` of {peer} at beam {self.beam_size} first")

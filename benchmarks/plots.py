@@ -20,8 +20,6 @@ PLOTS = {
     "memory-by-sentences-in-flight": ("Memory of the process", "sentences in flight", "MB", ("memory",)),
 }
 """Title, axes and curves by file."""
-
-
 Lines = dict[str, list[tuple[float, float]]]
 """Points (x, y) by the label of a line."""
 

@@ -73,11 +73,8 @@ class EngineProcess:
             self._loading = False
 
     def run(self, beam_size: int, batch: int, count: int | None = None) -> Run:
-        """Translate the first `count` works, by default all.
-
-        Raises:
-            EngineError: the engine does not support it, or its process ended.
-        """
+        """Translate the first `count` works, by default all. Raises EngineError: the engine does not support it, or its
+        process ended."""
         self.wait_until_loaded()
         time.sleep(SETTLING_S)
         self._tell({"beam_size": beam_size, "batch": batch, "count": count or self._works})

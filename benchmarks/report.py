@@ -13,7 +13,6 @@ from benchmarks.workspace import ROOT, workspace
 
 TEMPLATE = Path(__file__).parent / "report.md"
 """Template of the report, with a place {{part}} for each part."""
-
 TABLES: dict[str, Callable[[list[Record]], tables.Rows]] = {
     "decoder": tables.decoder_rows,
     "decoder_random": tables.decoder_rows,

@@ -153,11 +153,7 @@ class Server:
         return self._process.pid
 
     def translate(self, texts: list[str]) -> list[str]:
-        """Translate texts in one request.
-
-        Raises:
-            ServerError: the answer was not 200.
-        """
+        """Translate texts in one request. Raises ServerError: the answer was not 200."""
         body = json.dumps(self.variant.body(texts)).encode()
         request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
         try:

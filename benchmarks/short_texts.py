@@ -48,7 +48,6 @@ NOUNS = {
         ゲーム 歌 言葉 線 質問 答え 部屋 ベッド 鍵""",
 }
 """50 nouns in each language: the forms after one and after more, in Russian after 1, 2 and 5."""
-
 WORDS = {
     "en": """one|a|an|single two|both three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
         sixteen seventeen eighteen nineteen twenty""",

@@ -25,10 +25,7 @@ class Sentence:
 
 def load_sentences(data: Path | None, count: int | None, seed: int = 1) -> list[Sentence]:
     """Load `count` sentences, short (Tatoeba) and longer ones (Multi30k) in equal parts and shuffled; None for all.
-
-    Raises:
-        DataError: a test set is missing below `data`.
-    """
+    Raises DataError: a test set is missing below `data`."""
     if data is None:
         own = [Sentence(line, None) for line in OWN_SENTENCES.read_text(encoding="utf-8").splitlines()]
         return [own[i % len(own)] for i in range(count or len(own))]

@@ -37,7 +37,6 @@ from model.weights import write_weights
 
 COPIED_FILES = (CONFIG, RECIPE, TRAINING, EVALUATION, ALIGNMENT, CARD)
 """Files that are copied from the checkpoint, where it has them, for `model` and for people."""
-
 LEAST = {"translation": 0.9, "classification": 0.95, "embedding": 0.99}
 """Nearness to the model in float32 that is asked for by default: shares of the same next tokens and labels, and a
 cosine. Trained models have more with all layers in int8 (docs/models.md)."""
@@ -174,11 +173,8 @@ def write(
 
 
 def served(checkpoint: Checkpoint) -> ServedModel:
-    """Return the model of a checkpoint.
-
-    Raises:
-        ExportError: models of this kind are not served, or its weights are not finite.
-    """
+    """Return the model of a checkpoint. Raises ExportError: models of this kind are not served, or its weights are not
+    finite."""
     model = checkpoint.model
     if not isinstance(model, ServedModel):
         task = checkpoint.config.model.task.replace("_", " ")

@@ -30,10 +30,8 @@ ServedModel = Transformer | TransformerClassifier | TransformerEncoder
 
 Activations = dict[str, Tensor]
 """Inputs (N, K) of a layer, by its name."""
-
 Inputs = tuple[Tensor, ...]
 """One sequence alone: ids (1, S) and lengths (1), and for a translator also a target (1, T) that begins with <s>."""
-
 MAX_TEXTS, MAX_TOKENS = 64, 64
 """Largest number of a user's texts that are read, and of tokens of each."""
 MAX_OWN_TEXTS = 24

@@ -18,7 +18,6 @@ from model.batching import batches_by_length
 
 BATCH_TOKENS = 4096
 """Largest number of padded tokens in a batch."""
-
 Array = NDArray[Any]
 
 

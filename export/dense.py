@@ -111,7 +111,6 @@ class Dense:
         return y if self.bias is None else y + self.bias
 
     def _bytes(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the bytes of x, and the byte that stands for 0."""
         assert self.step is not None
         if self.smoothing is not None:
             x = x / self.smoothing

@@ -66,11 +66,7 @@ def main(
 
 
 def rename_labels(rows: Sequence[Row], names: dict[str, str], labels: Sequence[str]) -> list[Row]:
-    """Rename the labels of (label, text) rows to those of the model.
-
-    Raises:
-        DataError: the model has no such label.
-    """
+    """Rename the labels of (label, text) rows to those of the model. Raises DataError: the model has no such label."""
     renamed = [Row(names.get(row.left, row.left), row.right) for row in rows]
     unknown = {row.left for row in renamed} - set(labels)
     if unknown:

@@ -14,10 +14,8 @@ Array = NDArray[Any]
 TOLERANCES: dict[Precision, float] = {"fp32": 1e-4, "fp16": 1e-2, "int8": 1e-1}
 """Largest |ONNX Runtime - PyTorch| / |PyTorch| of models whose weights amplify no rounding, in Euclidean norms over
 whole tensors. A proof is about float32; what the others cost is measured as nearness."""
-
 HALF_TOLERANCE = 2e-3
 """The same for the float form of graphs that were traced in float16, in which constants are rounded."""
-
 SPREAD_FACTOR = 10
 """Factor by which a difference may exceed that between PyTorch and PyTorch with other last bits. It was 0.1 to 1.0
 times as much for 6 + 6 layers of random weights, for those that amplify rounding 50 times, and with channels 1000 times

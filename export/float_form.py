@@ -75,7 +75,6 @@ def _multiply_in_floats(graph: ir.Graph, product: ir.Node) -> None:
 
 
 def _widen(graph: ir.Graph) -> None:
-    """Turn float16 into float32: inputs, outputs, tensors and conversions."""
     for value in _values(graph):
         if value.dtype == HALF:
             value.dtype = FLOAT

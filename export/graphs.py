@@ -25,14 +25,10 @@ from model.networks.transformer import Encoder, Transformer, TransformerClassifi
 
 MAX_LOOKED_UP_SHARE = 0.9
 """Largest share of the vocabulary for which the rows of possible target tokens are looked up."""
-
 GROUP_SIZE = 64
 """Tokens per group, of which one maximum is taken; group sizes are as near to it as the vocabulary allows."""
-
 MEMORY_STEP = "memory_step"
 """Buffer of the decoder with the scale at which the encoder output becomes bytes."""
-
-
 ModelT = TypeVar("ModelT", bound=Transformer | TransformerClassifier | TransformerEncoder)
 
 

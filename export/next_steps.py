@@ -44,7 +44,6 @@ def next_steps(manifest: Manifest, out: Path) -> str:
 
 
 def _request(manifest: Manifest) -> tuple[str, dict[str, Any]]:
-    """Return the path and body of a request."""
     name, text = {"model": manifest.name}, TEXTS["en"][EXAMPLE]
     if manifest.task == "translation":
         source, target = _direction(manifest)

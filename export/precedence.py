@@ -17,7 +17,6 @@ from model.config import ANY_LANGUAGE
 
 NAMED = 3
 """Most directions that are named; more are counted."""
-
 Request = str | tuple[str, str]
 """A kind of request: a route, or the two languages of a translation."""
 
@@ -53,13 +52,11 @@ def _manifests_beside(out: Path) -> Iterator[Manifest]:
 
 
 def _first(request: Request, manifests: Iterable[Manifest]) -> Manifest | None:
-    """Return the model that answers a request, as the service chooses it."""
     able = [manifest for manifest in manifests if request in _requests(manifest)]
     return min(able, key=better_first if isinstance(request, tuple) else earlier_first, default=None)
 
 
 def _requests(manifest: Manifest) -> set[Request]:
-    """Return the kinds of requests that a model can answer without being named."""
     if manifest.task == "embedding":
         return {"/embed"}
     if manifest.task == "classification":

@@ -56,21 +56,17 @@ TEXTS = (
     "Nothing works: a weak script, tired actors and two hours that feel like four.",
 )
 """Real texts, which we wrote ourselves."""
-
 RANDOM_LENGTHS = (1, 2, 3, 7, 19, 40)
 LARGE_TABLE = 100e6
 """Size of a token table beyond which a model reads only two of the random lengths."""
 MAX_TARGET_TOKENS = 16
 """Long enough for every row to be at a position of its own."""
-
 CANDIDATE_COUNTS = (1, 2, 9)
 """Numbers of candidates that searches ask for, from greedy search to the widest beam; the proof asks for all."""
 ASKED_EVERY = 5
 """Steps between those at which few candidates are compared to all."""
-
 ROWS_OF_A_SOURCE = 3
 """Rows per source, the queries of one cross-attention, as in beam search."""
-
 N_ALONE = 3
 """Sequences that are also run alone."""
 

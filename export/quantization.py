@@ -44,10 +44,8 @@ there may a CPU without VNNI differ.
 BLEU does not show the cost. On 1,000 sentences each of Tatoeba and Multi30k an early English-French model had 27.3 and
 37.8 in float32, 27.5 and 38.0 with these limits, 27.3 and 37.6 with whole bytes.
 """
-
 MIN_ROWS = 16
 """Smallest number of rows of a quantized layer: the last one of a classifier costs nothing, and decides the answer."""
-
 FINENESS = 1.05
 """Activation limits are powers of it, so that rounding differences between CPUs do not reach the artifact."""
 N_LIMITS = 32
@@ -56,7 +54,6 @@ COARSE = 4
 """Distance of the limits that are tried first."""
 MIN_LIMIT = FINENESS**-400
 """Smallest magnitude of a limit, for activations that are always zero."""
-
 MAX_ERROR = 0.04
 """Largest error of a layer in bytes, |bytes - floats| / |floats|, as a root mean square over tokens. Layers of trained
 translators have 0.01 to 0.02. Errors add up: with 0.05 the states of sentiment-imdb, after six layers, were 0.11 off;
@@ -70,7 +67,6 @@ ROWS_AT_ONCE = 1 << 14
 """Rows of a weight that become bytes at once."""
 OUTPUTS_TRIED = 60_000
 """Output rows used to measure an error; of a larger vocabulary only every second token, or every third."""
-
 HEAD_LAYERS = ("output", "pooler")
 """Layers of a classifier that compute logits from one state of a text. They cost next to nothing and decide the answer;
 the dense layers of an embedding stay in floats for the same reason."""
@@ -97,13 +93,10 @@ def unchanged(hidden: Tensor) -> Tensor:
 
 TABLES = ("embedding.tokens", "output")
 """Names of the output projection, which is not smoothed: it may be the table of tokens."""
-
 MEMORY = "decoder.memory"
 """Name for the input of all cross-attention layers, which they multiply in one product."""
 MEMORY_LAYERS = ("cross_attention.key", "cross_attention.value")
 """Suffixes of layers that read only the memory."""
-
-
 FLOAT_SHARES = (0.0, 0.25, 0.5, 1.0)
 """Shares of the layers that stay in floats, tried in turn until the model is near enough."""
 

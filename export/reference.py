@@ -20,7 +20,6 @@ from model.networks.transformer import Transformer, TransformerClassifier, Trans
 
 Outputs = dict[str, list[Array]]
 """What was computed, by its name: an array for each sequence, or several."""
-
 STEPS, MEMORY, STATES, DENSE = "decoder steps", "encoder outputs", "hidden states", "dense layers"
 
 LAST_BITS, LAST_BITS_OF_HALF = 2.0**-23, 2.0**-11

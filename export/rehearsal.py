@@ -56,18 +56,14 @@ def in_bytes(step: Tensor | None) -> Round | None:
 
 
 def _round_first(of_input: Round) -> Any:
-    """Return a hook that rounds what a layer reads."""
     return lambda _module, inputs: (of_input(inputs[0]), *inputs[1:])
 
 
 def _round_result(of_result: Round) -> Any:
-    """Return a hook that rounds what a module returns."""
     return lambda _module, _inputs, result: of_result(result) if isinstance(result, Tensor) else result
 
 
 def _round_two(query: Round | None, memory: Round | None) -> Any:
-    """Return a hook that rounds the query of a cross-attention, and what it attends to."""
-
     def hook(_module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         x, key, _value, *others = inputs
         read = key if memory is None else memory(key)

@@ -11,11 +11,8 @@ from model.identity import HOW_TO_REPLACE, differences
 
 
 def refuse_other_model(checkpoint: Checkpoint, out: Path) -> None:
-    """Refuse to replace the artifact at `out` by another model.
-
-    Raises:
-        ExportError: the artifact is of another model, or cannot be read.
-    """
+    """Refuse to replace the artifact at `out` by another model. Raises ExportError: the artifact is of another model,
+    or cannot be read."""
     try:
         other = differences(out, checkpoint.config, checkpoint.model.state_dict())
     except (ConfigError, SafetensorError, OSError) as error:

@@ -13,14 +13,10 @@ from model.networks.transformer import Transformer, TransformerClassifier, Trans
 
 Shape = tuple[str | int, ...]
 """Sizes of a tensor: a number if it is fixed, a letter of the legend otherwise."""
-
 INT32 = {"positions", "total_length"}
 """Inputs that ONNX Runtime expects in 32 bits; all other integers have 64."""
-
 LAST_HIDDEN_STATE = "last_hidden_state"
 """Output with the encoder state of each token, for clients that want representations."""
-
-
 KEY_AND_VALUE = ("key", "value")
 DECODER_PARTS: Mapping[DecoderSelf, tuple[str, ...]] = {"attention": KEY_AND_VALUE, "ssru": ("state",)}
 """What a decoder layer keeps of the target tokens before, by `decoder_self`."""

@@ -32,7 +32,6 @@ PROBES = {
            "私たちは{}について話しました。", "{}と私はここにいます。", "彼女は{}と駅に行きました。"],
 }  # fmt: skip
 """Sentences with a place for one word, by source language."""
-
 PROBES_FOR_SEVERAL = {
     "en": ["{} and {} are in the house.", "Open {}, then {}.", "She gave {} to {} yesterday.", "It goes from {} to {}.",
            "{}, {} and {} were there.", "Set {} to {} in {}.", "I like {} more than {}.", "Where are {} and {}?"],
@@ -47,28 +46,20 @@ PROBES_FOR_SEVERAL = {
            "{}と{}はどこですか。"],
 }  # fmt: skip
 """Sentences with places for several words, by source language."""
-
 ROUNDS = 12
 """Times that each word is tried in each of the sentences for several words."""
-
 MAX_PAIRS = 16
 """Largest number of word pairs that are kept; digits are kept in addition."""
-
 MAX_TRIED_TOGETHER = 64
 """Largest number of words tried together with others: the most probable of those copied alone."""
-
 MIN_SHARE_TOGETHER = 0.5
 """Smallest share of the sentences for several words in which a word must be copied."""
-
 SMALL_VOCABULARY, MAX_WORDS = 16_000, 600
 """Of a larger vocabulary only the first words are tried, which are the most frequent."""
-
 MIN_PROBES_PASSED = 7
 """Smallest number of sentences for one word in which it must be copied."""
-
 MAX_FINDERS = 4
 """Largest number of words whose translations may have the same target token: more, and it is of the sentences."""
-
 MAX_TARGET_TOKENS = 48
 """Largest number of target tokens: the sentences are short, and a longer target repeats itself."""
 
@@ -172,7 +163,6 @@ class _Finder:
             yield hypothesis.ids
 
     def _whole_words(self) -> Iterator[tuple[int, str]]:
-        """Yield the words of the vocabulary that are one token each, with their ids."""
         words = [self._checkpoint.decode([token_id], of="source").strip() for token_id in range(self._vocab_size)]
         # Parts of words are left out: "Stre" of "Street", "行機" of "飛行機".
         parts = {part for word in words for n in range(1, len(word)) for part in (word[:n], word[n:])}
@@ -200,7 +190,6 @@ class _Finder:
 
 
 def _subtag(code: str) -> str:
-    """Return the two-letter code of a language: en for eng."""
     try:
         return langcodes.standardize_tag(code, macro=True).split("-")[0]
     except LanguageTagError:

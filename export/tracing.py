@@ -56,10 +56,8 @@ from model.weights import SCALES, STEP
 
 EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "K": 9, "k": 2}
 """Sizes of the example inputs: all different, and none of them 1, which tracing would take for a constant."""
-
 ATTENTION = {"Attention", "GroupQueryAttention"}
 """Operators that compute a whole attention sublayer between its projections."""
-
 SCOPES = "pkg.torch.onnx.name_scopes"
 """Metadata key under which the exporter notes the modules of a node, outermost first."""
 
@@ -96,11 +94,8 @@ class ExportError(RuntimeError):
 
 
 def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -> dict[str, ir.Model]:
-    """Return every graph of the model's artifact, by file name.
-
-    Raises:
-        ExportError: an attention sublayer did not become exactly one node, or one became a node in a graph of matrices.
-    """
+    """Return every graph of the model's artifact, by file name. Raises ExportError: an attention sublayer did not
+    become exactly one node, or one became a node in a graph of matrices."""
     fused = model.config.attention == "soft"
     if isinstance(model, TransformerClassifier):
         n_layers = model.config.n_encoder_layers * fused
@@ -126,11 +121,7 @@ def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -
 
 
 def trace_decoder_step(model: Transformer) -> ir.Model:
-    """Return `decoder_step.onnx` of a translator.
-
-    Raises:
-        ExportError: like `trace_all`.
-    """
+    """Return `decoder_step.onnx` of a translator. Raises ExportError: like `trace_all`."""
     attentions = [module for module in model.decoder.modules() if isinstance(module, MultiHeadAttention)]
     fused = len(attentions) if model.config.attention == "soft" else 0
     return trace(DecoderStepGraph(model), decoder_step_signature(model), fused)
@@ -138,10 +129,7 @@ def trace_decoder_step(model: Transformer) -> ir.Model:
 
 def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model:
     """Trace a graph to an ONNX model with the signature's names and shapes, and `n_attention` nodes of fused attention.
-
-    Raises:
-        ExportError: the graph has another number of them.
-    """
+    Raises ExportError: the graph has another number of them."""
     dtype = torch.float16 if graph.dtype == torch.float16 else torch.float32
     inputs = signature.integers | signature.floats
     examples = [

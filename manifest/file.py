@@ -16,11 +16,8 @@ class ManifestError(ValueError):
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Parse a manifest; numbers in quotes are refused.
-
-    Raises:
-        ManifestError: the content is no manifest that this version reads.
-    """
+    """Parse a manifest; numbers in quotes are refused. Raises ManifestError: the content is no manifest that this
+    version reads."""
     try:
         return Manifest.model_validate_json(content, strict=True)
     except ValidationError as error:
@@ -28,12 +25,8 @@ def parse_manifest(content: bytes) -> Manifest:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read the manifest of an artifact.
-
-    Raises:
-        ManifestError: it is no manifest that this version reads.
-        OSError: it cannot be read.
-    """
+    """Read the manifest of an artifact. Raises ManifestError: it is no manifest that this version reads. Raises
+    OSError: it cannot be read."""
     return parse_manifest((directory / MANIFEST).read_bytes())
 
 

@@ -3,7 +3,6 @@
 MANIFEST, WEIGHTS, TOKENIZER = "manifest.json", "weights.safetensors", "tokenizer.json"
 VOCABULARY = "vocabulary.json"
 """The ids of pieces, if a model numbers them otherwise than its tokenizer does."""
-
 GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
     "classification": ("classifier.onnx", "attention.onnx"),

@@ -14,16 +14,13 @@ FORMAT_VERSION: Literal[9] = 9
 
 SMALL_PARAMETERS = 50_000_000
 """A model with fewer parameters that was trained with attend is called small: better ones can be imported."""
-
 MAX_BEAM_SIZE = 8
 """The widest beam that is served."""
-
 AttentionKind = Literal["cross", "encoder", "decoder"]
 
 Precision = Literal["fp32", "int8", "fp16"]
 Provider = Literal["cpu", "cuda"]
 """ONNX Runtime providers, which are also the folders of their graphs."""
-
 Dtype = Literal["bool", "uint8", "int8", "int32", "int64", "float16", "float32"]
 
 Pooling = Literal["max", "mean", "first", "mean_states"]
@@ -31,14 +28,12 @@ TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean",
 
 Stop = Literal["empty", "no_better", "full", "full_no_better"]
 """When a beam search ends; model/decoding/search.py describes each rule."""
-
 DecoderSelf = Literal["attention", "ssru"]
 
 Task = Literal["translation", "classification", "embedding"]
 
 NO_LANGUAGE = "und"
 """Target language of what is no translation: summaries, answers, whatever a model writes."""
-
 Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
 

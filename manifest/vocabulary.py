@@ -23,12 +23,8 @@ class Vocabulary:
 
     @classmethod
     def parse(cls, content: bytes, unk: int) -> "Vocabulary":
-        """Parse {"source": {piece: id}, "target": {piece: id}}; without target, both sides share one.
-
-        Raises:
-            ValueError: the content is no JSON.
-            KeyError, TypeError: it has no `source`.
-        """
+        """Parse {"source": {piece: id}, "target": {piece: id}}; without target, both sides share one. Raises
+        ValueError: the content is no JSON. Raises KeyError, TypeError: it has no `source`."""
         read = json.loads(content)
         return cls(read["source"], read.get("target", read["source"]), unk)
 

@@ -23,24 +23,17 @@ class Strict(BaseModel):
 
 
 def parsed(text: str, loader: Any = SafeLoader) -> Any:
-    """Return the content of a text in YAML.
-
-    Raises:
-        yaml.YAMLError: the text is not YAML, or its aliases stand for much more than it has.
-        ValueError: a day is one that no month has.
-    """
+    """Return the content of a text in YAML. Raises yaml.YAMLError: the text is not YAML, or its aliases stand for much
+    more than it has. Raises ValueError: a day is one that no month has."""
     content = yaml.load(text, loader)  # noqa: S506  of the loaders of this project, none makes objects
     _refuse_expansion(content, len(text))
     return content
 
 
 def _refuse_expansion(content: Any, size: int) -> None:
-    """Refuse aliases of aliases: what a few lines stand for may not fit into any memory when it is written out.
-
-    Args:
-        size: the number of characters of the text. Without aliases, the content has at most twice as many values and
-            characters.
-    """
+    """Refuse aliases of aliases: what a few lines stand for may not fit into any memory when it is written out. `size`
+    is the number of characters of the text. Without aliases, the content has at most twice as many values and
+    characters."""
     left, waiting = 2 * size + 8, [content]
     while waiting:
         value = waiting.pop()
@@ -76,6 +69,6 @@ def save_yaml(path: Path, content: dict[str, Any]) -> None:
 
 
 def _in_words(problem: ErrorDetails) -> str:
-    """Describe a problem, after its key; a problem of the whole file has none."""
+    """A problem of the whole file has no key."""
     key = ".".join(map(str, problem["loc"]))
     return f"{key}: {problem['msg']}" if key else problem["msg"]

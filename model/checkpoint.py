@@ -52,7 +52,6 @@ TOKEN_SUFFIXES = (EMBEDDING, "is_target_token")
 """Suffixes of tensors with a row for each token."""
 FREE_SETTINGS = {"vocab_size", "special_tokens", "max_positions", "dropout", "attention", "beta"}
 """Settings in which a model may differ from the checkpoint that it starts with."""
-
 REQUIRED_FILES = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
@@ -162,12 +161,8 @@ def save_checkpoint(
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:
-    """Read a checkpoint directory, or an artifact.
-
-    Raises:
-        CheckpointError: a file is missing, or weights or alignment do not fit the configuration or the manifest.
-        ConfigError: the configuration cannot be used.
-    """
+    """Read a checkpoint directory, or an artifact. Raises CheckpointError: a file is missing, or weights or alignment
+    do not fit the configuration or the manifest. Raises ConfigError: the configuration cannot be used."""
     _refuse_without(directory, REQUIRED_FILES)
     _refuse_damaged(directory)
     config = load_config(directory)
@@ -187,7 +182,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
 
 
 def _read_if_there(path: Path, read: Callable[[Path], Any]) -> Any:
-    """Read a file; None if it is missing. Raises CheckpointError for any error: tokenizers raises bare Exception."""
+    """Return None if the file is missing. Raises CheckpointError for any error: tokenizers raises bare Exception."""
     if not path.is_file():
         return None
     try:
@@ -245,22 +240,15 @@ def _tells_labels(config: Config, labels: Sequence[str]) -> bool:
 
 
 def load_training(directory: Path) -> dict[str, Any]:
-    """Read training.json: how long training took.
-
-    Raises:
-        CheckpointError: there is no such file.
-    """
+    """Read training.json: how long training took. Raises CheckpointError: there is no such file."""
     _refuse_without(directory, [TRAINING])
     facts: dict[str, Any] = json.loads((directory / TRAINING).read_text(encoding="utf-8"))
     return facts
 
 
 def copy_trained(directory: Path, copy: Path) -> None:
-    """Copy the files that training starts with; they replace files of the same names.
-
-    Raises:
-        CheckpointError: a file is missing.
-    """
+    """Copy the files that training starts with; they replace files of the same names. Raises CheckpointError: a file is
+    missing."""
     _refuse_without(directory, REQUIRED_FILES)
     copy.mkdir(exist_ok=True)
     for name in (*REQUIRED_FILES, TRAINING):
@@ -275,7 +263,6 @@ def _refuse_without(directory: Path, names: Iterable[str]) -> None:
 
 
 def _refuse_damaged(directory: Path) -> None:
-    """Check weights and tokenizer against the manifest, if there is one."""
     path = directory / MANIFEST
     if not path.is_file():
         return
@@ -291,11 +278,8 @@ def _refuse_damaged(directory: Path) -> None:
 
 
 def load_alignment(path: Path, config: Config) -> AlignmentChoice:
-    """Read the choice of heads from an alignment.json.
-
-    Raises:
-        CheckpointError: the file is damaged, or the model has no such layer or head.
-    """
+    """Read the choice of heads from an alignment.json. Raises CheckpointError: the file is damaged, or the model has no
+    such layer or head."""
     model = config.model
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -400,11 +400,8 @@ class Config(Strict):
 
 
 def load_config(directory: Path) -> Config:
-    """Read and check the config.yaml of a model's directory.
-
-    Raises:
-        ConfigError: the file is missing, or a value is wrong; the message names each key.
-    """
+    """Read and check the config.yaml of a model's directory. Raises ConfigError: the file is missing, or a value is
+    wrong; the message names each key."""
     return load_yaml(directory / CONFIG, Config.model_validate, ConfigError)
 
 

@@ -51,11 +51,8 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
 
 
 def read_tsv(path: Path) -> Iterator[Row]:
-    """Yield the rows of a two-column file: UTF-8, one tab per line, neither side empty, no header, no quoting.
-
-    Raises:
-        DataError: the file is missing or malformed; the message names the file and the line.
-    """
+    """Yield the rows of a two-column file: UTF-8, one tab per line, neither side empty, no header, no quoting. Raises
+    DataError: the file is missing or malformed; the message names the file and the line."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     number = 0
@@ -83,11 +80,8 @@ def _parse_line(path: Path, number: int, line: bytes) -> Row:
 
 
 def load_from_hub(hub: HubSource) -> list[Row]:
-    """Download one split with `datasets` and take its two columns.
-
-    Raises:
-        DataError: the corpus cannot be fetched, or has no such column.
-    """
+    """Download one split with `datasets` and take its two columns. Raises DataError: the corpus cannot be fetched, or
+    has no such column."""
     import datasets  # takes two seconds to import
 
     try:

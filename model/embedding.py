@@ -56,11 +56,8 @@ def encoder_states(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenVe
 
 @torch.inference_mode()
 def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Tensor]:
-    """Return the encoder's last hidden states of token ids: (S, E) each.
-
-    Raises:
-        CheckpointError: the model has no encoder of this kind.
-    """
+    """Return the encoder's last hidden states of token ids: (S, E) each. Raises CheckpointError: the model has no
+    encoder of this kind."""
     size = checkpoint.config.max_tokens
     around = ([], []) if isinstance(checkpoint.model, Transformer) else special_around(checkpoint.tokenizer)
     windows = [windows_of(whole, size, around) for whole in sequences]

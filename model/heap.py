@@ -7,7 +7,6 @@ GLIBC = ctypes.CDLL(None) if sys.platform == "linux" and hasattr(ctypes.CDLL(Non
 
 MMAP_THRESHOLD = -3
 """M_MMAP_THRESHOLD in <malloc.h>."""
-
 LARGE_BYTES = 4 << 20
 
 

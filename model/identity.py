@@ -50,14 +50,14 @@ def _facts(config: Config) -> dict[str, str]:
 
 
 def _vectors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of one dimension. They suffice to compare models: none is stored in int8."""
+    """One-dimensional tensors suffice to compare models: none of these is stored in int8."""
     with safe_open(path, "pt") as file:
         names = [name for name in file.keys() if len(file.get_slice(name).get_shape()) == 1]  # noqa: SIM118
         return {name: file.get_tensor(name) for name in names}
 
 
 def _differ(stored: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> bool:
-    """Return whether vectors differ by more than a precision changes them."""
+    """Vectors may differ by as much as a precision changes them."""
     return any(
         name not in stored
         or stored[name].shape != vector.shape

@@ -23,7 +23,6 @@ from model.config import CONFIG, Config, ConfigError, load_config
 
 CHECKPOINT = "checkpoint"
 """Folder of the trained checkpoint in the directory of a run."""
-
 NAMED = 3
 """Most languages or labels that are named; more are counted."""
 PRECISIONS = {"F32": "fp32", "F16": "fp16", "BF16": "bf16", "I8": "int8"}
@@ -193,11 +192,7 @@ def _parameters(config: Config) -> int:
 
 
 def _stored_precision(path: Path) -> str | None:
-    """Return the type of most numbers in a safetensors file.
-
-    Raises:
-        UnusableError: the file is cut off or damaged.
-    """
+    """Raises UnusableError: the file is cut off or damaged."""
     with path.open("rb") as file:
         try:
             (length,) = struct.unpack("<Q", file.read(8))

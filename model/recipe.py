@@ -190,20 +190,14 @@ class Experiment(Config, Recipe):
 
 
 def load_recipe(directory: Path) -> Recipe:
-    """Read and check the recipe.yaml of a model's directory.
-
-    Raises:
-        ConfigError: a file is missing, or a value is wrong; the message names each key.
-    """
+    """Read and check the recipe.yaml of a model's directory. Raises ConfigError: a file is missing, or a value is
+    wrong; the message names each key."""
     return load_yaml(directory / RECIPE, Recipe.model_validate, ConfigError)
 
 
 def load_experiment(directory: Path) -> Experiment:
-    """Read and check both files of a directory, and that they fit each other.
-
-    Raises:
-        ConfigError: a file is missing, or a value is wrong; the message names each key.
-    """
+    """Read and check both files of a directory, and that they fit each other. Raises ConfigError: a file is missing, or
+    a value is wrong; the message names each key."""
     config = load_config(directory).model_dump()
 
     def check(content: Any) -> Experiment:

@@ -18,14 +18,11 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(len(SPECIAL_TOKENS))
 
 _WORDS = Regex(r" ?\p{L}[\p{L}\p{M}]*['’]?| ?\p{N}|\s+(?=\s)| ?[^\s\p{L}\p{N}]+|\s+")  # noqa: RUF001 (the typographic apostrophe is meant)
 """Words with their leading space and elision (" l'", "homme"), single digits, punctuation, white space."""
-
-
 _INVISIBLE = Regex(
     r"[\x00-\x08\x0e-\x1b\x7f\x{ad}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}"
     r"\x{fe00}-\x{fe0f}\x{feff}\x{e0100}-\x{e01ef}]"
 )
 """Control characters, soft hyphens, zero-width spaces, marks of direction and variants."""
-
 _ONE_FORM = (
     normalizers.Replace(_INVISIBLE, ""),
     normalizers.Replace(Regex(r"(?<=[аеиоуыэюяАЕИОУЫЭЮЯ])[\x{300}\x{301}]"), ""),
@@ -84,11 +81,7 @@ def in_one_form(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer.json.
-
-    Raises:
-        FileNotFoundError: the file is missing.
-    """
+    """Read a tokenizer.json. Raises FileNotFoundError: the file is missing."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such tokenizer file")
     return as_plain_text(Tokenizer.from_file(str(path)))

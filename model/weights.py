@@ -20,10 +20,8 @@ SCALES, STEP, SMOOTHING = ".scales", ".step", ".smoothing"
 
 CACHE_LINE = 64
 """Bytes of a cache line. Large tensors are mapped into memory at such lines, as products are slower across them."""
-
 ROWS_AT_ONCE = 1 << 14
 """Rows of a table that are compared at once: a large one would take its memory again."""
-
 TYPES = {
     torch.float32: "F32",
     torch.float16: "F16",
@@ -85,11 +83,7 @@ def _stored_type(tensor: Tensor, dtype: torch.dtype | None) -> torch.dtype:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return every tensor by name, as it is stored.
-
-    Raises:
-        WeightsError: the file is damaged.
-    """
+    """Return every tensor by name, as it is stored. Raises WeightsError: the file is damaged."""
     try:
         return load_file(path)
     except SafetensorError as error:
@@ -98,10 +92,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 def assign_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     """Assign stored tensors to a float32 model. Tensors of its types are not copied: `stored` and model share them.
-
-    Raises:
-        WeightsError: the tensors are not those of the model.
-    """
+    Raises WeightsError: the tensors are not those of the model."""
     own, derived = model.state_dict(), dict(model.named_buffers())
     foreign = [
         name
@@ -123,11 +114,8 @@ def assign_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
 
 
 def dequantize(name: str, stored: Mapping[str, Tensor]) -> Tensor:
-    """Return a stored tensor; int8 is multiplied by its scales and divided by its smoothing.
-
-    Raises:
-        WeightsError: its scales are missing, or scales or smoothing have a wrong shape.
-    """
+    """Return a stored tensor; int8 is multiplied by its scales and divided by its smoothing. Raises WeightsError: its
+    scales are missing, or scales or smoothing have a wrong shape."""
     tensor = stored[name]
     if tensor.dtype != torch.int8:
         return tensor

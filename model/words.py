@@ -12,14 +12,12 @@ from tokenizers import Regex, pre_tokenizers
 
 Span = tuple[int, int]
 """Index of the first character, and of the one after the last."""
-
 JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uff66-\uff9f"
 """Kanji and kana, for a class of characters in a pattern."""
 JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
 """A Japanese letter, which shows that a text is Japanese."""
 HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " "}
 """Table from full-width letters, digits, marks and the space to ASCII."""
-
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _IN_WORD = rf"{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*"

@@ -22,10 +22,8 @@ hypothesis.settings.load_profile("attend")
 
 INSTALLED_IN_CI = ("Chromium", "helm", "PostgreSQL", "prometheus", "promtool", "redis-server")
 """Programs that CI has to install; the reason of a skip names the one that is missing."""
-
 STARTERS = ("tests.", "service.pool.remote_loader")
 """Modules whose processes need the mark `process`."""
-
 running: list[pytest.Item] = []
 """The test that runs now."""
 start_process = subprocess.Popen.__init__

@@ -33,7 +33,6 @@ from tests.test_worked_example import NEW_FILES
 MOST_CHARACTERS = 600
 HISTORY = {"CHANGELOG.md", "measurements.md"}
 """They name what was, too."""
-
 SCHEMAS = [
     TranslateRequest,
     DetectRequest,

@@ -20,10 +20,8 @@ from benchmarks.models import SHIPPED
 
 PROCESSES, CLIENTS = 4, 8
 """Client processes, and clients in each."""
-
 WARM_UP = 1 / 6
 """Share of the time after which memory is first measured; the second time is at the end."""
-
 TOLERANCE = 0.02
 """Largest difference of numbers: they are computed in float16, in batches of any size."""
 

@@ -30,7 +30,6 @@ MAX_TOKENS = 80
 """Most tokens of a source or target; longer pairs are left out."""
 PEAK_RATE, WARM_UP = 1e-3, 0.05
 """Peak learning rate, and the share of time in which it rises; then it falls linearly to 0."""
-
 Pair = tuple[list[int], list[int]]
 
 

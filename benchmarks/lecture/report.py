@@ -14,7 +14,6 @@ from benchmarks.workspace import ROOT, workspace
 
 TEMPLATE = Path(__file__).parent / "report.md"
 """Template of the page, with a place {{part}} for each table and plot."""
-
 SCORES = {
     "translation": {"bleu": "BLEU", "chrf": "chrF"},
     "language-model": {"perplexity": "perplexity", "bits_per_byte": "bits per byte"},

@@ -27,7 +27,6 @@ from model.training.precision import usable_precision
 
 LENGTHS = (32, 128, 512, 2048)
 """Tokens of every sequence in a training batch, and cached tokens of a decoding step."""
-
 BATCH_TOKENS = 2048
 SECONDS_PER_POINT, ROUNDS = 0.3, 2
 

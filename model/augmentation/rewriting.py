@@ -16,7 +16,6 @@ from model.words import HALF_WIDTH, JAPANESE
 
 VARIANTS = 4
 """Number of random variants of each row."""
-
 NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
 DIGITS = re.compile(r"\d+")
@@ -39,10 +38,8 @@ CYRILLIC_ONSETS = (*"бвгджзклмнпрстфхцчш", "бр", "вл", "�
 CYRILLIC_CODAS = ("ан", "ев", "ек", "ил", "ин", "ов", "овский", "он", "ор", "ус", "ян")
 CYRILLIC_CODAS_OF_WOMEN = ("а", "а", "ева", "ина", "ия", "ова", "овская")
 """Endings of feminine names: verbs and adjectives of a row agree with its name in gender."""
-
 LATIN_SHARE = 0.25
 """Share of names that stay in Latin letters in Russian too, like those of products."""
-
 LATIN_LETTERS = str.maketrans(
     dict(zip("абвгдеёзийклмнопрстуфыэ", "abvgdeeziyklmnoprstufye", strict=True))
     | {"ж": "zh", "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ю": "yu", "я": "ya"}
@@ -99,7 +96,6 @@ def romanized(word: str) -> str:
 
 
 def _exchanged(text: str, word: str, invented: str) -> str:
-    """Replace a word by the invented one, in the script of the word."""
     return re.sub(rf"(?<!\w){word}(?!\w)", romanized(invented) if word.isascii() else invented, text)
 
 
@@ -137,7 +133,7 @@ def _renumbered(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Ro
 
 
 def _like(run: str, random: np.random.Generator) -> str:
-    """Draw as many digits; a possible hour, day or minute stays one."""
+    """A possible hour, day or minute stays one."""
     if len(run) > 2 or (len(run) == 2 and run > "59"):
         return _number(run, random)
     bounds = (
@@ -171,7 +167,7 @@ def _replaced(text: str, runs: Sequence[str]) -> str:
 
 
 def _joined(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
-    """Join two to four rows: a corpus of short sentences has too few long ones (Kondo et al. 2021)."""
+    """A corpus of short sentences has too few long ones (Kondo et al. 2021)."""
     order = random.permutation(len(rows)).tolist()
     while len(order) >= 2:
         parts = [rows[order.pop()] for _ in range(min(len(order), int(random.integers(2, MAX_JOINED + 1))))]
@@ -179,12 +175,11 @@ def _joined(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
 
 
 def _and(text: str, following: str) -> str:
-    """Join two sentences, without a space after wide Japanese punctuation."""
+    """There is no space after wide Japanese punctuation."""
     return f"{text}{'' if text.endswith(WIDE_MARKS) else ' '}{following}"
 
 
 def _lists(pairs: Sequence[Row], n: int, random: np.random.Generator) -> list[Row]:
-    """Return n enumerations of three words or more."""
     if not pairs:
         return []
     drawn = (random.choice(len(pairs), random.integers(3, MAX_LIST_LENGTH + 1)) for _ in range(n))

@@ -47,12 +47,8 @@ class Sampler:
 
 
 def generate(checkpoint: Checkpoint, text: str, max_tokens: int, choose: Callable[[Tensor], int]) -> str:
-    """Return the text with a continuation of at most `max_tokens` tokens.
-
-    Raises:
-        CheckpointError: the checkpoint is not a language model.
-        GenerationError: text and continuation exceed the positions of the model.
-    """
+    """Return the text with a continuation of at most `max_tokens` tokens. Raises CheckpointError: the checkpoint is not
+    a language model. Raises GenerationError: text and continuation exceed the positions of the model."""
     model = checkpoint.model
     if not isinstance(model, LanguageModel):
         raise CheckpointError(

@@ -21,7 +21,6 @@ FAILURES_SHOWN = 2
 """Failed cases shown of each kind."""
 MAX_SHOWN_CHARACTERS = 160
 """Most characters of a text in a table."""
-
 METRICS = {
     "bleu": "BLEU",
     "bleu_of_characters": "BLEU of characters",
@@ -145,7 +144,6 @@ def _scores(tests: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def _licences(licences: Mapping[str, str]) -> str:
-    """Return a table with a row for each licence and its corpora."""
     corpora: dict[str, list[str]] = {}
     for file, licence in licences.items():
         corpora.setdefault(licence, []).append(re.sub(r"^\w+/(train/)?|\.tsv(\.xz)?$", "", file))

@@ -160,11 +160,8 @@ class CaseResult:
 
 
 def load_suite(path: Path) -> Suite:
-    """Read and check a suite: of translations where it has a `source`, of labels otherwise.
-
-    Raises:
-        SuiteError: the file is missing, or a value is wrong; the message names each key.
-    """
+    """Read and check a suite: of translations where it has a `source`, of labels otherwise. Raises SuiteError: the file
+    is missing, or a value is wrong; the message names each key."""
     return load_yaml(path, _checked, SuiteError)
 
 
@@ -222,11 +219,8 @@ def _run_labels(suite: LabelSuite, answer: AnswerTexts) -> list[CaseResult]:
 
 
 def answers_of(checkpoint: Checkpoint) -> AnswerTexts:
-    """Return a function that answers with a checkpoint: by greedy translations, or the most probable labels.
-
-    Raises:
-        CheckpointError: raised by the function if the checkpoint neither translates nor classifies.
-    """
+    """Return a function that answers with a checkpoint: by greedy translations, or the most probable labels. Raises
+    CheckpointError: raised by the function if the checkpoint neither translates nor classifies."""
 
     def answer(texts: Sequence[str]) -> list[Answer]:
         if isinstance(checkpoint.model, TransformerClassifier):

@@ -32,7 +32,6 @@ GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 CAPITALS = 0.8
 """Smallest share of capital letters: units, or parts such as the h of "17h45", are never capital."""
-
 REPEATED_WORDS = re.compile(r"\b(\w+(?:\W+\w+){2,11})\W+\1\b|\b(\w+(?:\W+\w+){0,1})(?:\W+\2\b){2,}")
 """Three or more words twice in a row, one or two words three times."""
 REPEATING = re.compile(rf"\b(\w+(?:\W+\w+){{0,11}})\W+\1\b|([{JAPANESE_LETTERS}]{{1,8}})\2")
@@ -43,7 +42,6 @@ REPEATED_LETTERS = re.compile(rf"([{JAPANESE_LETTERS}]{{6,24}})\W*\1|([{JAPANESE
 """Repetition in Japanese: six letters, about three words, twice in a row, or fewer three times."""
 UNMARKED_QUESTION = re.compile(r"(か[いなねよ]?|かしら|だい|の|だろう|でしょう|ね)。$")
 """Endings of Japanese questions without a question mark."""
-
 REPEATED = ((REPEATED_WORDS, REPEATING), (REPEATED_PIECE, REPEATED_PIECE), (REPEATED_LETTERS, REPEATING))
 """Patterns of repetition in outputs, each with a pattern of sources that may be repeated."""
 

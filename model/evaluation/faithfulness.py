@@ -24,7 +24,6 @@ ENCODE_BATCH = 1000
 """Texts encoded at once: the tokenizer returns kilobytes for each."""
 RANDOM_DRAWS = 5
 """Number of random removals for each text."""
-
 Floats = NDArray[np.float64]
 
 
@@ -45,11 +44,8 @@ class Faithfulness:
 def faithfulness(
     checkpoint: Checkpoint, texts: Sequence[str], n_texts: int = 1000, n_taken_out: int = 3, longest: int = 64
 ) -> Faithfulness:
-    """Remove `n_taken_out` tokens from `n_texts` texts, always the same ones, of at most `longest` tokens.
-
-    Raises:
-        CheckpointError: the checkpoint is no classifier with one label per text, or no text is left.
-    """
+    """Remove `n_taken_out` tokens from `n_texts` texts, always the same ones, of at most `longest` tokens. Raises
+    CheckpointError: the checkpoint is no classifier with one label per text, or no text is left."""
     model = checkpoint.model
     if not isinstance(model, TransformerClassifier):
         raise CheckpointError(f"{checkpoint.config.name} is no classifier: its task is {checkpoint.config.model.task}")
@@ -102,7 +98,6 @@ def _probabilities(logits: Floats, labels: NDArray[np.int64]) -> Floats:
 
 @torch.inference_mode()
 def _logits(model: TransformerClassifier, sequences: Sequence[NDArray[np.int64]]) -> Floats:
-    """Return the logits (N, C) of sequences."""
     found = np.empty((len(sequences), len(model.config.labels)))
     for batch in batches_by_length(np.array([len(ids) for ids in sequences]), BATCH_TOKENS):
         ids, lengths = pad([sequences[i].tolist() for i in batch])

@@ -49,11 +49,7 @@ class TestResult:
 
 
 def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Path | None) -> list[TestResult]:
-    """Score a checkpoint on test corpora.
-
-    Raises:
-        DataError: a corpus is missing, empty or malformed.
-    """
+    """Score a checkpoint on test corpora. Raises DataError: a corpus is missing, empty or malformed."""
     results = []
     for source in sources:
         rows = sample_rows(load_rows(source, data_dir), source.sample)
@@ -71,10 +67,7 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
 
 def evaluate_kinds(checkpoint: Checkpoint, data: DataConfig, data_dir: Path | None) -> dict[str, TestResult]:
     """Score a translator on each kind of text in its recipe, by sentences that it was neither trained nor chosen on.
-
-    Raises:
-        DataError: a corpus is missing, empty or malformed.
-    """
+    Raises DataError: a corpus is missing, empty or malformed."""
     if not data.reported_fraction or not isinstance(checkpoint.model, TranslationModel):
         return {}
     corpora: dict[str, list[list[Row]]] = {}
@@ -183,11 +176,8 @@ def translate(
 def language_of(
     config: TransformerConfig | RecurrentConfig, side: Literal["source", "target"], code: str | None
 ) -> Language | None:
-    """Return one of a Transformer's languages, by default the first.
-
-    Raises:
-        CheckpointError: the model has no such language.
-    """
+    """Return one of a Transformer's languages, by default the first. Raises CheckpointError: the model has no such
+    language."""
     if not isinstance(config, TransformerConfig):
         return None
     languages = {one.code: one for one in (config.sources if side == "source" else config.targets)}
@@ -198,12 +188,8 @@ def language_of(
 
 @torch.inference_mode()
 def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, float]]:
-    """Return the probability of each label for each text; a long text is read in windows and pooled over all.
-
-    Raises:
-        CheckpointError: the checkpoint is not a classifier.
-        DataError: a text is empty.
-    """
+    """Return the probability of each label for each text; a long text is read in windows and pooled over all. Raises
+    CheckpointError: the checkpoint is not a classifier. Raises DataError: a text is empty."""
     model = checkpoint.model
     if not isinstance(model, TransformerClassifier):
         raise CheckpointError(f"{checkpoint.config.name} does not classify: its task is {checkpoint.config.model.task}")

@@ -19,7 +19,6 @@ METADATA, MODEL, PIECES, BPE = "metadata.json", "model", "sentencepiece.model", 
 FAMILY = "Argos Translate"
 SPLITTERS = ("minisbd", "stanza", "spacy")
 """Folders of models that split texts into sentences."""
-
 MAX_TARGET_TOKENS = 256
 DECODING = Decoding(
     beam_size=4, length_penalty=0.2, beam_threshold=NO_THRESHOLD, stop="full", max_target_tokens=MAX_TARGET_TOKENS

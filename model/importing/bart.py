@@ -59,11 +59,8 @@ def recognizes(directory: Path) -> bool:
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the model of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Import the model of a directory. Raises ModelImportError: a file is missing or damaged, or the model is not
+    supported."""
     config = read_json(directory, CONFIG)
     kind = kind_of_writer(config, FAMILIES)
     generation = read_generation(directory, config, begins_with_language=True)
@@ -127,11 +124,8 @@ def _side(tensors: Mapping[str, Tensor], side: str, ours: str) -> dict[str, Tens
 def _mbart(
     directory: Path, only_target: int | None, options: Options
 ) -> tuple[Tokenizer, tuple[Language, ...], tuple[Language, ...]]:
-    """Return the tokenizer, which puts </s> after a text, and the languages of both sides.
-
-    Args:
-        only_target: token of the language of a model that writes only one.
-    """
+    """Return the tokenizer, which puts </s> after a text, and the languages of both sides. `only_target` is the token
+    of the language of a model that writes only this one."""
     said: Any = read_json_if_there(directory, TOKENIZER_CONFIG).get("tokenizer_class") or ""
     if str(said).removesuffix("Fast") == "MBartTokenizer":
         raise ModelImportError("mBART-25 puts the language after a text; only mBART-50 is supported")

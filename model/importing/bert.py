@@ -72,11 +72,8 @@ def recognizes(directory: Path) -> bool:
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the classifier of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Import the classifier of a directory. Raises ModelImportError: a file is missing or damaged, or the model is not
+    supported."""
     encoder = read_encoder(directory)
     tokenizer = read_tokenizer(directory, encoder.fields["vocab_size"])
     kind = HEADS[encoder.naming.prefix.rstrip(".")]
@@ -125,7 +122,7 @@ def _head(encoder: ImportedEncoder, kind: Head) -> Iterator[tuple[str, Tensor]]:
 
 
 def _labels(config: Mapping[str, Any], n_labels: int) -> tuple[str, ...]:
-    """Return the labels in the order of the logits; labels without names are numbered, as in transformers."""
+    """Labels without names are numbered, as in transformers."""
     named = config.get("id2label") or {str(i): f"LABEL_{i}" for i in range(n_labels)}
     try:
         labels = tuple(str(named[key]) for key in sorted(named, key=int))
@@ -161,7 +158,6 @@ def _label_activation(
 
 
 def _activation_of_scores(directory: Path, config: Mapping[str, Any]) -> str:
-    """Return the name of the module that turns the only logit into a score."""
     said = (
         read_json_if_there(directory, SENTENCE_TRANSFORMERS).get("activation_fn")
         or (config.get("sentence_transformers") or {}).get("activation_fn")

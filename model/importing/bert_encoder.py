@@ -45,11 +45,8 @@ class ImportedEncoder:
 
 
 def read_encoder(directory: Path) -> ImportedEncoder:
-    """Read the encoder of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Read the encoder of a directory. Raises ModelImportError: a file is missing or damaged, or the model is not
+    supported."""
     config = read_json(directory, CONFIG)
     kind = str(config.get("model_type"))
     if kind not in NAMINGS:

@@ -106,7 +106,7 @@ def _id(token: str, ids: Mapping[str, int]) -> int:
 
 
 def _alignment(variables: Variables, dimensions: Mapping[str, Any]) -> AlignmentChoice | None:
-    """Return the heads that align; None for the first head of the last layer, the default of converters."""
+    """None means the first head of the last layer, the default of converters."""
     layer = variables.number("decoder/alignment_layer", "alignment_layer", default=-1)
     heads = variables.number("decoder/alignment_heads", "alignment_heads", default=1)
     if (layer, heads) == (-1, 1):

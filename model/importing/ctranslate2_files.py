@@ -27,7 +27,6 @@ TYPES_BY_SIZE = {4: torch.float32, 2: torch.int16, 1: torch.int8}
 SCALE = "_scale"
 INT16_SCALE = 1000.0
 """Scale of int16 weights that have none of their own."""
-
 Content = TypeVar("Content")
 
 
@@ -63,11 +62,7 @@ class ModelDirectory:
 
 
 def read_directory(directory: Path) -> ModelDirectory:
-    """Read a model of any version.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or of a later version.
-    """
+    """Read a model of any version. Raises ModelImportError: a file is missing or damaged, or of a later version."""
     version, spec, revision, variables = _read_model(directory / MODEL)
     has_config = version >= MIN_VERSION_WITH_CONFIG
     settings = read_json_as(directory / CONFIG, Settings) if has_config else _take_settings(variables)
@@ -76,11 +71,7 @@ def read_directory(directory: Path) -> ModelDirectory:
 
 
 def read_json_as(path: Path, kind: type[Content]) -> Content:
-    """Read a JSON file into a type.
-
-    Raises:
-        ModelImportError: the file is missing or damaged.
-    """
+    """Read a JSON file into a type. Raises ModelImportError: the file is missing or damaged."""
     if not path.is_file():
         raise ModelImportError(f"{path.name} is missing")
     try:
@@ -90,8 +81,6 @@ def read_json_as(path: Path, kind: type[Content]) -> Content:
 
 
 def _take_settings(variables: dict[str, Tensor]) -> Settings:
-    """Take the settings from the tensors of an older model."""
-
     def flag(name: str, default: bool) -> bool:
         return bool(variables.pop(name, torch.tensor(default)).any())
 
@@ -180,8 +169,6 @@ def _dequantize(name: str, tensor: Tensor, stored: Mapping[str, Tensor]) -> Tens
 
 
 class _Reader:
-    """Reads numbers, texts and bytes, one after the other."""
-
     def __init__(self, path: Path) -> None:
         self._name = path.name
         self._bytes = np.fromfile(path, np.uint8)

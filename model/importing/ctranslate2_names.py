@@ -26,7 +26,6 @@ VARIANT_SWITCHES = ("multi_query_attention", "alibi")
 """Switches of variants that are not supported."""
 VARIANT_SETTINGS = ("embeddings_merge", "alibi_use_positive_positions", "scale_alibi")
 """Settings of such variants, ignored while they are off."""
-
 LINEAR_LAYERS = {
     "self_attention.input": ("self_attention/linear_0",),
     "self_attention.output": ("self_attention/linear_1",),
@@ -44,11 +43,8 @@ NORMS = {
 
 
 def read_weights(variables: "Variables") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the weights, and the fields of a TransformerConfig that follow from them.
-
-    Raises:
-        ModelImportError: a tensor is missing, or encoder and decoder differ where they must not.
-    """
+    """Return the weights, and the fields of a TransformerConfig that follow from them. Raises ModelImportError: a
+    tensor is missing, or encoder and decoder differ where they must not."""
     embeddings = _embeddings(variables)
     weights = {**embeddings, **dict(_layers(variables))}
     n_positions, d_model = weights["embedding.encoding"].shape
@@ -80,7 +76,7 @@ def read_weights(variables: "Variables") -> tuple[dict[str, Tensor], dict[str, A
 
 
 def _scale(variables: "Variables", side: str, d_model: int) -> float:
-    """Return the scale of embeddings, stored as a switch or as a number."""
+    """Embeddings have a scale that is stored as a switch or as a number."""
     scale = variables.find(f"{side}/scale_embeddings", f"{side}/embeddings/multiply_by_sqrt_depth")
     if scale is None or (not scale.is_floating_point() and scale.any()):
         return math.sqrt(d_model)

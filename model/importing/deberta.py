@@ -19,11 +19,8 @@ KINDS = {"c2p": "query_to_distance", "p2c": "distance_to_key"}
 
 
 def settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a LayerConfig that differ from BERT's.
-
-    Raises:
-        ModelImportError: the model is not supported.
-    """
+    """Return the fields of a LayerConfig that differ from BERT's. Raises ModelImportError: the model is not
+    supported."""
     if config.get("conv_kernel_size"):
         raise ModelImportError(f"{CONFIG}: `conv_kernel_size` is set; models with a convolution are not supported")
     named = config.get("pos_att_type") or ()

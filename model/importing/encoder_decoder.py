@@ -22,19 +22,15 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "silu": "silu",
 }
 """Activations by their names in transformers."""
-
 VOCABULARY_MULTIPLE = 64
 """Vocabularies are padded to a multiple of it, so that candidates are selected from groups of equal size."""
-
 SHARED_TABLE, ENCODER_TABLE, DECODER_TABLE, OUTPUT = (
     f"{name}.weight" for name in ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
 )
 """Names of token tables, of both sides and of each, and of the output projection. A file may have a table that is tied
 to others under any one of their names."""
-
 BARE = ("shared.", "encoder.", "decoder.")
 """Beginnings of names in a model without its head."""
-
 _PARTS = {
     "self_attn.out_proj": "self_attention.output",
     "self_attn_layer_norm": "add_norm_self.norm",
@@ -80,11 +76,7 @@ def read_dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scal
 
 
 def activation_of(name: str) -> Activation:
-    """Convert the name of an activation in transformers.
-
-    Raises:
-        ModelImportError: the activation is not supported.
-    """
+    """Convert the name of an activation in transformers. Raises ModelImportError: the activation is not supported."""
     if name not in ACTIVATIONS:
         raise ModelImportError(f"{CONFIG}: activation {name} is not supported; {', '.join(ACTIVATIONS)} are")
     return ACTIVATIONS[name]
@@ -142,11 +134,7 @@ def position_tables(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str
 def read_layers(
     tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: bool
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield the layers of encoder or decoder by our names.
-
-    Raises:
-        ModelImportError: a tensor is missing.
-    """
+    """Yield the layers of encoder or decoder by our names. Raises ModelImportError: a tensor is missing."""
     attentions = {"self_attn": "self_attention"} | ({"encoder_attn": "cross_attention"} if side == "decoder" else {})
     for i in range(n_layers):
         theirs, ours = f"model.{side}.layers.{i}", f"{side}.layers.{i}"

@@ -100,17 +100,14 @@ def import_model(
 
 
 def _check_name(name: str) -> None:
-    """Refuse names that cannot be directories."""
+    """A name must be that of a directory."""
     if name in ("", ".", "..") or "/" in name:
         raise ModelImportError(f"`--name` {name!r} must be the name of a directory")
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the model of a directory with the family that recognizes it.
-
-    Raises:
-        ModelImportError: no family does, or the model is incomplete or damaged.
-    """
+    """Import the model of a directory with the family that recognizes it. Raises ModelImportError: no family does, or
+    the model is incomplete or damaged."""
     directory = _with_model(directory)
     family = _family_of(directory)
     if family is None:
@@ -135,7 +132,6 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
 
 
 def _check_options(config: Config, options: Options) -> None:
-    """Refuse options that the model has no use for."""
     model = config.model
     for option, given, is_used in (
         ("--source", options.sources, hasattr(model, "sources")),
@@ -152,11 +148,8 @@ def _family_of(directory: Path) -> Family | None:
 
 
 def _with_model(directory: Path) -> Path:
-    """Return the directory with the model: this one, or else the only one with a model inside it.
-
-    Raises:
-        ModelImportError: there are several.
-    """
+    """Return this directory, or else the only one with a model inside it. Raises ModelImportError: there are
+    several."""
     level = [directory]
     for _ in range(MAX_DEPTH):
         found = [one for one in level if _family_of(one) is not None]
@@ -172,7 +165,7 @@ def _with_model(directory: Path) -> Path:
 
 
 def _check_shapes(imported: ImportedModel, file: str) -> None:
-    """Check that weights have the shapes and kinds of numbers of the configuration, before anything is written."""
+    """Weights must have the shapes and kinds of numbers of the configuration, before anything is written."""
     with torch.device("meta"):
         own = build_model(imported.config).state_dict()
     for name, expected in own.items():

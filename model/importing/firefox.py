@@ -41,11 +41,8 @@ def recognizes(directory: Path) -> bool:
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the model of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Import the model of a directory. Raises ModelImportError: a file is missing or damaged, or the model is not
+    supported."""
     path = _only(directory, "model*.bin", "weights")
     pieces = _vocabularies(directory)
     file, vocabulary = read_weights(path), read_vocabularies(*pieces)
@@ -68,7 +65,7 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
 
 
 def _vocabularies(directory: Path) -> tuple[Path, Path]:
-    """Return the SentencePiece models of both sides, which may be one file."""
+    """Both sides may have one file."""
     if _files(directory, "srcvocab*.spm"):
         return _only(directory, "srcvocab*.spm", "source vocabulary"), _only(
             directory, "trgvocab*.spm", "target vocabulary"

@@ -25,11 +25,8 @@ WEIGHTS = tuple(
 
 
 def fetch(repository: str, revision: str | None) -> tuple[Path, str]:
-    """Download the files of a model; return their directory and the commit.
-
-    Raises:
-        ModelImportError: the hub cannot be reached, or does not give them.
-    """
+    """Download the files of a model; return their directory and the commit. Raises ModelImportError: the hub cannot be
+    reached, or does not give them."""
     from huggingface_hub import HfApi  # takes a while to import
     from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 

@@ -53,11 +53,8 @@ _NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=0, lt=2**31)])
 
 
 def read_json(directory: Path, name: str) -> dict[str, Any]:
-    """Read the settings of a JSON file, in the types that they have for all families.
-
-    Raises:
-        ModelImportError: the file is missing or no JSON object, or a setting is of another type.
-    """
+    """Read the settings of a JSON file, in the types that they have for all families. Raises ModelImportError: the file
+    is missing or no JSON object, or a setting is of another type."""
     return typed(_read_object(directory, name), name)
 
 
@@ -67,11 +64,8 @@ def read_json_if_there(directory: Path, name: str) -> dict[str, Any]:
 
 
 def read_ids(directory: Path, name: str, needed: Iterable[str] = (UNK,)) -> dict[str, int]:
-    """Read a vocabulary: the id of each piece.
-
-    Raises:
-        ModelImportError: the file is missing or no such object, or a needed piece is.
-    """
+    """Read a vocabulary: the id of each piece. Raises ModelImportError: the file is missing or no such object, or a
+    needed piece is."""
     try:
         ids = _IDS.validate_python(_read_object(directory, name), strict=True)
     except ValidationError as error:

@@ -43,7 +43,6 @@ from model.tokenizer import EOS, end_with
 
 FIRST_POSITION = 2
 """Position of the first token: those before it are kept for padding."""
-
 NLLB_CODE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 M2M100_CODES = (
     "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy "
@@ -59,11 +58,8 @@ def recognizes(directory: Path) -> bool:
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the model of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Import the model of a directory. Raises ModelImportError: a file is missing or damaged, or the model is not
+    supported."""
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     generation = read_generation(directory, config, begins_with_language=True)
     size = number(config, "vocab_size")

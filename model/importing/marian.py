@@ -54,11 +54,8 @@ def recognizes(directory: Path) -> bool:
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the model of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Import the model of a directory. Raises ModelImportError: a file is missing or damaged, or the model is not
+    supported."""
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     _refuse_variants(config)
     generation = read_generation(directory, config)

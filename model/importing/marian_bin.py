@@ -41,11 +41,8 @@ def is_marian_bin(path: Path) -> bool:
 
 
 def read_bin(path: Path) -> MarianFile:
-    """Read a file of weights, perhaps compressed.
-
-    Raises:
-        ModelImportError: the file is damaged, or the model or a type of its arrays is not supported.
-    """
+    """Read a file of weights, perhaps compressed. Raises ModelImportError: the file is damaged, or the model or a type
+    of its arrays is not supported."""
     content = read_packed(path)
     try:
         arrays = read_arrays(content)
@@ -57,12 +54,8 @@ def read_bin(path: Path) -> MarianFile:
 
 
 def read_arrays(content: bytes) -> dict[str, Array]:
-    """Return the arrays of a file by name, int8 matrices as the floats that they stand for.
-
-    Raises:
-        ModelImportError: an array has a type that is not supported.
-        ValueError, IndexError: the file is damaged.
-    """
+    """Return the arrays of a file by name, int8 matrices as the floats that they stand for. Raises ModelImportError: an
+    array has a type that is not supported. Raises ValueError, IndexError: the file is damaged."""
     reader = _Reader(content)
     version, n = (int(number) for number in reader.read("<u8", 2))
     if version != VERSION:
@@ -86,8 +79,6 @@ def read_arrays(content: bytes) -> dict[str, Array]:
 
 
 class _Reader:
-    """Reads numbers one after the other."""
-
     def __init__(self, content: bytes) -> None:
         self._content = np.frombuffer(content, np.uint8)
         self._at = 0

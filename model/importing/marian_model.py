@@ -29,11 +29,8 @@ READERS = {".npz": read_npz, ".bin": read_bin}
 
 
 def read_weights(path: Path) -> MarianFile:
-    """Read a file of weights in either format.
-
-    Raises:
-        ModelImportError: the file is damaged, or the format or the model is not supported.
-    """
+    """Read a file of weights in either format. Raises ModelImportError: the file is damaged, or the format or the model
+    is not supported."""
     suffix = Path(path.name.removesuffix(".gz")).suffix
     if suffix not in READERS:
         raise ModelImportError(f"{path.name} is not supported; of Marian's formats {' and '.join(READERS)} are")
@@ -41,11 +38,8 @@ def read_weights(path: Path) -> MarianFile:
 
 
 def read_vocabularies(source_path: Path, target_path: Path) -> Vocabulary:
-    """Read the ids of source and target pieces, which may be one file.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the two number special pieces otherwise.
-    """
+    """Read the ids of source and target pieces, which may be one file. Raises ModelImportError: a file is missing or
+    damaged, or the two number special pieces otherwise."""
     source = read_pieces(source_path)
     target = source if target_path == source_path else read_pieces(target_path)
     for piece in (UNK, EOS):
@@ -64,11 +58,8 @@ def sentencepiece_tokenizer(source_path: Path, target_path: Path) -> Tokenizer:
 def build(
     file: MarianFile, vocabulary: Vocabulary, source: Languages, target: Languages
 ) -> tuple[TransformerConfig, dict[str, Tensor]]:
-    """Return the configuration of a model and its weights by our names, without `is_target_token`.
-
-    Raises:
-        ModelImportError: the weights do not fit the vocabularies or the options of the model.
-    """
+    """Return the configuration of a model and its weights by our names, without `is_target_token`. Raises
+    ModelImportError: the weights do not fit the vocabularies or the options of the model."""
     architecture = file.architecture
     if architecture.is_shared_embedding and vocabulary.source != vocabulary.target:
         raise ModelImportError("encoder and decoder share an embedding, but not a vocabulary")

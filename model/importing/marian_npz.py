@@ -57,11 +57,8 @@ def recognizes(directory: Path) -> bool:
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the model of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Import the model of a directory. Raises ModelImportError: a file is missing or damaged, or the model is not
+    supported."""
     decoder = read_yaml(directory / DECODER)
     path = _named_file(directory, decoder, "models")
     file = read_weights(path)
@@ -181,7 +178,6 @@ def _preprocessing_notes(directory: Path) -> list[str]:
 
 
 def _licence(directory: Path) -> str | None:
-    """Return the title of the licence, if there is one."""
     path = directory / LICENCE
     lines = read_text(path).splitlines() if path.is_file() else []
     return next((line.strip() for line in lines if line.strip()), None)

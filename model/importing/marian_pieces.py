@@ -31,11 +31,8 @@ _LABEL = re.compile(r">>(.+)<<")
 
 
 def read_pieces(path: Path) -> dict[str, int]:
-    """Read the ids of pieces from YAML, JSON, a text with one per line, or a SentencePiece model.
-
-    Raises:
-        ModelImportError: the file is missing, or does not number </s>, <unk> and other pieces from 0.
-    """
+    """Read the ids of pieces from YAML, JSON, a text with one per line, or a SentencePiece model. Raises
+    ModelImportError: the file is missing, or does not number </s>, <unk> and other pieces from 0."""
     if path.suffix == ".fsv":
         raise ModelImportError(f"{path.name} has factors, which are not supported")
     if not path.is_file():
@@ -56,11 +53,8 @@ def read_pieces(path: Path) -> dict[str, int]:
 
 
 def source_tokenizer(path: Path) -> Tokenizer:
-    """Return a tokenizer that cuts a source and appends </s>; its ids are those of the SentencePiece model.
-
-    Raises:
-        ModelImportError: the file is missing, or is no SentencePiece model.
-    """
+    """Return a tokenizer that cuts a source and appends </s>; its ids are those of the SentencePiece model. Raises
+    ModelImportError: the file is missing, or is no SentencePiece model."""
     if not path.is_file():
         raise ModelImportError(f"{path.name} is missing")
     step("reading the tokenizer")

@@ -46,10 +46,8 @@ SUPPORTED_VALUES = {
     "ulr": ("universal embeddings (ULR)", ("false",)),
 }
 """By option: a description of other values, and the supported values ("d" is dropout)."""
-
 ENCODER_TABLE, DECODER_TABLE, OUTPUT = "encoder_Wemb", "decoder_Wemb", "decoder_ff_logit_out_Wt"
 """Names of token tables and of the output projection, where they are not all one, "Wemb"."""
-
 NUMPY_ERRORS = (ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """Errors that NumPy raises for damaged files."""
 
@@ -130,11 +128,7 @@ class MarianFile:
 
 
 def read_npz(path: Path) -> MarianFile:
-    """Read a file of weights.
-
-    Raises:
-        ModelImportError: the file is damaged, or the model is not supported.
-    """
+    """Read a file of weights. Raises ModelImportError: the file is damaged, or the model is not supported."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
             refuse_bomb(path, sum(entry.file_size for entry in archive.zip.infolist()))
@@ -147,11 +141,8 @@ def read_npz(path: Path) -> MarianFile:
 
 
 def marian_file(name: str, arrays: dict[str, Any]) -> MarianFile:
-    """Separate the arrays of a file from its options.
-
-    Raises:
-        ModelImportError: the file has no options, or the model is not supported.
-    """
+    """Separate the arrays of a file from its options. Raises ModelImportError: the file has no options, or the model is
+    not supported."""
     if OPTIONS not in arrays:
         raise ModelImportError(f"{name} has no {OPTIONS}, the options of the model")
     text = arrays.pop(OPTIONS).tobytes().rstrip(b"\0").decode("utf-8", errors="replace")
@@ -173,7 +164,6 @@ def _refuse_others(options: Mapping[str, Any]) -> None:
 
 
 def _as_text(value: object) -> str:
-    """Write a text as it is, and a list as YAML does."""
     return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
@@ -191,11 +181,8 @@ class Weights:
         self._vocab_size = vocab_size
 
     def by_our_names(self, n_source: int, n_target: int) -> dict[str, Tensor]:
-        """Return all weights, for vocabularies of these sizes.
-
-        Raises:
-            ModelImportError: an array is missing, unknown, or has a wrong shape.
-        """
+        """Return all weights, for vocabularies of these sizes. Raises ModelImportError: an array is missing, unknown,
+        or has a wrong shape."""
         architecture = self._architecture
         found = dict(self._embeddings(n_source, n_target))
         for i in range(architecture.enc_depth):

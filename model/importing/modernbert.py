@@ -25,11 +25,8 @@ BASES = {GLOBAL: ("global_rope_theta", 160000.0), LOCAL: ("local_rope_theta", 10
 
 
 def settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a LayerConfig that differ from BERT's.
-
-    Raises:
-        ModelImportError: the model is not supported.
-    """
+    """Return the fields of a LayerConfig that differ from BERT's. Raises ModelImportError: the model is not
+    supported."""
     biases = {key: bool(config.get(key, False)) for key in BIASES}
     if len(set(biases.values())) > 1:
         raise ModelImportError(f"{CONFIG}: some of {', '.join(biases)} are set; all or none must be")

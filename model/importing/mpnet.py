@@ -22,9 +22,5 @@ def settings(_config: Mapping[str, Any]) -> dict[str, Any]:
 def tables(
     tensors: Mapping[str, Tensor], _config: Mapping[str, Any], _fields: Mapping[str, Any]
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield the biases by our names.
-
-    Raises:
-        ModelImportError: the tensor is missing.
-    """
+    """Yield the biases by our names. Raises ModelImportError: the tensor is missing."""
     yield "encoder.distance_biases.0.table", tensor_of(tensors, "encoder.relative_attention_bias.weight")

@@ -14,11 +14,8 @@ GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def read_packed(path: Path, size: int = -1) -> bytes:
-    """Return the content of a file, or its first bytes, unpacked if it is compressed by gzip.
-
-    Raises:
-        ModelImportError: the file is missing, damaged, or compressed in another way.
-    """
+    """Return the content of a file, or its first bytes, unpacked if it is compressed by gzip. Raises ModelImportError:
+    the file is missing, damaged, or compressed in another way."""
     try:
         with path.open("rb") as file:
             start = file.read(len(ZSTANDARD))

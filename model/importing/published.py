@@ -12,7 +12,6 @@ from model.importing.hugging_face import front_matter
 
 Result = tuple[str, str, object]
 """A test set, a metric as the card calls it, and what the card has for both."""
-
 METRICS = {
     "translation": {"bleu": "bleu", "chrf": "chrf", "chr-f": "chrf"},
     "classification": {"accuracy": "accuracy"},
@@ -22,7 +21,6 @@ SHARES = ("accuracy", "chrf")
 """Metrics that some cards give as shares of 1, and others in percent, as we do."""
 MOST_TESTS = 50
 """Most test sets that are read: cards of models of many languages have hundreds."""
-
 LANGUAGES = re.compile(r"[a-z_]+-[a-z_]+", re.IGNORECASE)
 
 
@@ -66,7 +64,6 @@ def _results(front: Mapping[str, Any]) -> Iterator[Result]:
 
 
 def _test_of(result: Mapping[str, Any]) -> str:
-    """Return the name of a test set, with its languages; "" if it has none."""
     dataset, task = (_mapping(result.get(key)) for key in ("dataset", "task"))
     parts = [str(dataset[key]) for key in ("name", "config", "split") if dataset.get(key)]
     languages = str(task.get("args") or "")

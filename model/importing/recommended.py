@@ -13,7 +13,6 @@ DATA = Path(__file__).with_suffix(".toml")
 HUB = "https://huggingface.co"
 IN_A_LINE = 2
 """Most scores in one line."""
-
 HINT = """\
 Which model? This imports one, proves that it computes what the original computes, and serves it from then on:
 
@@ -106,7 +105,7 @@ def _table(group: Group) -> str:
 
 
 def _rows(model: Recommended) -> list[tuple[str, ...]]:
-    """Return the cells of a model: one row, or more for many scores."""
+    """A model has one row, or more for many scores."""
     scores = model.score.split(", ")
     columns = (
         [model.does],

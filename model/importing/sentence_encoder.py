@@ -50,7 +50,6 @@ FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 """Kinds of pooling by flags of older configurations; several are joined in this order."""
-
 LANGUAGE_MODEL_PREFIXES = (
     "cls.", "decoder.", "head.", "lm_head.", "lm_predictions.", "mask_predictions.", "vocab_",
 )  # fmt: skip
@@ -64,8 +63,6 @@ ACTIVATIONS = {"Tanh": "tanh", "Identity": "identity"}
 
 @dataclass
 class _Pipeline:
-    """The modules after the encoder."""
-
     pooling: tuple[TokenPooling, ...] = ("mean",)
     pool_prompt: bool = True
     dense: list[DenseConfig] = field(default_factory=list)
@@ -84,11 +81,8 @@ def recognizes(directory: Path) -> bool:
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the sentence encoder of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Import the sentence encoder of a directory. Raises ModelImportError: a file is missing or damaged, or the model
+    is not supported."""
     modules = _modules(directory)
     transformer = directory / _transformer(modules)
     named = architectures(read_json_if_there(transformer, CONFIG))
@@ -166,7 +160,6 @@ def _modules(directory: Path) -> list[tuple[str, str]]:
 
 
 def _transformer(modules: list[tuple[str, str]]) -> str:
-    """Return the folder of the encoder."""
     if modules and modules[0][0] != "Transformer":
         raise ModelImportError(f"{MODULES} begins with {modules[0][0]}; it must be Transformer")
     return modules[0][1] if modules else ""
@@ -193,7 +186,6 @@ def _refuse_head_of_weights(encoder: ImportedEncoder) -> None:
 
 
 def _pipeline(directory: Path, modules: list[tuple[str, str]]) -> _Pipeline:
-    """Read the modules; raise ModelImportError for an unsupported module or order."""
     found, expected = _Pipeline(), ["Pooling"]
     for kind, path in modules[1:]:
         if kind not in expected:

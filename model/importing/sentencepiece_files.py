@@ -23,11 +23,8 @@ CONTROL_NAME = "\ue000control\ue000{}"
 
 
 def read_model(path: Path) -> Any:
-    """Read a SentencePiece model, perhaps compressed, as its protocol buffer.
-
-    Raises:
-        ModelImportError: the file is damaged, or its type is not supported.
-    """
+    """Read a SentencePiece model, perhaps compressed, as its protocol buffer. Raises ModelImportError: the file is
+    damaged, or its type is not supported."""
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     try:
         model.ParseFromString(read_packed(path))

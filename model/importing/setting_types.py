@@ -89,10 +89,7 @@ KINDS: tuple[tuple[str, TypeAdapter[Any], frozenset[str]], ...] = (
 
 def typed(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the settings of a file without those that are null but have a type, numbers and the like in their types.
-
-    Raises:
-        ModelImportError: one has another type than it must have.
-    """
+    Raises ModelImportError: one has another type than it must have."""
     typed_keys = {key for *_, keys in KINDS for key in keys}
     found = {key: value for key, value in settings.items() if value is not None or key not in typed_keys}
     for words, kind, keys in KINDS:

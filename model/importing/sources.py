@@ -92,11 +92,11 @@ def _refuse_leading_out(name: str) -> None:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether an archive entry was added by the operating system, as macOS does for each file."""
+    """An operating system adds entries, as macOS does for each file."""
     return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts)
 
 
 def _innermost(directory: Path) -> Path:
-    """Return the directory with the files; archives often have one directory with everything in it."""
+    """Archives often have one directory with everything in it."""
     found = list(directory.iterdir())
     return _innermost(found[0]) if len(found) == 1 and found[0].is_dir() else directory

@@ -52,11 +52,8 @@ def recognizes(directory: Path) -> bool:
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """Import the model of a directory.
-
-    Raises:
-        ModelImportError: a file is missing or damaged, or the model is not supported.
-    """
+    """Import the model of a directory. Raises ModelImportError: a file is missing or damaged, or the model is not
+    supported."""
     config = read_json(directory, CONFIG)
     kind = kind_of_writer(config, FAMILIES)
     generation = read_generation(directory, config)
@@ -123,11 +120,8 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
 
 
 def read_pieces(directory: Path, n_tokens: int, eos: int) -> Tokenizer:
-    """Read the tokenizer, which puts the end of sequence after a text.
-
-    Raises:
-        ModelImportError: a file is missing or damaged.
-    """
+    """Read the tokenizer, which puts the end of sequence after a text. Raises ModelImportError: a file is missing or
+    damaged."""
     if (directory / TOKENIZER).is_file():
         tokenizer = read_tokenizer_json(directory)
     elif (directory / PIECES).is_file():
@@ -172,11 +166,8 @@ def _command_nothing(tokenizer: Tokenizer) -> None:
 
 
 def activation_of_layers(config: Mapping[str, Any], kind: str) -> Activation:
-    """Convert `feed_forward_proj`: an activation, or "gated-" and the one of the gate.
-
-    Raises:
-        ModelImportError: the activation is not supported.
-    """
+    """Convert `feed_forward_proj`: an activation, or "gated-" and the one of the gate. Raises ModelImportError: the
+    activation is not supported."""
     name = str(config.get("feed_forward_proj") or ("relu" if kind == "t5" else "gated-gelu"))
     gated, _, plain = name.rpartition("-")
     of_gate = activation_of("gelu_new" if (gated, plain) == ("gated", "gelu") else plain)
@@ -196,11 +187,7 @@ def _scales_output(config: Mapping[str, Any], kind: str) -> bool:
 
 
 def _layers(tensors: Mapping[str, Tensor], side: str, n_layers: int, per_layer: bool) -> Iterator[tuple[str, Tensor]]:
-    """Yield the layers of encoder or decoder by our names.
-
-    Raises:
-        ModelImportError: a tensor is missing.
-    """
+    """Yield the layers of encoder or decoder by our names. Raises ModelImportError: a tensor is missing."""
     for i in range(n_layers):
         ours = f"{side}.layers.{i}"
         for j, part in enumerate(_SUBLAYERS[side]):

@@ -22,7 +22,6 @@ SENTENCE = re.compile(r"(.*\S)\s+(to\s.*)", re.DOTALL)
 """Prompt of a translation, with the part that names its source and the part that names its target."""
 NO_PROMPT = "none"
 """Name of the prompt without text, for texts that say themselves what to do."""
-
 Prefixes = Mapping[str, tuple[int, ...]]
 """Tokens before a text, by the language that they name."""
 
@@ -68,11 +67,8 @@ def tasks_of(tokenizer: Tokenizer, config: Mapping[str, Any], options: Options) 
 
 
 def chosen(codes: Iterable[str], asked: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the languages that were asked for; all if none was.
-
-    Raises:
-        ModelImportError: the model does not have one of them.
-    """
+    """Return the languages that were asked for; all if none was. Raises ModelImportError: the model does not have one
+    of them."""
     known = tuple(codes)
     for code in asked:
         if code not in known:

@@ -23,11 +23,8 @@ def without_wrappers(tensors: Mapping[str, Tensor], wrappers: Iterable[str] | No
 
 
 def tensors_of(content: object) -> dict[str, Tensor]:
-    """Return the tensors of an unpickled file: its own, or those of the one model in it, as Lightning stores it.
-
-    Raises:
-        ValueError: the file has no model, or several.
-    """
+    """Return the tensors of an unpickled file: its own, or those of the one model in it, as Lightning stores it. Raises
+    ValueError: the file has no model, or several."""
     own = _tensors(content)
     if own:
         return own

@@ -110,11 +110,7 @@ def length_limits(directory: Path) -> list[int]:
 
 
 def read_tokenizer_json(directory: Path) -> Tokenizer:
-    """Read a tokenizer.json, without truncation and padding.
-
-    Raises:
-        ModelImportError: the file is damaged.
-    """
+    """Read a tokenizer.json, without truncation and padding. Raises ModelImportError: the file is damaged."""
     try:
         tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
     except Exception as error:  # the library raises bare Exception
@@ -186,7 +182,6 @@ def _added_tokens(directory: Path) -> list[tuple[int, AddedToken]]:
 
 
 def _class_of(directory: Path) -> str | None:
-    """Return the class of transformers that reads the tokenizer, if a file names it."""
     config = read_json_if_there(directory, CONFIG)
     said = read_json_if_there(directory, TOKENIZER_CONFIG).get("tokenizer_class") or config.get("tokenizer_class")
     kind = said or USUAL_CLASSES.get(str(config.get("model_type")))
@@ -236,11 +231,8 @@ Special = tuple[str, int]
 
 
 def _word_pieces(directory: Path, usual: Mapping[str, str]) -> tuple[Tokenizer, Special, Special]:
-    """Build a tokenizer from vocab.txt; return it and the special tokens before and after a text.
-
-    Args:
-        usual: usual names of special tokens by kind.
-    """
+    """Build a tokenizer from vocab.txt; return it and the special tokens before and after a text. `usual` has the usual
+    names of special tokens by kind."""
     settings = read_json_if_there(directory, TOKENIZER_CONFIG)
     name = _names(directory)
     words = read_text(directory / WORD_PIECES).rstrip("\n").split("\n")
@@ -291,11 +283,8 @@ def _pieces_of_xlm_roberta(directory: Path) -> Tokenizer:
 
 
 def mbart_pieces(directory: Path, codes: list[str]) -> Tokenizer:
-    """Build the tokenizer of mBART-50: that of XLM-R with the tokens of languages before the mask.
-
-    Raises:
-        ModelImportError: the file is missing or damaged.
-    """
+    """Build the tokenizer of mBART-50: that of XLM-R with the tokens of languages before the mask. Raises
+    ModelImportError: the file is missing or damaged."""
     if not (directory / SENTENCE_PIECES).is_file():
         raise ModelImportError(f"{TOKENIZER} or {SENTENCE_PIECES} is missing")
     special = ["<s>", "<pad>", "</s>", "<unk>"]

@@ -23,11 +23,7 @@ LFS_POINTER = b"version https://git-lfs"
 
 
 def read_tensors(directory: Path) -> dict[str, Tensor]:
-    """Return every tensor by its name, as it is stored.
-
-    Raises:
-        ModelImportError: a file is missing or damaged.
-    """
+    """Return every tensor by its name, as it is stored. Raises ModelImportError: a file is missing or damaged."""
     paths, places, tensors = weights_files(directory), dict[str, Path](), dict[str, Tensor]()
     step("reading weights", total=sum(path.stat().st_size for path in paths))
     for path in paths:
@@ -62,11 +58,7 @@ def _index_names() -> list[str]:
 
 
 def weights_files(directory: Path) -> list[Path]:
-    """Return the files that hold the weights.
-
-    Raises:
-        ModelImportError: a file is missing.
-    """
+    """Return the files that hold the weights. Raises ModelImportError: a file is missing."""
     for name in WEIGHTS_FILES:
         if (directory / name).is_file():
             return [directory / name]

@@ -17,11 +17,7 @@ from model.progress import step
 
 
 def refuse_what_is_no_import(checkpoint: Path) -> None:
-    """Refuse to write where something is that no import wrote.
-
-    Raises:
-        ModelImportError: there is such a thing.
-    """
+    """Refuse to write where something is that no import wrote. Raises ModelImportError: there is such a thing."""
     if not checkpoint.exists():
         return
     try:
@@ -33,11 +29,7 @@ def refuse_what_is_no_import(checkpoint: Path) -> None:
 
 
 def refuse_other_model(imported: ImportedModel, checkpoint: Path) -> None:
-    """Refuse to replace an earlier import of another model.
-
-    Raises:
-        ModelImportError: there is one.
-    """
+    """Refuse to replace an earlier import of another model. Raises ModelImportError: there is one."""
     if not checkpoint.exists():
         return
     try:
@@ -49,11 +41,8 @@ def refuse_other_model(imported: ImportedModel, checkpoint: Path) -> None:
 
 
 def write_checkpoint(imported: ImportedModel, checkpoint: Path) -> None:
-    """Write a checkpoint, in place of an earlier one. If that fails nothing is left, and the earlier one stays.
-
-    Raises:
-        ModelImportError: it cannot be written.
-    """
+    """Write a checkpoint, in place of an earlier one. If that fails nothing is left, and the earlier one stays. Raises
+    ModelImportError: it cannot be written."""
     step(f"writing {checkpoint}")
     with (
         _parents(checkpoint),

@@ -15,11 +15,8 @@ except ImportError:  # PyYAML was built without libyaml
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read keys and values; values are texts, or lists and mappings of texts.
-
-    Raises:
-        ModelImportError: the file is missing, or is no mapping.
-    """
+    """Read keys and values; values are texts, or lists and mappings of texts. Raises ModelImportError: the file is
+    missing, or is no mapping."""
     return yaml_of(read_text(path), path.name)
 
 

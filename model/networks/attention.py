@@ -216,7 +216,6 @@ class MultiHeadAttention(nn.Module):
 
 Attend = Callable[[MultiHeadAttention, Tensor], Tensor]
 """Function that an attention sublayer attends with: from its input (B, T, E) to (B, T, E)."""
-
 Biases = Mapping[MultiHeadAttention, Tensor]
 """Numbers that are added to the scores of attention sublayers, each broadcastable to (B, H, T, S)."""
 

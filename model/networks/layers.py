@@ -83,7 +83,6 @@ GATES: dict[Activation, Callable[[Tensor], Tensor]] = {
     "swiglu": F.silu,
 }
 """Functions of the gate (Shazeer 2020, "GLU Variants Improve Transformer")."""
-
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "gelu": F.gelu,

@@ -180,10 +180,8 @@ class RecurrentTranslator(nn.Module):
         return (cast(RecurrentLayer, layer) for layer in self.decoder)
 
     def _read(self, ids: Tensor, caches: RecurrentCache, source_mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return hidden states (B, T, E) after each of the next tokens (B, T), and attention weights (B, T, S).
-
-        Caches are written in place.
-        """
+        """Return hidden states (B, T, E) after each of the next tokens (B, T), and attention weights (B, T, S). Caches
+        are written in place."""
 
         def attend(query: Tensor) -> tuple[Tensor, Tensor]:
             assert self.attention is not None

@@ -71,7 +71,6 @@ def _pieces(examples: Sequence[ReviewExample], n_around: tuple[int, int]) -> lis
 
 
 def _logits(model: TransformerClassifier, examples: Sequence[ReviewExample]) -> tuple[Tensor, Tensor]:
-    """Return the logits (N, C) and labels (N) of examples."""
     of_examples: dict[int, Tensor] = {}
     for batch in batches_by_length(np.array([len(example) for example in examples]), BATCH_TOKENS):
         logits, _ = model(*pad([examples[i].ids for i in batch]))

@@ -21,16 +21,12 @@ log = logging.getLogger(__name__)
 
 ENCODE_BATCH = 10_000
 """Texts encoded at once: the tokenizer returns kilobytes for each."""
-
 BLOCK_SIZE = 64
 """Number of target tokens is a multiple of it, as kernels compute whole blocks."""
-
 EPOCH_TOKENS = 2_000_000
 """Tokens of an epoch in which kinds of text have shares, padding aside: enough batches for every length."""
-
 RARE_SHARE = 5e-7
 """Largest share of target tokens that is rare: one in two million, a dozen in our corpora, too few to learn from."""
-
 Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
 
 
@@ -43,11 +39,8 @@ class TrainingData:
 def prepare_data(
     experiment: Experiment, data_dir: Path | None, tokenizer: Tokenizer | None
 ) -> tuple[TrainingData, Tokenizer]:
-    """Load, split, and encode the corpora of an experiment; without a tokenizer, train one on the training rows.
-
-    Raises:
-        DataError: a corpus is missing, empty or malformed, or has an unknown label.
-    """
+    """Load, split, and encode the corpora of an experiment; without a tokenizer, train one on the training rows. Raises
+    DataError: a corpus is missing, empty or malformed, or has an unknown label."""
     random = np.random.default_rng(experiment.training.seed)
     tested = tested_rights(experiment, data_dir)
     train_rows: list[list[Row]] = []

@@ -5,7 +5,6 @@ import sys
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
 """Numbers of the parameters in <malloc.h>."""
-
 TOP_PAD_BYTES = 1 << 27
 
 

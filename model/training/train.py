@@ -142,7 +142,6 @@ def _reads_one_form(config: Config) -> bool:
 
 
 def _without_missing_rows(experiment: Experiment) -> Experiment:
-    """Return the experiment without corpora whose rows nothing in the tree can make."""
     data = experiment.data
     gone = dict.fromkeys(source.file for source in data.train if source.made_by is not None)
     if gone:
@@ -155,7 +154,6 @@ def _without_missing_rows(experiment: Experiment) -> Experiment:
 
 
 def _for_commerce(experiment: Experiment) -> Experiment:
-    """Return the experiment without corpora that are not for commercial use."""
     data = experiment.data
     kept = tuple(source for source in data.train if permits_commerce(source.licence))
     if not kept:
@@ -174,13 +172,9 @@ def mix_weights(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> 
 
 
 def _start_directory(start: Path | None, run_dir: Path) -> Path | None:
-    """Return the checkpoint that the run began with, copied into the run: it can be resumed without being told of it,
-    or after its own result replaced it.
-
-    Raises:
-        CheckpointError: `start` is no checkpoint.
-        ConfigError: the run began without a checkpoint.
-    """
+    """Return the checkpoint that the run began with, copied into the run. So the run can be resumed without being told
+    of it, or after its own result replaced it. Raises CheckpointError: `start` is no checkpoint. Raises ConfigError:
+    the run began without a checkpoint."""
     kept = run_dir / START
     is_resumed = bool(_last_checkpoints(run_dir))
     if is_resumed and kept.is_dir():
@@ -194,7 +188,6 @@ def _start_directory(start: Path | None, run_dir: Path) -> Path | None:
 
 
 def _last_checkpoints(run_dir: Path) -> list[Path]:
-    """Return the last checkpoints of a run, if it has begun."""
     return sorted(run_dir.rglob(f"{STEPS}/{LAST}"))
 
 

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.process
 
 WATCHED_S = 12
 """ONNX Runtime's telemetry looks up its host about 9 s after the first session was made."""
-
 LOCAL = re.compile(r'sin_port=htons\((?!53\)).*"127\.|sin6_port=htons\((?!53\)).*"::1"|AF_UNIX(?!.*nscd)|AF_NETLINK')
 """Sockets of this machine that answer no question about names."""
 

@@ -70,7 +70,6 @@ SENTENCES = {
     ],
 }
 """As software, mails, orders and chats have them."""
-
 KEPT = [
     ["{name}", "{{user}}", "%s", "${place}", "%(who)s"],
     ["https://example.org/a?b=1", "bob@example.org", "www.example.org", "192.168.0.1", "kevin@example.com"],

@@ -39,7 +39,6 @@ EMBEDDING, NORM, ATTENTION, FEED_FORWARD = V * D, 2 * D, 4 * (D * D + D), 2 * D 
 ENCODER_LAYER = ATTENTION + FEED_FORWARD + 2 * NORM
 DECODER_LAYER = 2 * ATTENTION + FEED_FORWARD + 3 * NORM
 """Numbers of parameters of the tiny translator."""
-
 EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
 
 

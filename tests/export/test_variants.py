@@ -41,7 +41,6 @@ COVER = [
     for j, activation in enumerate(ACTIVATIONS)
 ]
 """Combinations in which every pair of values of the first four kinds occurs, and every width."""
-
 SMALL = {"n_encoder_layers": 1, "n_decoder_layers": 1}
 RELATIVE: list[Values] = [
     LIKE_T5,

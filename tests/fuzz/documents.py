@@ -39,11 +39,8 @@ def nested(kind: str, before: str, start: str, inside: str, end: str, after: str
 
 
 def read_document(data: bytes) -> Iterator[str]:
-    """Read an input, write it as it is and with a translation, and read that.
-
-    Raises:
-        AssertionError: the untranslated file is another one, or the translated file cannot be read.
-    """
+    """Read an input, write it as it is and with a translation, and read that. Raises AssertionError: the untranslated
+    file is another one, or the translated file cannot be read."""
     settings, _, file = data.partition(b"\n")
     name, *words = settings.decode(errors="replace").split() or ["txt"]
     named = KINDS_BY_NAME.get(name, KINDS_BY_NAME["txt"])

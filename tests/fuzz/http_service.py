@@ -97,11 +97,8 @@ class Service:
                 lemmatize("dogs")
 
     def answer(self, data: bytes) -> bytes:
-        """Return what a client gets that sends these bytes, and then leaves.
-
-        Raises:
-            BaseException: the cause of an unexpected error.
-        """
+        """Return what a client gets that sends these bytes, and then leaves. Raises BaseException: the cause of an
+        unexpected error."""
         self._log.errors.clear()
         answer = self._run(self._exchange(data))
         if self._log.errors:

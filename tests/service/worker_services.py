@@ -35,7 +35,6 @@ SLOTS, MAX_WAITING = 8, 3
 
 FATAL = 13
 """A process that reads this token dies."""
-
 DiesOf = Literal[
     "its loop",
     "itself",

@@ -9,7 +9,6 @@ from tests.soak.ledger import Ledger
 REQUESTS = re.compile(r'attend_requests_total\{dialect="(\w+)",route="([^"]*)",status="(\d+)"\}')
 OF_THE_HARNESS = ("/health/ready", "/metrics", "/models/reload")
 """Routes that the harness itself asks, uncounted."""
-
 Series = Mapping[str, float]
 
 

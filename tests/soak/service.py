@@ -24,7 +24,6 @@ LOOK_S = 0.05
 BODY_TIMEOUT_S = 5.0
 READER_IDLE_S = 60.0
 """Time after which the process that reads documents ends."""
-
 ROLES = ("supervisor", "server", "loader", "worker", "reader")
 
 
@@ -83,10 +82,7 @@ class Soaked:
 
     async def seconds_until_ready(self, since: float) -> float:
         """Wait until all servers are ready. A model that was disabled, as two workers died of it, is loaded anew.
-
-        Raises:
-            AssertionError: the service did not become ready.
-        """
+        Raises AssertionError: the service did not become ready."""
         ends_at = time.monotonic() + READY_TIMEOUT_S
         told = None
         while (reason := await self.unready_reason()) is not None:

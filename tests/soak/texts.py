@@ -6,7 +6,6 @@ from tests.service.tiny_artifacts import PUNCTUATION, WORDS
 
 NAN_WORD = "beach"
 """The word for which the tiny models compute no numbers."""
-
 TINY_WORDS = [word for word in WORDS if word not in PUNCTUATION and word != NAN_WORD]
 REAL_WORDS = """
 the a small old red young tall dog cat man woman child horse bird runs sleeps sings plays waits looks works in on near

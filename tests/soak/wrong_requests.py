@@ -33,7 +33,6 @@ PATHS = {
     "/deeplx/translate": "deeplx",
 }
 """Routes that read JSON, and their dialects."""
-
 BAD_BODIES = [b"", b"{", b"[]", b'{"text": ', b"\xff\xfe{}", b"nul", b'{"text": "a"} {}', b"[" * 5000]
 BAD_FIELDS: list[dict[str, Any]] = [
     {"txet": "the dog"},

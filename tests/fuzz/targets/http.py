@@ -26,11 +26,7 @@ def _service() -> Service:
 
 
 def read(data: bytes) -> Iterator[str]:
-    """Send bytes to a service.
-
-    Raises:
-        AssertionError: an answer has a status that no page names.
-    """
+    """Send bytes to a service. Raises AssertionError: an answer has a status that no page names."""
     answer = _service().answer(data)
     yield "answered"
     assert not answer or answer.startswith(b"HTTP/1.1 "), f"the answer begins with {answer[:20]!r}"

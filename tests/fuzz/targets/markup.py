@@ -23,11 +23,8 @@ the name of a tag for Python's parser, so that the tag is text."""
 
 
 def read(data: bytes) -> Iterator[str]:
-    """Read a text, and render it without a translation and with one.
-
-    Raises:
-        AssertionError: something that is not text is lost, doubled or unbalanced.
-    """
+    """Read a text, and render it without a translation and with one. Raises AssertionError: something that is not text
+    is lost, doubled or unbalanced."""
     settings, _, body = data.partition(b"\n")
     name, _, way = settings[:MAX_SETTINGS].decode(errors="replace").partition(" ")
     name = name if name in PARSERS else "html"

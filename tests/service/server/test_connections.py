@@ -22,7 +22,6 @@ GET = b"GET / HTTP/1.1\r\nHost: attend\r\n\r\n"
 MAX_BODY_BYTES = 10_000
 LARGE = 20_000_000
 """Bytes, more than the buffers of the system hold."""
-
 Running = Callable[..., AbstractContextManager[SimpleNamespace]]
 
 
