@@ -124,7 +124,7 @@ class OverloadBenchmark:
             outcomes = asyncio.run(client.keep_asking(self._requests(texts, None), n, seconds))
             seconds = time.perf_counter() - began
             for timeout_s in timeouts:
-                in_time = [one for one in outcomes if one.status == 200 and one.seconds <= timeout_s]
+                in_time = [outcome for outcome in outcomes if outcome.status == 200 and outcome.seconds <= timeout_s]
                 found[timeout_s] = max(found[timeout_s], len(in_time) / seconds)
         return found
 
@@ -161,10 +161,10 @@ class OverloadBenchmark:
         ended_at = time.perf_counter()
         probes = await self._probe(PROBE_S)
         outcomes, again = await offering
-        answered = [one for one in outcomes if one.status == 200]
+        answered = [outcome for outcome in outcomes if outcome.status == 200]
         in_time = [one for one in answered if one.seconds <= timeout_s]
-        refused = [one for one in outcomes if one.status == 503]
-        slow = [one for one in probes if one.status != 200 or one.seconds > 2 * _quantile(calm, 0.99)]
+        refused = [outcome for outcome in outcomes if outcome.status == 503]
+        slow = [probe for probe in probes if probe.status != 200 or probe.seconds > 2 * _quantile(calm, 0.99)]
         recovered_at = max((one.due_at + one.seconds for one in slow), default=ended_at)
         return Row(
             texts,
@@ -191,7 +191,7 @@ class OverloadBenchmark:
             busy = [asyncio.create_task(large.keep_asking(requests, N_LARGE, self.seconds))]
         client = Client(Address(self._port))
         outcomes, _ = await client.offer(self._requests(1, None), rate, self.seconds, lambda _: False)
-        answered = [one for one in outcomes if one.status == 200]
+        answered = [outcome for outcome in outcomes if outcome.status == 200]
         found = [one for task in busy for one in await task]
         took_s = max((one.due_at + one.seconds for one in found), default=1.0) - min(
             (o.due_at for o in found), default=0.0
@@ -243,13 +243,13 @@ def service(settings: dict[str, str] | None = None) -> Server:
             environment=os.environ | environment | (settings or {}),
             health="/health/ready",
             body=lambda text: {"text": text},
-            texts=lambda answer: [one["text"] for one in answer["translations"]],
+            texts=lambda answer: [translation["text"] for translation in answer["translations"]],
         )
     )
 
 
 def _quantile(outcomes: Sequence[Outcome], share: float) -> float:
-    seconds = sorted(one.seconds for one in outcomes)
+    seconds = sorted(outcome.seconds for outcome in outcomes)
     if len(seconds) < 2:
         return seconds[0] if seconds else 0.0
     return statistics.quantiles(seconds, n=100, method="inclusive")[round(100 * share) - 1]

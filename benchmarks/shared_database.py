@@ -107,7 +107,7 @@ def _server(address: str) -> Server:
             environment=os.environ | settings,
             health="/health/ready",
             body=lambda text: {"text": text},
-            texts=lambda answer: [one["text"] for one in answer["translations"]],
+            texts=lambda answer: [translation["text"] for translation in answer["translations"]],
         )
     )
 

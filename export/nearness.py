@@ -35,7 +35,7 @@ def answers_of_graphs(directory: Path, manifest: Manifest, provider: Provider, r
     if isinstance(model, TransformerClassifier):
         classifier = Classifier(directory, manifest, provider)
         logits = [torch.from_numpy(found.logits) for found in classifier.classify(sources)]
-        return [probabilities(model, one).numpy() for one in logits]
+        return [probabilities(model, logit).numpy() for logit in logits]
     assert isinstance(model, TransformerEncoder)
     session = open_session(directory, manifest, f"{provider}/encoder.onnx")
     found = []

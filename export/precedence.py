@@ -63,9 +63,11 @@ def _requests(manifest: Manifest) -> set[Request]:
         if not manifest.pairs:
             return {"/classify"}
         return {"/rerank"} if len(manifest.labels) == 1 else {"/classify", "/classify with `text_pair`"}
-    targets = [_form(one.code) for one in manifest.targets if one.code != NO_LANGUAGE]
+    targets = [_form(target.code) for target in manifest.targets if target.code != NO_LANGUAGE]
     return {
-        (one, other) for one, other in product((_form(one.code) for one in manifest.sources), targets) if one != other
+        (one, other)
+        for one, other in product((_form(source.code) for source in manifest.sources), targets)
+        if one != other
     }
 
 
@@ -84,8 +86,8 @@ def _form(code: str) -> str:
 
 
 def _listed(requests: list[Request]) -> str:
-    directions = [f"{one[0]}-{one[1]}" for one in requests if isinstance(one, tuple)]
-    routes = [one for one in requests if isinstance(one, str)]
+    directions = [f"{request[0]}-{request[1]}" for request in requests if isinstance(request, tuple)]
+    routes = [request for request in requests if isinstance(request, str)]
     if len(directions) > NAMED:
         return f"{len(directions):,} directions of /translate"
     return ", ".join(routes or [f"/translate {direction}" for direction in directions])

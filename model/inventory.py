@@ -198,10 +198,10 @@ def _stored_precision(path: Path) -> str | None:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(length))
             tensors = [one for name, one in header.items() if name != "__metadata__"]
-            end = 8 + length + max((one["data_offsets"][1] for one in tensors), default=0)
+            end = 8 + length + max((tensor["data_offsets"][1] for tensor in tensors), default=0)
             numbers = Counter[str]()
-            for one in tensors:
-                numbers[one["dtype"]] += prod(one["shape"])
+            for tensor in tensors:
+                numbers[tensor["dtype"]] += prod(tensor["shape"])
         except (struct.error, ValueError, KeyError, TypeError, AttributeError, MemoryError, OverflowError) as error:
             raise UnusableError(f"{path.name} is damaged") from error
     if end != path.stat().st_size:

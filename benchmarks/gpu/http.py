@@ -66,7 +66,7 @@ def serving(provider: ProviderName, servers: int | None = None) -> Server:
         return {"text": text, "target": "fr"}
 
     def texts_of(answer: dict[str, Any]) -> list[str]:
-        return [one["text"] for one in answer["translations"]]
+        return [translation["text"] for translation in answer["translations"]]
 
     return Server(Variant("attend", "gpu", command, environment, "/health/ready", body, texts_of))
 

@@ -57,7 +57,7 @@ def prepare_inputs(data: Path | None) -> Path:
         reference = {beam_size: engine.translate(shipped[:COMPARED], beam_size, 16) for beam_size in BEAM_SIZES}
     finally:
         engine.close()
-    _path().write_text(json.dumps(asdict(Inputs([one.text for one in sentences], works, reference))))
+    _path().write_text(json.dumps(asdict(Inputs([sentence.text for sentence in sentences], works, reference))))
     return _path()
 
 

@@ -67,7 +67,7 @@ class Group:
 def recommended() -> list[Group]:
     """Return the models, by what they do."""
     data = tomllib.loads(DATA.read_text(encoding="utf-8"))
-    publishers = {key: (one["name"], one["address"]) for key, one in data["publishers"].items()}
+    publishers = {key: (publisher["name"], publisher["address"]) for key, publisher in data["publishers"].items()}
     return [
         Group(group["title"], group.get("measure", ""), tuple(_model(model, publishers) for model in group["models"]))
         for group in data["groups"]

@@ -19,7 +19,7 @@ def without_wrappers(tensors: Mapping[str, Tensor], wrappers: Iterable[str] | No
     if len(tensors) < 2 or len(firsts) != 1 or not (wrappers is None or firsts <= {*wrappers}):
         return dict(tensors)
     (first,) = firsts
-    return without_wrappers({name.removeprefix(f"{first}."): one for name, one in tensors.items()}, wrappers)
+    return without_wrappers({name.removeprefix(f"{first}."): tensor for name, tensor in tensors.items()}, wrappers)
 
 
 def tensors_of(content: object) -> dict[str, Tensor]:

@@ -35,7 +35,7 @@ def answering(model: str, changes: dict[str, Any]) -> Any:
 
 
 def test_a_small_model_is_called_so_and_has_its_scores(visit: Visit, server: httpx.Client) -> None:
-    models = {one["name"]: one for one in server.get("/models").json()["models"]}
+    models = {model["name"]: model for model in server.get("/models").json()["models"]}
     page = visit(state("translate"))
     told = part(page, "expectation")
     expect(told).to_contain_text("A small model (8.9 million parameters), trained with attend.")

@@ -20,7 +20,7 @@ SHORT = {"en": "Good night!", "fr": "Bonne nuit !", "de": "Guten Tag", "ru": "С
 @pytest.mark.parametrize("texts", [SENTENCES, SHORT], ids=["sentences", "short"])
 def test_languages_are_told_apart(server: httpx.Client, texts: dict[str, str]) -> None:
     answer = server.post("/detect", json={"text": [*texts.values()]}).raise_for_status().json()
-    assert [one["languages"][0]["language"] for one in answer["detections"]] == [*texts]
+    assert [detection["languages"][0]["language"] for detection in answer["detections"]] == [*texts]
 
 
 def test_texts_of_many_languages_in_one_request_become_english(server: httpx.Client) -> None:

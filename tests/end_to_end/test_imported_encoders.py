@@ -193,9 +193,9 @@ def test_attention_of_every_window_is_that_of_transformers(
     for ids in windows:
         with torch.inference_mode():
             expected = model(input_ids=torch.tensor([ids]), output_attentions=True).attentions
-        for one in (one for one in attention["matrices"] if one["first_row"] == first):
+        for one in (matrix for matrix in attention["matrices"] if matrix["first_row"] == first):
             np.testing.assert_allclose(one["weights"], expected[one["layer"]][0, one["head"]], atol=1e-4)
-        assert sum(one["first_row"] == first for one in attention["matrices"]) == 2 * 3
+        assert sum(matrix["first_row"] == first for matrix in attention["matrices"]) == 2 * 3
         first += len(ids)
 
 
@@ -270,7 +270,7 @@ def test_embeddings_are_the_same_bits_alone_and_in_a_crowd(imported: httpx.Clien
 
 
 def test_an_encoder_tells_what_it_can(imported: httpx.Client) -> None:
-    (card,) = (one for one in imported.get("/models").json()["models"] if one["name"] == RICH)
+    (card,) = (model for model in imported.get("/models").json()["models"] if model["name"] == RICH)
     assert card["task"] == "embedding"
     assert card["embedding"] == {
         "dimensions": D_RICH,

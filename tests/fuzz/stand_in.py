@@ -38,7 +38,7 @@ def rendered(document: ParsedText, way: str) -> str:
 
 def _translated(text: str, keep: object, way: str) -> Restored:
     protected = protect(text, keep)  # type: ignore[arg-type]
-    stand_ins = {one.stand_in for one in protected.placeholders}
+    stand_ins = {placeholder.stand_in for placeholder in protected.placeholders}
     new: list[str] = []
     aligned: list[AlignedWords] = []
     length = 0

@@ -57,7 +57,7 @@ def test_the_hub_reads_languages_licence_corpora_and_scores() -> None:
     assert (data.language, data.license, data.pipeline_tag) == (["en", "fr"], "other", "translation")
     assert (data.datasets, data.metrics) == (["owner/corpus"], ["bleu", "chrf"])
     assert data.eval_results is not None
-    assert [(one.dataset_name, one.metric_type, one.metric_value) for one in data.eval_results] == [
+    assert [(result.dataset_name, result.metric_type, result.metric_value) for result in data.eval_results] == [
         ("ours", "bleu", 30.0),
         ("ours", "chrf", 50.0),
     ]
@@ -165,6 +165,6 @@ def test_a_shipped_card_has_the_scores_and_the_licences_of_its_model(directory: 
     evaluation = json.loads((directory / EVALUATION).read_text())
     evaluation = {name: scores for name, scores in evaluation.items() if name not in (CASES_KEY, KINDS)}
     assert card.data.eval_results is not None
-    found = {(one.dataset_name, one.metric_type): one.metric_value for one in card.data.eval_results}
+    found = {(result.dataset_name, result.metric_type): result.metric_value for result in card.data.eval_results}
     assert found == {(test, metric): score for test, scores in evaluation.items() for metric, score in scores.items()}
     assert all(f"| {licence} | " in card.text for licence in loaded.licences().values())

@@ -120,13 +120,13 @@ def test_the_command_writes_a_line_for_each_text(saved: Path) -> None:
         return [json.loads(line) for line in result.stdout.splitlines()]
 
     states = encoder_states(loaded, TEXTS)
-    for line, text, one in zip(lines(), TEXTS, states, strict=True):
+    for line, text, state in zip(lines(), TEXTS, states, strict=True):
         assert line["text"] == text
-        mean = one.mean()
+        mean = state.mean()
         assert line["embedding"] == pytest.approx((mean / mean.norm()).tolist(), abs=1e-5)
-    for line, one in zip(lines("--pooling", "none", "--no-normalize"), states, strict=True):
-        assert line["tokens"] == one.tokens
-        np.testing.assert_allclose(line["embeddings"], one.vectors.numpy(), atol=1e-5)
+    for line, state in zip(lines("--pooling", "none", "--no-normalize"), states, strict=True):
+        assert line["tokens"] == state.tokens
+        np.testing.assert_allclose(line["embeddings"], state.vectors.numpy(), atol=1e-5)
     given = cross_attention_outputs(loaded, TEXTS, layer=0)
     for line, one in zip(lines("--of", "cross-attention", "--layer", "0", "--no-normalize"), given, strict=True):
         assert line["translation"] == one.text

@@ -178,5 +178,5 @@ def test_json_has_every_model() -> None:
 def test_what_is_printed_elsewhere_than_on_a_terminal_has_a_line_for_each_model() -> None:
     header, *lines = CliRunner().invoke(app, ["list", str(ROOT / "artifacts")]).stdout.splitlines()
     cells = [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
-    assert [one["model"] for one in cells] == sorted(path.name for path in (ROOT / "artifacts").iterdir())
-    assert {one["source"] for one in cells} == {"trained with attend"}
+    assert [cell["model"] for cell in cells] == sorted(path.name for path in (ROOT / "artifacts").iterdir())
+    assert {cell["source"] for cell in cells} == {"trained with attend"}

@@ -124,7 +124,7 @@ def _differs(found: object, expected: object) -> str | None:
 async def delete_forgotten(soaked: Soaked, ledger: Ledger) -> list[str]:
     """Delete the glossaries whose maker was not told their ids. Return what is wrong: there are more of them."""
     answer = await ask(soaked.host, soaked.port, Message("GET", "/glossaries"))
-    ids = [one["id"] for one in answer.json()["glossaries"]]
+    ids = [glossary["id"] for glossary in answer.json()["glossaries"]]
     for one in ids:
         await ask(soaked.host, soaked.port, Message("DELETE", f"/glossaries/{one}"))
     paths = ("/glossaries", "/v2/glossaries", "/v3/glossaries")

@@ -109,11 +109,11 @@ def read(data: bytes) -> Iterator[str]:
     name = name if name in files or name in NEW_FILES else next(iter(files))
     directory = FOLDER / "read"
     shutil.rmtree(directory, ignore_errors=True)
-    for one in files:
-        path = directory / one
+    for file in files:
+        path = directory / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        if one != name:
-            path.symlink_to(FOLDER / "originals" / family / one)
+        if file != name:
+            path.symlink_to(FOLDER / "originals" / family / file)
     (directory / name).write_bytes(content + files.get(name, b"")[int(replaced) if replaced.isdigit() else 0 :])
     import_directory(directory, Options(name="m") if family in ENCODERS else OPTIONS)
     yield "imported"

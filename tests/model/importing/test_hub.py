@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
         if hub.error:
             self.answer(401, b"{}", {"X-Error-Code": hub.error})
         elif path.startswith("/api/models/owner/name"):
-            listed = [{"rfilename": name, "size": one.stat().st_size} for name, one in files.items()]
+            listed = [{"rfilename": name, "size": file.stat().st_size} for name, file in files.items()]
             self.answer(200, json.dumps({"id": "owner/name", "sha": COMMIT, "siblings": listed}).encode())
         elif name in files:
             if self.command == "GET":

@@ -83,13 +83,13 @@ def test_codes_mean_what_they_mean_at_amazon(client: Any, address: str, code: st
 def test_languages_come_in_pages(client: Any) -> None:
     listed = client.list_languages(DisplayLanguageCode="de")
     assert listed["DisplayLanguageCode"] == "de"
-    named = {one["LanguageCode"]: one["LanguageName"] for one in listed["Languages"]}
+    named = {language["LanguageCode"]: language["LanguageName"] for language in listed["Languages"]}
     assert named.keys() == {"auto", "en", "fr", "zh", "zh-TW", "he", "no", "pt"}
     assert (named["fr"], named["auto"]) == ("Französisch", "Auto")
     codes, token = [], {}
     while True:
         page = client.list_languages(MaxResults=3, **token)
-        codes += [one["LanguageCode"] for one in page["Languages"]]
+        codes += [language["LanguageCode"] for language in page["Languages"]]
         if "NextToken" not in page:
             break
         token = {"NextToken": page["NextToken"]}

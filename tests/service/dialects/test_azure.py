@@ -65,9 +65,9 @@ def wrong(answer: httpx.Response, code: int) -> str:
 def test_the_client_translates_into_several_languages(client: TextTranslationClient, address: str) -> None:
     found = client.translate(body=TEXTS, to_language=["fr", "zh-Hans", "pt"], from_language="en")
     for i, text in enumerate(TEXTS):
-        assert [one.to for one in found[i].translations] == ["fr", "zh-Hans", "pt"]
+        assert [translation.to for translation in found[i].translations] == ["fr", "zh-Hans", "pt"]
         expected = [native(address, [text], target=target)[0]["text"] for target in ("fr", "zh_Hans", "pt_BR")]
-        assert [one.text for one in found[i].translations] == expected
+        assert [translation.text for translation in found[i].translations] == expected
         assert found[i].detected_language is None
 
 

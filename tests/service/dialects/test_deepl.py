@@ -29,7 +29,7 @@ def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def native(address: str, **body: Any) -> list[str]:
-    return [one["text"] for one in post_json(f"{address}/translate", **body)["translations"]]
+    return [translation["text"] for translation in post_json(f"{address}/translate", **body)["translations"]]
 
 
 def post(address: str, **body: Any) -> Any:
@@ -83,15 +83,15 @@ def test_a_region_or_script_chooses_a_served_language(
 
 
 def test_the_client_lists_languages(client: deepl.DeepLClient) -> None:
-    assert [(one.code, one.name) for one in client.get_source_languages()] == [
+    assert [(language.code, language.name) for language in client.get_source_languages()] == [
         ("EN", "English"),
         ("FR", "French"),
         ("PT", "Portuguese"),
     ]
     targets = client.get_target_languages()
-    assert [one.code for one in targets] == ["DE", "EN-GB", "EN-US", "NB", "PT-BR", "PT-PT", "ZH", "ZH-HANS"]
+    assert [target.code for target in targets] == ["DE", "EN-GB", "EN-US", "NB", "PT-BR", "PT-PT", "ZH", "ZH-HANS"]
     assert targets[1].name == "English (British)"
-    assert {one.supports_formality for one in targets} == {False}
+    assert {target.supports_formality for target in targets} == {False}
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_glossary_of_several_pairs_is_changed_and_used(client: deepl.DeepLClie
     client.delete_multilingual_glossary_dictionary(made, source_lang="EN", target_lang="DE")
     got = client.get_multilingual_glossary(made.glossary_id)
     assert pairs(got) == [("DE", "EN", 1), ("EN", "PT", 1)]
-    assert [one.name for one in client.list_multilingual_glossaries()] == ["Beasts"]
+    assert [glossary.name for glossary in client.list_multilingual_glossaries()] == ["Beasts"]
     assert client.list_glossaries() == []
     with pytest.raises(deepl.GlossaryNotFoundException, match=r"2 dictionaries.*/v3/glossaries"):
         client.get_glossary(made.glossary_id)
@@ -91,7 +91,7 @@ def test_glossaries_are_those_of_the_native_routes(client: deepl.DeepLClient, ad
 
 
 def test_pairs_are_all_that_are_translated(client: deepl.DeepLClient) -> None:
-    found = [(one.source_lang, one.target_lang) for one in client.get_glossary_languages()]
+    found = [(pair.source_lang, pair.target_lang) for pair in client.get_glossary_languages()]
     assert found == [("de", "en"), ("de", "pt"), ("en", "de"), ("en", "pt")]
 
 

@@ -98,5 +98,5 @@ def test_deepl_i18n_translates_files_with_placeholders_and_glossaries(
 def test_bodies_of_other_programs_are_read(address: str, sent: Any, kept: list[str]) -> None:
     headers = {"Authorization": f"DeepL-Auth-Key {KEY}"}
     answer = httpx.post(f"{address}/v2/translate", headers=headers, **sent).raise_for_status().json()
-    text = " ".join(one["text"] for one in answer["translations"])
+    text = " ".join(translation["text"] for translation in answer["translations"])
     assert [text.count(tag) for tag in kept] == [1] * len(kept)

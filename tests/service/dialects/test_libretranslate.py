@@ -87,7 +87,7 @@ def test_a_list_is_answered_by_lists(address: str) -> None:
     assert answer["translatedText"][1::2] == ["", "42"]
     assert [one["language"] for one in answer["detectedLanguage"]] == ["en", "en", "fr", "en"]
     assert [one["confidence"] == 0 for one in answer["detectedLanguage"]] == [False, True, False, True]
-    assert [len(one) > 0 for one in answer["alternatives"]] == [True, False, True, False]
+    assert [len(alternative) > 0 for alternative in answer["alternatives"]] == [True, False, True, False]
     assert post(address, q=["the dog runs"], source="en", target="de") == {"translatedText": [named[0]["text"]]}
     assert post(address, q=["", "\n", ""], source="en", target="de") == {"translatedText": ["", "\n", ""]}
 
@@ -97,7 +97,7 @@ def test_alternatives_are_those_of_a_beam_that_holds_them(address: str) -> None:
     answer = post(address, q=TEXT, source="en", target="de", alternatives="7")
     assert answer == {
         "translatedText": expected["text"],
-        "alternatives": [one["text"] for one in expected["alternatives"]],
+        "alternatives": [alternative["text"] for alternative in expected["alternatives"]],
     }
     html = post(address, q="<b>the dog</b>", source="en", target="de", format="html", alternatives=3)
     (expected,) = native(address, text="<b>the dog</b>", source="en", target="de", format="html")

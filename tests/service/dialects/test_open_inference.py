@@ -270,7 +270,8 @@ def test_json_may_be_flat_or_nested_and_has_no_header(http_client: httpx.Client,
     text_output, score = answer.json()["outputs"]
     assert text_output["shape"] == score["shape"] == [2, 2]
     assert text_output["data"] == [
-        one["text"] for one in native(http_client, "/translate", text=["a", "b", "c", "d"])["translations"]
+        translation["text"]
+        for translation in native(http_client, "/translate", text=["a", "b", "c", "d"])["translations"]
     ]
     assert text_output.keys() == score.keys() == {"name", "datatype", "shape", "data"}
 

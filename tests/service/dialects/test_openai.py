@@ -28,7 +28,7 @@ def client(address: str) -> Iterator[openai.OpenAI]:
 def embeddings(address: str) -> np.ndarray[Any, Any]:
     """Embeddings of the texts by the native route."""
     answer = post_json(f"{address}/embed", text=TEXTS, model="tiny-en-fr", normalize=True)
-    return np.array([one["embedding"] for one in answer["embeddings"]], np.float32)
+    return np.array([embedding["embedding"] for embedding in answer["embeddings"]], np.float32)
 
 
 @pytest.mark.parametrize("asked", [{}, {"encoding_format": "base64"}, {"encoding_format": "float"}])

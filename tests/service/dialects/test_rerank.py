@@ -33,8 +33,8 @@ def test_documents_are_ranked_as_cohere_does(address: str, ranks: Any, version: 
     documents = [*TEXTS[:2], {"text": TEXTS[2]}, TEXTS[3]]
     asked = {"query": QUERY, "documents": documents, "model": RANKER, "return_documents": True, "max_tokens_per_doc": 9}
     answer = post_json(f"{address}/{version}/rerank", **asked)
-    found = [(one["index"], one["relevance_score"], one["document"]["text"]) for one in answer["results"]]
-    assert found == [(one["index"], pytest.approx(one["score"], rel=1e-5), one["text"]) for one in ranks]
+    found = [(result["index"], result["relevance_score"], result["document"]["text"]) for result in answer["results"]]
+    assert found == [(rank["index"], pytest.approx(rank["score"], rel=1e-5), rank["text"]) for rank in ranks]
     assert (answer["model"], answer["usage"]) == (RANKER, {"total_tokens": 28})
     few = post_json(f"{address}/{version}/rerank", query=QUERY, documents=documents, top_n=2)["results"]
     assert [one.keys() for one in few] == [{"index", "relevance_score"}] * 2
@@ -71,7 +71,7 @@ def test_texts_are_ranked_below_the_address_of_a_model(address: str, ranks: Any)
     url, body = f"{address}/models/{RANKER}/rerank", {"query": QUERY, "texts": TEXTS, "truncation_direction": "Left"}
     assert post_json(url, **body, return_text=True) == ranks
     raw = post_json(url, **body, raw_scores=True)
-    assert [one["score"] for one in ranks] == pytest.approx([1 / (1 + math.exp(-one["score"])) for one in raw])
+    assert [rank["score"] for rank in ranks] == pytest.approx([1 / (1 + math.exp(-one["score"])) for one in raw])
 
 
 def test_pairs_are_labelled_as_text_embeddings_inference_does(address: str) -> None:
@@ -80,9 +80,9 @@ def test_pairs_are_labelled_as_text_embeddings_inference_does(address: str) -> N
     native = post_json(f"{address}/classify", **options)["predictions"]
     found, raw = post_json(url, inputs=pairs), post_json(url, inputs=pairs, raw_scores=True)
     for labels, prediction in zip(found, native, strict=True):
-        assert {one["label"]: one["score"] for one in labels} == pytest.approx(prediction["scores"], rel=1e-5)
+        assert {label["label"]: label["score"] for label in labels} == pytest.approx(prediction["scores"], rel=1e-5)
     for labels, prediction in zip(raw, native, strict=True):
-        assert {one["label"]: one["score"] for one in labels} == pytest.approx(prediction["logits"], rel=1e-5)
+        assert {label["label"]: label["score"] for label in labels} == pytest.approx(prediction["logits"], rel=1e-5)
     assert post_json(url, inputs=pairs[0]) == found[0], "a list of two texts is a pair"
     assert post_json(url, inputs=TEXTS[0]) == post_json(url, inputs=[[TEXTS[0]]])[0]
 

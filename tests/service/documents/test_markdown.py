@@ -25,7 +25,7 @@ def test_a_text_in_pieces_reads_as_a_whole(text: str) -> None:
     text = CONTROL.sub("", text)
     contents = Opened(markdown.rewrite, text.encode())
     assert contents.write(contents.texts) == text.encode()
-    assert [one for piece in contents.texts for one in passages(piece)] == passages(text)
+    assert [passage for piece in contents.texts for passage in passages(piece)] == passages(text)
 
 
 def test_a_long_text_has_many_pieces_and_its_links_go_where_they_went() -> None:

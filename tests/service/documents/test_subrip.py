@@ -163,8 +163,8 @@ def test_without_a_translation_a_file_comes_out_byte_for_byte(lines: list[str], 
 def test_times_stay_whatever_the_translation(lines: list[str], backwards: bool) -> None:
     text = "\n".join(["1", "00:00:01,000 --> 00:00:02,000", "x", *lines])
     new = translated(Opened(subrip.rewrite, text.encode()), backwards).decode()
-    assert [one for one in new.splitlines() if ">" in one and ":" in one] == [
-        one for one in text.splitlines() if ">" in one and ":" in one
+    assert [line for line in new.splitlines() if ">" in line and ":" in line] == [
+        line for line in text.splitlines() if ">" in line and ":" in line
     ]
 
 

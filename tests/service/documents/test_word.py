@@ -526,7 +526,7 @@ def counted(data: bytes) -> dict[str, int]:
 
 def letters(data: bytes) -> str:
     texts = etree.fromstring(files_in(data)["word/document.xml"]).iter("{*}t")
-    return "".join(one.text or "" for one in texts).replace(" ", "")
+    return "".join(text.text or "" for text in texts).replace(" ", "")
 
 
 def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:

@@ -46,7 +46,7 @@ def in_capitals(text: str, kind: str, backwards: bool = False) -> str:
     for passage in read.passages:
         protected = protect(passage.text, passage.keep)
         source = words(protected.text)
-        stand_ins = {one.stand_in for one in protected.placeholders}
+        stand_ins = {placeholder.stand_in for placeholder in protected.placeholders}
 
         def of(word: str, stand_ins: set[str] = stand_ins) -> str:
             return word if word in stand_ins else word.upper()

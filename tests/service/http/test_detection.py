@@ -77,7 +77,7 @@ async def test_a_source_that_is_the_target_comes_back(client: Client, source: st
     body = {"text": ["la  plage ", "<b>"], "source": source, "target": target, "beam_size": 4, "alternatives": 2}
     answer = await translated(client, **body)
     problem(await client.post("/translate", json=body | {"model": "none"}), UnknownModel)
-    assert [one["text"] for one in answer["translations"]] == body["text"]
+    assert [translation["text"] for translation in answer["translations"]] == body["text"]
     assert answer["usage"] == {"characters": sum(map(len, body["text"])), "source_tokens": 0, "target_tokens": 0}
     assert "model" not in answer
 
@@ -150,7 +150,7 @@ async def test_languages_are_told_with_their_confidence(client: Client) -> None:
     [in_html] = (await client.post("/detect", json=html)).raise_for_status().json()["detections"]
     of_german = {"text": FRENCH, "model": "de-en"}
     [with_model] = (await client.post("/detect", json=of_german)).raise_for_status().json()["detections"]
-    french, russian, address, spanish = (one["languages"] for one in answer["detections"])
+    french, russian, address, spanish = (detection["languages"] for detection in answer["detections"])
     assert of_one["languages"] == in_html["languages"] == french
     assert (french[0]["language"], russian[0]["language"], address) == ("fr", "ru", [])
     assert [one["confidence"] for one in french] == sorted((one["confidence"] for one in french), reverse=True)

@@ -103,7 +103,7 @@ async def result(client: Client, card: dict[str, Any]) -> httpx.Response:
 
 async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(client: Client) -> None:
     answers = await client.post("/translate", json={"text": ["the dog runs on the beach", "a cat"], **FRENCH})
-    beach, cat = (one["text"] for one in answers.raise_for_status().json()["translations"])
+    beach, cat = (translation["text"] for translation in answers.raise_for_status().json()["translations"])
     card = await sent(client, "été/my file.TXT", TEXT)
     assert card["status"] == "queued"
     assert (card["file_name"], card["source"], card["target"]) == ("my file.fr.TXT", "en", "fr")

@@ -57,7 +57,7 @@ async def test_a_glossary_is_kept_until_it_is_deleted(client: Client) -> None:
     path = f"/glossaries/{card['id']}"
     assert (await client.get("/glossaries")).json() == {"glossaries": [card]}
     whole = (await client.get(path)).json()
-    assert [one.pop("entries") for one in whole["dictionaries"]] == [
+    assert [dictionary.pop("entries") for dictionary in whole["dictionaries"]] == [
         {"dog": "clebs", "the cat": "le matou"},
         {"dog": "Köter"},
     ]
@@ -131,11 +131,11 @@ async def test_a_translation_has_the_terms_of_a_stored_glossary(client: Client) 
     none = await client.post("/translate", json=body)
     headers = {"accept": "application/x-ndjson"}
     pieces = await client.post("/translate", json=body | {"glossary_id": card["id"]}, headers=headers)
-    texts = [one["text"] for one in stored.raise_for_status().json()["translations"]]
+    texts = [translation["text"] for translation in stored.raise_for_status().json()["translations"]]
     assert stored.json() == inline.json()
     assert texts[2] == "clebs"
     assert "clebs" in texts[0]
-    assert [one["text"] for one in own.json()["translations"]][2] == "chien"
+    assert [translation["text"] for translation in own.json()["translations"]][2] == "chien"
     assert none.json()["translations"][2]["text"] != "clebs"
     assert json.loads(pieces.text.splitlines()[-1])["translations"] == stored.json()["translations"]
 
@@ -242,7 +242,7 @@ async def test_terms_may_be_case_sensitive_in_a_request_and_in_a_glossary(client
     stored = await client.post("/translate", json=texts | {"glossary_id": card["id"]})
     own = await client.post("/translate", json=texts | {"glossary": exact | {"cat": "matou"}})
     for answer in (stored, own):
-        found = [one["text"] for one in answer.raise_for_status().json()["translations"]]
+        found = [translation["text"] for translation in answer.raise_for_status().json()["translations"]]
         assert (found[0], found[2:]) == ("clebs", ["MATOU", "matou"])
         assert "clebs" not in found[1].casefold()
     all_exact = await client.post("/translate", json=texts | {"glossary_id": card["id"], "case_sensitive": True})

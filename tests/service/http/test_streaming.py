@@ -208,7 +208,7 @@ async def test_an_error_that_nobody_expected_is_the_last_event_too(
 async def test_who_names_a_stream_and_likes_it_no_less_gets_one(
     client: Client, accepts: list[str], media_type: str
 ) -> None:
-    headers = [("Accept", one) for one in accepts]
+    headers = [("Accept", accept) for accept in accepts]
     del client.headers["Accept"]
     response = await client.post("/translate", json={"text": "the dog"}, headers=headers)
     assert response.headers["Content-Type"].partition(";")[0] == media_type

@@ -38,9 +38,9 @@ def translated(text: str, words: str) -> str:
     """The text with each of its sentences replaced by words, which may have the stand-ins of the sentence."""
     protected = protect(text)
     spans = [span for span in sentence_spans(protected.text, "en") if protected.has_words(span)]
-    stand_ins = " ".join(one.stand_in for one in protected.placeholders if one.stand_in)
+    stand_ins = " ".join(placeholder.stand_in for placeholder in protected.placeholders if placeholder.stand_in)
     joined, _ = join_sentences(protected.text, spans, [words + span.of(protected.text) for span in spans], "en", "fr")
-    assert stand_ins.split() == [one.stand_in for one in protected.placeholders if one.stand_in]
+    assert stand_ins.split() == [placeholder.stand_in for placeholder in protected.placeholders if placeholder.stand_in]
     return restore(protected, joined).text
 
 

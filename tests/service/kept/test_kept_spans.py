@@ -224,7 +224,7 @@ def test_any_span_between_words_is_found_once_as_it_is(
     ],
 )
 def test_a_span_that_touches_a_word_is_no_word(text: str, expected: list[str]) -> None:
-    assert [one.role for one in kept_spans(text)] == expected
+    assert [kept_span.role for kept_span in kept_spans(text)] == expected
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_escaped_signs_are_read_as_the_signs(text: str, expected: list[str]) -> 
 
 
 def test_an_escaped_and_is_a_sign_between_words() -> None:
-    assert [one.role for one in kept_spans("dogs &amp; cats &amp;File, &amp; &lt;br&gt;")] == [
+    assert [kept_span.role for kept_span in kept_spans("dogs &amp; cats &amp;File, &amp; &lt;br&gt;")] == [
         "sign",
         "mark",
         "mark",
@@ -256,7 +256,7 @@ def test_an_escaped_and_is_a_sign_between_words() -> None:
 def test_what_the_caller_names_is_kept_before_all_else() -> None:
     text = "Use \ufffcs, \ufffc and the {big} dog"
     spans = [Span(4, 5), Span(8, 9), Span(18, 27)]
-    assert [one.span.of(text) for one in kept_spans(text, spans)] == ["\ufffcs", "\ufffc", "{big} dog"]
+    assert [kept_span.span.of(text) for kept_span in kept_spans(text, spans)] == ["\ufffcs", "\ufffc", "{big} dog"]
 
 
 PARTS = [
@@ -274,9 +274,9 @@ def test_no_span_is_missed_in_a_text_that_looks_as_if_it_had_none(text: str) -> 
 @given(st.lists(st.sampled_from(PARTS)).map("".join))
 def test_spans_are_in_order_and_apart(text: str) -> None:
     end = 0
-    for one in kept_spans(text):
-        assert end <= one.span.start < one.span.end
-        end = one.span.end
+    for kept_span in kept_spans(text):
+        assert end <= kept_span.span.start < kept_span.span.end
+        end = kept_span.span.end
 
 
 @given(st.from_regex(WORDS_ALONE, fullmatch=True))

@@ -30,7 +30,7 @@ def test_what_is_no_word_is_not_shown(text: str, expected: str) -> None:
 @pytest.mark.parametrize("text", ["[^1] [^2] A dog.", "</b> </i> a dog", "&nbsp; &nbsp;;"])
 def test_the_space_between_two_marks_that_begin_a_line_is_taken_out_once(text: str) -> None:
     protected = protect(text)
-    taken_out = [one.taken_out for one in protected.placeholders]
+    taken_out = [placeholder.taken_out for placeholder in protected.placeholders]
     assert taken_out[0].end <= taken_out[1].start
     assert restore(protected, protected.text).text == text
 

@@ -18,7 +18,7 @@ def can_write(text: str) -> bool:
 
 
 def kept(text: str) -> list[str]:
-    return [one.span.of(text) for one in kept_spans(text, language="en", can_write=can_write)]
+    return [kept_span.span.of(text) for kept_span in kept_spans(text, language="en", can_write=can_write)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_signs_words_and_emoji_that_cannot_be_written_are_kept(text: str, expect
 )  # fmt: skip
 def test_operators_that_cannot_be_written_are_kept(text: str, expected: list[str]) -> None:
     spans = kept_spans(text, language="en", can_write=lambda one: can_write(one) and OPERATORS.isdisjoint(one))
-    assert [one.span.of(text) for one in spans] == expected
+    assert [span.span.of(text) for span in spans] == expected
 
 
 def test_escaped_operators_are_kept_as_others_are() -> None:
@@ -70,7 +70,7 @@ def test_escaped_operators_are_kept_as_others_are() -> None:
 
     text = "It is 5 &lt; 6 &amp; 7 &gt; 3 or x &gt;= 5."
     spans = kept_spans(text, can_write=can_write_no_operator)
-    assert [one.span.of(text) for one in spans] == ["5 &lt; 6", "&amp;", "7 &gt; 3", "x &gt;= 5"]
+    assert [span.span.of(text) for span in spans] == ["5 &lt; 6", "&amp;", "7 &gt; 3", "x &gt;= 5"]
 
 
 def test_marks_of_lists_are_no_words_of_their_sentences() -> None:
@@ -80,7 +80,7 @@ def test_marks_of_lists_are_no_words_of_their_sentences() -> None:
 def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
     text = "約20µgと80×120と20€を"
     spans = kept_spans(text, language="ja", can_write=lambda one: all(c > "\u3040" or can_write(c) for c in one))
-    assert [one.span.of(text) for one in spans] == ["20µg", "80×120", "20€"]
+    assert [span.span.of(text) for span in spans] == ["20µg", "80×120", "20€"]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,6 @@ def test_a_wide_full_stop_ends_a_sentence() -> None:
 
 @given(st.text(st.sampled_from("a1 .,×°€µ²。「é™🎉—\u0337")))
 def test_whatever_cannot_be_written_is_in_a_span(text: str) -> None:
-    spans = [one.span for one in kept_spans(text, can_write=can_write)]
+    spans = [kept_span.span for kept_span in kept_spans(text, can_write=can_write)]
     left = "".join(c for i, c in enumerate(text) if not any(span.start <= i < span.end for span in spans))
     assert all(can_write(character) or character == "—" for character in left)

@@ -59,7 +59,7 @@ def test_other_attributes_stay(html: str) -> None:
 
 def test_an_element_that_a_request_keeps_keeps_its_attributes() -> None:
     rules = TagRules(keep=["x", "img"])
-    assert [one.anchor for one in parse("<x title='a bus'>b</x><img alt='a bus'>", rules).passages] == [""]
+    assert [passage.anchor for passage in parse("<x title='a bus'>b</x><img alt='a bus'>", rules).passages] == [""]
 
 
 @pytest.mark.parametrize(

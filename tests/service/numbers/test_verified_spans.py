@@ -17,7 +17,7 @@ from tests.growth import check_linear
     ],
 )
 def test_numbers_and_names_are_found(text: str, language: str, expected: list[str]) -> None:
-    assert [one.text for one in verified_spans(text, forms_of(language))] == expected
+    assert [verified_span.text for verified_span in verified_spans(text, forms_of(language))] == expected
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def rows(body: Any) -> np.ndarray[Any, Any]:
-    return np.array([one["embedding"] for one in body["embeddings"]])
+    return np.array([embedding["embedding"] for embedding in body["embeddings"]])
 
 
 @pytest.mark.parametrize("dimensions", [8, 16, E])

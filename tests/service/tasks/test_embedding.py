@@ -78,8 +78,8 @@ async def test_an_embedding_is_the_mean_of_the_encoders_states(
     raw = await embed(client, text=texts, source="en", normalize=False)
     encoded = tokenizer.encode(texts)
     expected = np.stack([tiny_translator.states(ids).mean(axis=0) for ids in encoded])
-    np.testing.assert_allclose([one["embedding"] for one in raw["embeddings"]], expected, atol=1e-5)
-    np.testing.assert_allclose([one["embedding"] for one in body["embeddings"]], unit(expected), atol=1e-5)
+    np.testing.assert_allclose([embedding["embedding"] for embedding in raw["embeddings"]], expected, atol=1e-5)
+    np.testing.assert_allclose([embedding["embedding"] for embedding in body["embeddings"]], unit(expected), atol=1e-5)
     assert (body["model"], body["dimensions"]) == (TRANSLATOR, E)
     assert body["usage"] == {"tokens": sum(map(len, encoded))}
     assert body["embeddings"][0].keys() == {"embedding"}
@@ -145,7 +145,7 @@ async def test_a_text_of_marks_alone_is_read_as_it_is(
 ) -> None:
     body = await embed(client, text=["the dog", "---"], source="en", normalize=False)
     expected = [tiny_translator.states(ids).mean(axis=0) for ids in tokenizer.encode(["the dog", "---"])]
-    np.testing.assert_allclose([one["embedding"] for one in body["embeddings"]], expected, atol=1e-5)
+    np.testing.assert_allclose([embedding["embedding"] for embedding in body["embeddings"]], expected, atol=1e-5)
 
 
 async def test_base64_is_the_same_numbers(client: Client) -> None:

@@ -60,7 +60,7 @@ async def test_a_model_that_writes_no_language_answers_only_when_it_is_asked_for
     async with serve() as client:
         assert (await post(client, "/translate", text="the old man."))["model"] == "french"
         languages = (await client.get("/languages")).json()["languages"]
-        models = {one["name"]: one for one in (await client.get("/models")).json()["models"]}
+        models = {model["name"]: model for model in (await client.get("/models")).json()["models"]}
     assert [one["language"] for one in languages] == ["en", "fr"]
     assert models["french"]["prompts"] == PROMPTS
     assert (models["any"]["sources"], models["any"]["targets"]) == (["mul"], ["und"])

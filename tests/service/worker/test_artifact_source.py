@@ -61,7 +61,7 @@ def test_models_that_stay_share_what_they_compute_in(artifacts: Path, settings: 
 
 
 def test_engines_for_a_device_work_with_the_fewest_slots_that_may_be_set(artifacts: Path) -> None:
-    translator = next(one for one in read_artifacts(artifacts) if one.manifest.task == "translation")
+    translator = next(artifact for artifact in read_artifacts(artifacts) if artifact.manifest.task == "translation")
     graphs = TranslationGraphs(translator, Provider("cpu", 1))
     for engine in artifact_source.fixed_engines(graphs, Settings(rows=MAX_BEAM_SIZE)).values():
         engine.probe()

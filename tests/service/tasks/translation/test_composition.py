@@ -36,7 +36,7 @@ def composed(
     text: str, target: str, *translations: str, glossary: dict[str, str] | None = None, log_prob: float = -0.1
 ) -> str:
     protected = protect(text, terms=Terms([], [], glossary).find(text))
-    words = {1000 + n: one.stand_in for n, one in enumerate(protected.placeholders)}
+    words = {1000 + n: placeholder.stand_in for n, placeholder in enumerate(protected.placeholders)}
     sentences = []
     for i, span in enumerate(filter(protected.has_words, sentence_spans(protected.text, "en"))):
         slots = [token for token, word in words.items() if word in translations[i]]
