@@ -10,13 +10,13 @@ TWO_SECONDS = Backlog(n_waiting=8, work=200.0, work_per_s=100.0)
 
 def test_a_wait_is_the_work_before_over_the_measured_rate() -> None:
     assert TWO_SECONDS.wait_s() == 2.0
-    assert TWO_SECONDS.wait_s(own_work=50) == 2.5
+    assert TWO_SECONDS.wait_s(work_of_request=50) == 2.5
     assert Backlog(8, 200.0, 400.0).wait_s() == 0.5
 
 
 @pytest.mark.parametrize("backlog", [NO_BACKLOG, Backlog(0, 200.0, 100.0), Backlog(8, 200.0, None)])
-def test_nobody_is_refused_where_nobody_waits_or_no_rate_is_known(backlog: Backlog) -> None:
-    backlog.refuse_late(left_s=0.001, own_work=1e6)
+def test_while_no_request_waits_or_no_rate_is_known_none_is_refused(backlog: Backlog) -> None:
+    backlog.refuse_late(left_s=0.001, work_of_request=1e6)
     assert backlog.retry_after_s == 1
 
 
