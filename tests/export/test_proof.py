@@ -110,8 +110,7 @@ def read_one_row_of_a_source(graph: ir.Graph) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "failure"),
-    [(select_the_least_probable, "few candidates"), (read_one_row_of_a_source, "decoder steps")],
+    ("spoil", "failure"), [(select_the_least_probable, "few candidates"), (read_one_row_of_a_source, "decoder steps")]
 )
 def test_what_only_searches_meet_is_found(
     artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, spoil: Callable[[ir.Graph], None], failure: str

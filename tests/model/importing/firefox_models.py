@@ -39,15 +39,7 @@ def write_directory(directory: Path, is_separate: bool = False, packed: bool = F
 
 
 def vocabulary_of(texts: list[str]) -> bytes:
-    return sentencepiece_model(
-        texts * 8,
-        380,
-        eos_id=0,
-        unk_id=1,
-        bos_id=-1,
-        byte_fallback=True,
-        num_threads=1,
-    )
+    return sentencepiece_model(texts * 8, 380, eos_id=0, unk_id=1, bos_id=-1, byte_fallback=True, num_threads=1)
 
 
 def is_int8(name: str, kind: int | None) -> bool:

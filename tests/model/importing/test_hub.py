@@ -102,10 +102,7 @@ def test_a_model_of_a_hub_is_the_one_of_its_files(hub: Hub, tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (
-            "GatedRepo",
-            "owner/name is gated: ask for access at {url}/owner/name, and set `HF_TOKEN` to a token",
-        ),
+        ("GatedRepo", "owner/name is gated: ask for access at {url}/owner/name, and set `HF_TOKEN` to a token"),
         ("RepoNotFound", "{url} has no owner/name, or it is private: set `HF_TOKEN` to a token that may read it"),
         ("RevisionNotFound", "{url}/owner/name has no revision v9"),
         ("Other", "{url} refuses the token in `HF_TOKEN`: "),

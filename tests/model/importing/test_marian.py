@@ -212,10 +212,7 @@ def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(
             'generation_config.json: `max_length` is "all"; it must be an integer',
         ),
         (lambda d: edit(d, encoder_layers=9), "model.safetensors has no model.encoder.layers.3"),
-        (
-            lambda d: edit(d, model_type="pegasus"),
-            r"`model_type` pegasus\) is not supported; supported are",
-        ),
+        (lambda d: edit(d, model_type="pegasus"), r"`model_type` pegasus\) is not supported; supported are"),
         (lambda d: (d / "config.json").unlink(), "no known model"),
     ],
 )

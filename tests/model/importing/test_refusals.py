@@ -217,11 +217,7 @@ CASES: list[tuple[str, Change, str]] = [
     ("marian", dangling, f"has no weights: {WEIGHTS} or pytorch_model.bin is needed; {WEIGHTS} is a link to a file"),
     ("marian", pickled, "pytorch_model.bin is damaged, or holds no weights: it must be of PyTorch, and have nothing"),
     ("marian", page, "pytorch_model.bin is damaged, or holds no weights: it must be of PyTorch, and have nothing but"),
-    (
-        "marian",
-        lambda d: other_bin(d, [1]),
-        "pytorch_model.bin is damaged, or holds no weights: it must have one m",
-    ),
+    ("marian", lambda d: other_bin(d, [1]), "pytorch_model.bin is damaged, or holds no weights: it must have one m"),
     # settings
     ("marian", lambda d: without(d, "config.json"), "no known model (config.json is missing or has no `model_type`)"),
     ("marian", lambda d: (d / "config.json").write_text("{"), "config.json is not JSON: "),
@@ -275,11 +271,7 @@ CASES: list[tuple[str, Change, str]] = [
     ("marian", lambda d: packed(d, "m.zip", {"inner.zip": b"PK"}), "inner.zip is an archive: unpack it first"),
     ("marian", linked, "the archive m.tar is damaged or cannot be unpacked: "),
     # options
-    (
-        "bert",
-        lambda d: [d, "--source", "en"],
-        "`--source` has no effect on this model: BERT, a classifier of 2",
-    ),
+    ("bert", lambda d: [d, "--source", "en"], "`--source` has no effect on this model: BERT, a classifier of 2"),
     ("bert", lambda d: [d, "--dimensions", "8"], "`--dimensions` has no effect on this model: "),
     ("marian", lambda d: [d, "--prompt", "a=b"], "`--prompt` has no effect on this model: MarianMT, en to fr."),
     # places

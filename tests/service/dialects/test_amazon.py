@@ -12,10 +12,7 @@ from botocore.exceptions import ClientError
 from tests.service.dialects.conftest import Listen, post_json
 
 KEY = "a-key/of-a-user"
-TRANSLATORS = {
-    "from-fr": (3, "fr", "en"),
-    "from-en": (11, "en", "fr zh_Hans zh_Hant heb nb pt_BR"),
-}
+TRANSLATORS = {"from-fr": (3, "fr", "en"), "from-en": (11, "en", "fr zh_Hans zh_Hant heb nb pt_BR")}
 TEXT = "the red dog runs"
 
 

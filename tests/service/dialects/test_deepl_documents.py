@@ -85,10 +85,7 @@ def test_a_document_is_known_by_its_id_and_its_key(client: deepl.DeepLClient) ->
     [
         ({"target_lang": "XX"}, "Value for 'target_lang' not supported."),
         ({"formality": "less"}, "Target language 'DE' doesn't support formality."),
-        (
-            {"output_format": "docx"},
-            "Value for 'output_format' not supported., detail: must be txt",
-        ),
+        ({"output_format": "docx"}, "Value for 'output_format' not supported., detail: must be txt"),
         ({"output_format": "pdf", "filename": "a.pdf"}, "must be html"),
         ({"style_rule": "s"}, "Value for 'style_id' not supported."),
         ({"filename": "a.rtf"}, "Invalid file data., detail: The file's name ends in .rtf; supported: "),

@@ -101,10 +101,7 @@ def test_a_form_is_read_as_well(client: deepl.DeepLClient, address: str, sent: s
     made: Any = httpx.post(f"{address}/v2/glossaries", **{sent: fields})  # type: ignore[arg-type]
     assert made.status_code == 201
     entries = httpx.get(f"{address}/v2/glossaries/{made.json()['glossary_id']}/entries")
-    assert (entries.text, entries.headers["content-type"]) == (
-        "dog\tHund",
-        "text/tab-separated-values; charset=utf-8",
-    )
+    assert (entries.text, entries.headers["content-type"]) == ("dog\tHund", "text/tab-separated-values; charset=utf-8")
 
 
 @pytest.mark.parametrize("field", ["dictionaries[{}].{}", "dictionaries[{}][{}]"])

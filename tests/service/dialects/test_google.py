@@ -6,12 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from google.api_core.client_options import ClientOptions
-from google.api_core.exceptions import (
-    BadRequest,
-    Forbidden,
-    NotFound,
-    TooManyRequests,
-)
+from google.api_core.exceptions import BadRequest, Forbidden, NotFound, TooManyRequests
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import translate_v2, translate_v3
 from google.oauth2.credentials import Credentials

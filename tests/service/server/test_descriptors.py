@@ -9,13 +9,7 @@ pytestmark = pytest.mark.process
 
 
 @pytest.mark.parametrize(
-    ("soft", "hard", "most"),
-    [
-        (128, 128, 64),
-        (100, 1000, 936),
-        (100, 100, 50),
-        (20000, 20000, 10000),
-    ],
+    ("soft", "hard", "most"), [(128, 128, 64), (100, 1000, 936), (100, 100, 50), (20000, 20000, 10000)]
 )
 def test_connections_leave_descriptors_for_the_service(soft: int, hard: int, most: int) -> None:
     program = (

@@ -99,11 +99,7 @@ def test_a_sentence_with_a_placeholder_gets_no_full_stop_of_its_own(text: str, t
 
 @pytest.mark.parametrize(
     ("label", "log_prob", "expected"),
-    [
-        ("kellner.", -0.1, "Kellner: Ja!"),
-        ("Warten Sie!", -0.1, "Waiter: Ja!"),
-        ("Kellner", -1.0, "Waiter: Ja!"),
-    ],
+    [("kellner.", -0.1, "Kellner: Ja!"), ("Warten Sie!", -0.1, "Waiter: Ja!"), ("Kellner", -1.0, "Waiter: Ja!")],
 )
 def test_the_name_of_a_speaker_stays_if_the_model_is_not_sure_of_it(label: str, log_prob: float, expected: str) -> None:
     assert composed("Waiter: Yes!", "de", label, "Ja!", log_prob=log_prob) == expected
