@@ -18,15 +18,12 @@ from service.documents.messages import LENGTHS, pack_message
 
 OWN_MEMORY = 2**30
 MEMORY_PER_BYTE = 16
-"""Limit of the address space: `OWN_MEMORY` for the process, and this much for each byte of the largest document."""
+"""Limit of the address space: `OWN_MEMORY` for the process, and `MEMORY_PER_BYTE` for each byte of the largest
+document."""
 
 
 def main(max_bytes: int) -> None:
-    """Answer requests until standard input ends.
-
-    Args:
-        max_bytes: the size limit of an unpacked document.
-    """
+    """Answer requests until standard input ends. An unpacked document has at most `max_bytes`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service ends this process
     if sys.platform == "linux":
         import resource

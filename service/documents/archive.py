@@ -1,6 +1,7 @@
 """Read and write zip files that contain XML. A file may be damaged, or made to fill the memory."""
 
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
@@ -16,9 +17,10 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSErro
 
 MAX_FILES = 10_000
 MAX_NAME_BYTES = 2**16 - 1
-"""The longest name that a zip can have. One in an old encoding may become longer when it is written."""
+"""The longest name that a zip can have. A name in an old encoding may become longer when it is written."""
 MAX_TAGS = 1_000_000
 """The limit of tags in an XML file: each takes some 100 bytes of memory."""
+INVALID_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 Archive = list[tuple[zipfile.ZipInfo, bytes]]
 
@@ -28,15 +30,10 @@ def is_zip(data: bytes) -> bool:
 
 
 def unpack(data: bytes, max_bytes: int, names: Collection[str] | None = None) -> Archive:
-    """Return the files in a zip archive, in order.
+    """Return the files in a zip archive (those in `names`, or all), in order.
 
-    Args:
-        max_bytes: the size limit of these files, unpacked.
-        names: names of the files to return; None: all.
-
-    Raises:
-        InvalidDocument: the zip is damaged, encrypted, or compressed by an unusual method.
-        TooLarge: the unpacked files are larger than `max_bytes`, or too many.
+    Raises InvalidDocument: the zip is damaged, encrypted, or compressed by an unusual method. TooLarge: the unpacked
+    files are larger than `max_bytes`, or too many.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
@@ -57,12 +54,8 @@ def pack(archive: Archive, replaced: Mapping[str, bytes]) -> bytes:
 
 
 def parse_xml(xml: bytes, name: str) -> etree._Element:
-    """Parse an XML file, and return its root. External entities are never loaded.
-
-    Raises:
-        InvalidDocument: the file is not XML in UTF-8 or UTF-16, or has a document type definition.
-        TooLarge: the file has too many tags.
-    """
+    """Parse an XML file, and return its root. External entities are never loaded. Raises InvalidDocument: the file is
+    not XML in UTF-8 or UTF-16, or has a document type definition. TooLarge: it has too many tags."""
     if xml.startswith((b"\xff\xfe", b"\xfe\xff")):
         xml = xml.decode("utf-16", "replace").encode()
     if (n_tags := xml.count(b"<")) > MAX_TAGS:

@@ -1,4 +1,4 @@
-"""The texts of a document, and how a file becomes its translation: the same for every kind of file."""
+"""Reading and rewriting of documents: the interface of every kind of file."""
 
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -17,7 +17,7 @@ class ReadOptions:
         max_bytes: the size limit of the unpacked file.
         source: the language of the texts, as the request names it; None: not known yet.
         target: the language of the translation, as the request names it; None: not known yet.
-        only_missing: leave out what the file has a translation for. Only kinds that hold both obey it.
+        only_missing: leave out texts with a translation in the file. Only kinds that hold both obey it.
         columns: the columns of a table to translate; kinds without columns ignore it.
     """
 
@@ -49,11 +49,11 @@ class Contents:
     """The texts of a document, in order."""
 
     texts: list[str]
-    """Each has a character at least, and no half of a surrogate pair."""
+    """Each text has a character at least, and no half of a surrogate pair."""
     format: Format
     """The format of every text, as in `TranslateRequest`."""
     source: str | None = None
-    """The language of the texts, if the file tells; it counts if the request names none."""
+    """The language of the texts, if the file tells. It counts if the request names no language."""
 
 
 Rewriting = Generator[Contents, list[str], bytes]

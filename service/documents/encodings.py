@@ -1,6 +1,6 @@
 """Encodings of text files: byte order marks, decoding and encoding. A file is written in the encoding that it had.
 
-Without a byte order mark a file is UTF-8. No encoding is guessed: a wrong guess spoils a file and nobody notices.
+Without a byte order mark a file is UTF-8. No encoding is guessed, because a wrong guess spoils a file unnoticed.
 """
 
 import codecs
@@ -21,6 +21,7 @@ C1 = range(0x80, 0xA0)
 """Code points of the C1 control characters; Windows encodings leave some of these bytes undefined."""
 UNREADABLE = frozenset({"replacement", "x-user-defined"})
 """Encodings of WHATWG's standard that cannot be decoded to text."""
+XML_ENCODING = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
 LIKE_BROWSERS = "like_browsers"
 """Error handler for an encoding that a web page declares."""
 
@@ -37,17 +38,11 @@ class Encoding:
 
 
 def decode(data: bytes, default: Encoding | None = None) -> tuple[str, Encoding]:
-    """Return the text of a file, and its encoding.
-
-    Args:
-        default: the encoding of a file without a byte order mark; None: UTF-8.
-
-    Raises:
-        InvalidDocument: the file is not text in this encoding.
-    """
-    found = MARKS.match(data)
-    mark = found[0] if found else b""
-    encoding = Encoding(BYTE_ORDER_MARKS[mark[: found.end(1)]], mark) if found else default or Encoding()
+    """Return the text of a file, and its encoding. Without a byte order mark this is `default`, or UTF-8. Raises
+    InvalidDocument: the file is not text in this encoding."""
+    marks = MARKS.match(data)
+    mark = marks[0] if marks else b""
+    encoding = Encoding(BYTE_ORDER_MARKS[mark[: marks.end(1)]], mark) if marks else default or Encoding()
     try:
         text = data[len(mark) :].decode(encoding.name, encoding.errors)
     except UnicodeDecodeError as error:
@@ -59,23 +54,19 @@ def decode(data: bytes, default: Encoding | None = None) -> tuple[str, Encoding]
 
 
 def named_encoding(label: str) -> Encoding | None:
-    """Return the encoding that a file declares, with its label read as browsers do (WHATWG's Encoding Standard).
-
-    UTF-16 gives None: a declaration that is readable as ASCII is not in UTF-16.
-
-    Raises:
-        InvalidDocument: the standard does not know the label.
-    """
-    found = webencodings.lookup(label)
-    if found is None:  # Python knows other spellings, such as latin-1 and utf_8
+    """Return the encoding that a file declares, with its label read as browsers do (WHATWG's Encoding Standard). UTF-16
+    gives None: a declaration that is readable as ASCII is not in UTF-16. Raises InvalidDocument: the standard does not
+    know the label."""
+    known = webencodings.lookup(label)
+    if known is None:  # Python knows other spellings, such as latin-1 and utf_8
         with suppress(LookupError):
-            found = webencodings.lookup(codecs.lookup(label).name)
-    if found is None or found.name in UNREADABLE:
+            known = webencodings.lookup(codecs.lookup(label).name)
+    if known is None or known.name in UNREADABLE:
         raise InvalidDocument(f"The file declares the encoding {label}, which is not supported")
-    if found.name.startswith("utf-16"):
+    if known.name.startswith("utf-16"):
         return None
     # The standard reads GBK as GB 18030, which has more characters.
-    name = "gb18030" if found.name == "gbk" else found.codec_info.name
+    name = "gb18030" if known.name == "gbk" else known.codec_info.name
     return Encoding(name, errors=LIKE_BROWSERS)
 
 

@@ -15,11 +15,7 @@ _NUMBER = re.compile(r"<x(\d+)>|\bid=\"(\d+)\"")
 
 @dataclass(frozen=True)
 class InlineTag:
-    """A tag in a translation.
-
-    Args:
-        number: the number of its code; None: an end tag, or a tag that a translation has by mistake.
-    """
+    """A tag in a translation, with the number of its code. An end tag, and a tag by mistake, have none."""
 
     number: int | None
     is_end: bool
@@ -36,11 +32,7 @@ def texts_and_tags(html: str) -> Iterator[str | InlineTag]:
 
 
 def mapped(html: str, text: Callable[[str], str], tag: Callable[[str], str] = str, tags: re.Pattern[str] = TAG) -> str:
-    """Return HTML with other texts and other tags.
-
-    Args:
-        tags: matches a tag, as its only group.
-    """
+    """Return HTML with other texts and other tags. The only group of the pattern `tags` is a tag."""
     return "".join(tag(part) if i % 2 else text(part) for i, part in enumerate(tags.split(html)))
 
 
@@ -50,7 +42,7 @@ def escaped(text: str) -> str:
 
 @dataclass
 class Numbering(Generic[Code]):
-    """Numbers of codes: equal codes have one number, which stands in a tag such as <x0>."""
+    """Numbers of codes: equal codes have the same number, which stands in a tag such as <x0>."""
 
     codes: list[Code] = field(default_factory=list)
     _numbers: dict[Code, int] = field(default_factory=dict)

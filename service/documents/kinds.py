@@ -1,4 +1,4 @@
-"""The kinds of documents. The ending of a file's name tells its kind, and its content where that is certain."""
+"""The kinds of documents. The ending of a file's name tells its kind, and its content where the content is certain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class FileKind:
         package_types: the media types that a zip of this kind declares for itself or for its main part; () if a file of
             this kind is no zip.
         written_as: the ending of the translated file, where it is of another kind.
-        begins: the first bytes of a file of this kind; b"" if it has no certain ones.
+        begins: the first bytes of a file of this kind; b"" if they are not certain.
         options: names of the `DocumentOptions` that this kind obeys.
     """
 
@@ -69,6 +69,7 @@ class FileKind:
 
 
 MISSING, COLUMNS = frozenset({"only_missing"}), frozenset({"columns"})
+OFFICE = "application/vnd.openxmlformats-officedocument"
 KINDS = (
     FileKind((".txt", ".text"), "text/plain", plain.rewrite),
     FileKind((".html", ".htm", ".xhtml"), "text/html", html.rewrite),
@@ -91,24 +92,9 @@ KINDS = (
     FileKind((".strings",), "text/plain", apple_strings.rewrite),
     FileKind((".resx",), "text/microsoft-resx", resx.rewrite),
     FileKind((".xml",), "application/xml", android_strings.rewrite),
-    FileKind(
-        (".docx",),
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        word.rewrite,
-        word.PACKAGE_TYPES,
-    ),
-    FileKind(
-        (".pptx",),
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        powerpoint.rewrite,
-        powerpoint.PACKAGE_TYPES,
-    ),
-    FileKind(
-        (".xlsx",),
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        excel.rewrite,
-        excel.PACKAGE_TYPES,
-    ),
+    FileKind((".docx",), f"{OFFICE}.wordprocessingml.document", word.rewrite, word.PACKAGE_TYPES),
+    FileKind((".pptx",), f"{OFFICE}.presentationml.presentation", powerpoint.rewrite, powerpoint.PACKAGE_TYPES),
+    FileKind((".xlsx",), f"{OFFICE}.spreadsheetml.sheet", excel.rewrite, excel.PACKAGE_TYPES),
     *(
         FileKind((ending,), media_type, open_document.rewrite, frozenset((media_type, f"{media_type}-template")))
         for ending, media_type in open_document.MEDIA_TYPES.items()
@@ -125,13 +111,13 @@ LISTED_GROUPS = (
     "Word, Excel, PowerPoint, OpenDocument, PDF, text, Markdown, web pages, books, subtitles, tables and messages of "
     "programs"
 )
-"""The kinds in groups, for people."""
+SUPPORTED = f"supported: {LISTED_GROUPS}"
 
 UNSUPPORTED = {
     b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx, .pptx or .xlsx without a password",
     b"{\\rtf": "RTF",
 }
-"""First bytes of unsupported files that clients often send, and what such a file is."""
+"""Unsupported files that clients often send, by their first bytes."""
 
 
 def is_text(data: bytes) -> bool:
@@ -140,12 +126,8 @@ def is_text(data: bytes) -> bool:
 
 
 def kind_of(file_name: str, data: bytes) -> FileKind:
-    """Find the kind of a file.
-
-    Raises:
-        UnsupportedFileType: no kind can read the file.
-        InvalidDocument: the file is damaged.
-    """
+    """Find the kind of a file. Raises UnsupportedFileType: no kind can read the file. InvalidDocument: it is
+    damaged."""
     ending = PurePath(file_name).suffix.lower()
     kind = KINDS_BY_ENDING.get(ending)
     if is_zip(data):
@@ -155,21 +137,17 @@ def kind_of(file_name: str, data: bytes) -> FileKind:
         if declared is None and kind is not None and kind.package_types:
             return kind
         what = f"a zip of the type {declared}" if declared else "a zip that does not say what it is"
-        raise UnsupportedFileType(f"The file is {what}; {_known()}")
+        raise UnsupportedFileType(f"The file is {what}; {SUPPORTED}")
     begun = next((kind for kind in KINDS if kind.begins and data.startswith(kind.begins)), None)
     if begun:
         return begun
     what = next((what for begins, what in UNSUPPORTED.items() if data.startswith(begins)), "")
     if what:
-        raise UnsupportedFileType(f"The file is {what}; {_known()}")
+        raise UnsupportedFileType(f"The file is {what}; {SUPPORTED}")
     if kind is None:
         named = f"The file's name ends in {ending}" if ending else "The file's name has no ending"
-        raise UnsupportedFileType(f"{named}; {_known()}")
+        raise UnsupportedFileType(f"{named}; {SUPPORTED}")
     if kind.package_types or kind.begins:
         what = "a zip" if kind.package_types else f"a {kind.name.upper()}"
         raise InvalidDocument(f"The file is called {ending} and is damaged: it is not {what}")
     return kind
-
-
-def _known() -> str:
-    return f"supported: {LISTED_GROUPS}"

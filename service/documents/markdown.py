@@ -12,7 +12,7 @@ from service.markup.markdown import FRONT_MATTER
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 LABEL = re.compile(r"\\.|\[((?:[^\[\]\\]|\\.)++)\]", re.DOTALL)
-"""A label, or an escaped character, at which none begins."""
+"""A label, or an escaped character, at which no label begins."""
 MIN_PIECE_LENGTH = 2_000
 """Minimum length of a piece in characters. The next block after an empty line then begins a new piece."""
 
@@ -27,10 +27,8 @@ def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
 
 
 def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return the front matter, and the text in pieces, each with a head: the link definitions that the piece uses.
-
-    A head ends in an empty line, so that the lines after it are not read as front matter.
-    """
+    """Return the front matter, and the text in pieces, each with a head: the link definitions that the piece uses. A
+    head ends in an empty line, so that the lines after it are not read as front matter."""
     lines = [match.group() for match in LINE.finditer(text)]
     normalized = "".join(line.rstrip("\r\n") + "\n" for line in lines).replace("\0", "\ufffd")
     match = FRONT_MATTER.match(normalized)
@@ -60,9 +58,8 @@ def _cut_lines(lines: list[str], starts: list[int]) -> Iterator[list[str]]:
 
 
 def _link_head(piece: str, references: dict[str, dict[str, str]]) -> str:
-    """Return definitions of the link labels in a piece, since another piece may define them."""
-    labels = (
-        {" ".join(label.split()).lower().upper() for label in LABEL.findall(piece) if label} if references else set()
-    )
+    """Return definitions of the link labels in a piece, because another piece may define them."""
+    written = filter(None, LABEL.findall(piece)) if references else ()
+    labels = {" ".join(label.split()).lower().upper() for label in written}
     named = [label for label in references if label in labels]
     return "".join(f"[{label}]: <{references[label]['href']}>\n" for label in named) + "\n"

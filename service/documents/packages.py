@@ -1,4 +1,4 @@
-"""Packages: zip files that say what they are and what their parts are.
+"""Packages: zip files that declare their kind and the kinds of their parts.
 
 Office files follow the Open Packaging Conventions (ECMA-376, part 2): content types and relationships name each part,
 so that names and folders of parts are free. OpenDocument files and EPUB books have a file `mimetype`.
@@ -15,7 +15,7 @@ from service.base.errors import InvalidDocument
 from service.documents.archive import Archive, parse_xml, unpack
 
 MAX_DECLARATION_BYTES = 2**20
-"""The size limit of the files that say what a package is."""
+"""The size limit of the files that declare the kind of a package."""
 CONTENT_TYPES = "[Content_Types].xml"
 MAIN = "officeDocument"
 """The kind of the link to the main part."""
@@ -37,7 +37,7 @@ class Relationship:
     Args:
         kind: the last segment of the type, which is the same in transitional and strict files: "header", "slide".
         target: the name of the part, without a leading slash.
-        id: the name of the link, which XML in its source has where the part belongs.
+        id: the name of the link. XML in its source has it where the part belongs.
     """
 
     kind: str
@@ -47,11 +47,7 @@ class Relationship:
 
 @dataclass(frozen=True)
 class Package:
-    """An Office file.
-
-    Args:
-        files: the contents of the files in the zip, by name.
-    """
+    """An Office file: the contents of the files in its zip, by name."""
 
     files: Mapping[str, bytes]
 
@@ -71,39 +67,33 @@ class Package:
         file = self._file(posixpath.join(folder, "_rels", f"{name}.rels"))
         if file is None:
             return []
-        found = []
+        links = []
         for element in parse_xml(self.files[file], file).iter("{*}Relationship"):
             if element.get("TargetMode") != "External":
                 target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
                 kind = posixpath.basename(element.get("Type", ""))
-                found.append(Relationship(kind, self._file(target) or target, element.get("Id", "")))
-        return found
+                links.append(Relationship(kind, self._file(target) or target, element.get("Id", "")))
+        return links
 
     def reached(self, followed: Mapping[str, Collection[str]]) -> dict[str, str]:
-        """Return the parts to which links lead from the main part, in the order of the document, each with the kind of
-        the link to it.
-
-        Args:
-            followed: the kinds of links to follow, by the kind of their source.
-
-        Raises:
-            InvalidDocument: there is no main part, or a list of links is damaged.
-        """
+        """Return the parts to which links lead from the main part, in the order of the document, with the kinds of the
+        links. `followed` has the kinds of links to follow, by the kind of their source. Raises InvalidDocument: there
+        is no main part, or a list of links is damaged."""
         main = self.main
         if main is None or main not in self.files:
             raise InvalidDocument("The file is damaged: its main part is missing")
-        found: dict[str, str] = {}
+        kinds: dict[str, str] = {}
         waiting = [(MAIN, main)]
         while waiting:
             kind, part = waiting.pop()
-            if part in self.files and part not in found:
-                found[part] = kind
+            if part in self.files and part not in kinds:
+                kinds[part] = kind
                 links = [link for link in self._in_order(part) if link.kind in followed.get(kind, ())]
                 waiting += [(link.kind, link.target) for link in reversed(links)]
-        return found
+        return kinds
 
     def _in_order(self, part: str) -> list[Relationship]:
-        """Return the links from a part as its XML names them; those that it does not name come last."""
+        """Return the links from a part as its XML names them. Links without a name there come last."""
         links = self.relationships(part)
         places = {link.id.encode(): len(self.files[part]) for link in links}
         for match in QUOTED.finditer(self.files[part]) if links else ():
@@ -117,7 +107,6 @@ class Package:
         return self._types.get(_key(f"/{part}")) or self._types.get(f".{ending}")
 
     def _file(self, name: str) -> str | None:
-        """Return the name of a file as the zip has it."""
         return name if name in self.files else self._names.get(_key(name))
 
     @cached_property
@@ -136,17 +125,13 @@ class Package:
 
 
 def _key(name: str) -> str:
-    """Return what is the same for equal names: capitals and percent-encoding make no difference (OPC, 6.2.2)."""
+    """Equal names may differ in capitals and percent-encoding (OPC, 6.2.2)."""
     return unquote(name).lower()
 
 
 def type_of_package(data: bytes) -> str | None:
-    """Return the media type that a zip declares for itself or, in an Office file, for its main part.
-
-    Raises:
-        InvalidDocument: the zip is damaged.
-        TooLarge: the files that declare the type are too large.
-    """
+    """Return the media type that a zip declares for itself or, in an Office file, for its main part. Raises
+    InvalidDocument: the zip is damaged. TooLarge: the files that declare the type are too large."""
     declaring = ("mimetype", CONTENT_TYPES, "_rels/.rels")
     files = {info.filename: content for info, content in unpack(data, MAX_DECLARATION_BYTES, declaring)}
     if "mimetype" in files:

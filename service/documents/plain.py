@@ -8,7 +8,7 @@ from service.documents.encodings import decode
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 ENDS = (re.compile(r"[.!?]\s+|[。！？]"), re.compile(r"\s+"))
-"""Where a line that is too long is cut: after a sentence if possible, otherwise after a word."""
+"""A line that is too long is cut after a sentence if possible, otherwise after a word."""
 
 MIN_PIECE_LENGTH = 2_000
 """Minimum length of a piece in characters. The next empty line then ends it."""
@@ -30,9 +30,8 @@ def split_pieces(text: str) -> Iterator[str]:
     ends_paragraph = False
     for line in (part for match in LINE.finditer(text) for part in _cut_line(match.group())):
         is_blank = line.isspace()
-        if piece and (
-            (ends_paragraph and not is_blank and length >= MIN_PIECE_LENGTH) or length + len(line) > MAX_PIECE_LENGTH
-        ):
+        begins_next = ends_paragraph and not is_blank and length >= MIN_PIECE_LENGTH
+        if piece and (begins_next or length + len(line) > MAX_PIECE_LENGTH):
             yield "".join(piece)
             piece, length = [], 0
         piece.append(line)
@@ -43,7 +42,6 @@ def split_pieces(text: str) -> Iterator[str]:
 
 
 def _cut_line(line: str) -> Iterator[str]:
-    """Yield a line, cut into parts of at most MAX_PIECE_LENGTH characters."""
     start = 0
     while len(line) - start > MAX_PIECE_LENGTH:
         window = line[start : start + MAX_PIECE_LENGTH]

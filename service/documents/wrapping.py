@@ -1,4 +1,4 @@
-"""Cut a translation into lines whose lengths are proportional to those of the source lines."""
+"""Cut a translation into lines whose lengths are proportional to the lengths of the source lines."""
 
 import re
 from bisect import bisect_left
@@ -18,7 +18,7 @@ NOT_AT_START = "ーっゃゅょッャュョ々"
 """Japanese characters that do not begin a line."""
 
 ENDS_PHRASE = re.compile(r"[、。！？」』].|[\u3040-\u309f][^\u3040-\u309f]")
-"""The last character of a Japanese phrase, which mostly ends in hiragana, and the first one of the next."""
+"""The last character of a Japanese phrase, which mostly ends in hiragana, and the first character of the next."""
 
 MAX_CANDIDATES = 6
 """The number of breaks that are considered on either side of the ideal end of a line."""
@@ -41,11 +41,8 @@ def visible_text(html: str) -> str:
 
 
 def wrap(html: str, lengths: Sequence[int], between_phrases: bool = False) -> list[str]:
-    """Cut HTML into one line for each length, in proportion. If there are too few words, the last lines are empty.
-
-    Args:
-        between_phrases: cut Japanese only between phrases, if there are enough of them.
-    """
+    """Cut HTML into one line for each length, in proportion. If there are too few words, the last lines are empty. With
+    `between_phrases`, Japanese is cut only between phrases, if there are enough of them."""
     atoms: list[str] = ATOM.findall(html)
     breaks = [*_breaks(atoms, between_phrases)]
     if len(breaks) < len(lengths) - 1:
@@ -109,12 +106,8 @@ def _breaks(atoms: list[str], between_phrases: bool = False) -> Iterator[_Break]
     for i, atom in enumerate(atoms):
         before = atoms[i - 1] if i else "<>"
         is_inside = _is_tag(before) and not before.startswith("</")  # an element begins with its text
-        if (
-            not is_inside
-            and not atom.startswith("</")
-            and firsts[i]
-            and _may_part(before, last, firsts[i], between_phrases)
-        ):
+        is_outside = not is_inside and not atom.startswith("</") and firsts[i] != ""
+        if is_outside and _may_part(before, last, firsts[i], between_phrases):
             yield _Break(i, size, closes(last))
         if not _is_tag(atom):
             size += 1

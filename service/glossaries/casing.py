@@ -1,4 +1,4 @@
-"""Capital and small letters of terms, and those of their places in a text."""
+"""Capital and small letters of terms and of their places in a text."""
 
 import re
 from itertools import pairwise, takewhile
@@ -12,7 +12,7 @@ def has_capitals(text: str) -> bool:
 
 
 def is_in_capitals(text: str) -> bool:
-    """Return whether a text has no small letters. A single capital is the beginning of a sentence rather."""
+    """Return whether a text has no small letters. A single capital does not count: it may begin a sentence."""
     return text.isupper() and sum(map(str.isalpha, text)) > 1
 
 

@@ -17,7 +17,6 @@ from service.schemas.requests import GlossaryTerm
 MAX_ENTRIES = 10_000
 """Maximum number of entries in one dictionary."""
 MAX_TERM_CHARACTERS = 200
-"""Maximum length of one term."""
 LINE = "`entries` line"
 DELIMITERS = ",;\t"
 """Excel writes semicolons where a comma is the decimal point."""
@@ -29,14 +28,8 @@ Entries = Mapping[str, str | GlossaryTerm]
 
 
 def read_file(name: str, data: bytes, source: str, target: str) -> dict[str, str]:
-    """Read the entries of a file. The ending of its name tells its kind.
-
-    Args:
-        source, target: the languages to read from a file of several languages.
-
-    Raises:
-        InvalidGlossary: the file is of another kind or damaged, or an entry is not allowed.
-    """
+    """Read the entries of a file, whose ending tells its kind. A file of several languages has entries from source to
+    target. Raises InvalidGlossary: the file is of another kind or damaged, or an entry is not allowed."""
     ending = PurePath(name).suffix.lower()
     if ending in (".tbx", ".tmx"):
         return _check_rows(read_rows(data, source, target), "Line")
@@ -52,36 +45,22 @@ def read_file(name: str, data: bytes, source: str, target: str) -> dict[str, str
 
 
 def parse_tsv(text: str, line: str = LINE) -> dict[str, str]:
-    """Read lines with a term, a tab and a translation. Empty lines are skipped.
-
-    Args:
-        line: what messages say before the number of a line.
-
-    Raises:
-        InvalidGlossary: a line has another form, or repeats a term.
-    """
+    """Read lines with a term, a tab and a translation. Empty lines are skipped. In messages, `line` stands before the
+    number of a line. Raises InvalidGlossary: a line has another form, or repeats a term."""
     lines = enumerate(LINE_END.split(text.removeprefix("\ufeff")), start=1)
     return _check_rows(((number, row.split("\t")) for number, row in lines if row.strip()), line)
 
 
 def parse_csv(text: str, line: str = LINE) -> dict[str, str]:
-    """Read a term and its translation from the first two columns. Further columns, such as languages, are ignored.
-
-    Args:
-        line: what messages say before the number of a line.
-
-    Raises:
-        InvalidGlossary: a line has another form, or repeats a term.
-    """
+    """Read a term and its translation from the first two columns. Further columns, such as languages, are ignored. In
+    messages, `line` stands before the number of a line. Raises InvalidGlossary: a line has another form, or repeats a
+    term."""
     return _check_rows(_csv_rows(text.removeprefix("\ufeff"), line), line)
 
 
 def check_entries(entries: Entries) -> dict[str, str | GlossaryTerm]:
-    """Return the entries without white space around terms.
-
-    Raises:
-        InvalidGlossary: a term is not allowed or repeated, or there are too many.
-    """
+    """Return the entries without white space around terms. Raises InvalidGlossary: a term is not allowed or repeated,
+    or there are too many."""
     rows = [(term, translation_of(entry)) for term, entry in entries.items()]
     checked = _check_rows(enumerate(rows, start=1), "`entries` entry")
     return {
@@ -100,7 +79,7 @@ def format_tsv(entries: Entries) -> str:
 
 
 def _csv_rows(text: str, line: str) -> Iterator[tuple[int, list[str]]]:
-    delimiter = max(DELIMITERS, key=lambda one: _n_entries(text, one))
+    delimiter = max(DELIMITERS, key=lambda sign: _n_entries(text, sign))
     reader = _strict_reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         for row in map(_cells, reader):
@@ -111,7 +90,7 @@ def _csv_rows(text: str, line: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _n_entries(text: str, delimiter: str) -> int:
-    """Return the number of entries up to the first line that cannot be read with this delimiter."""
+    """Return the number of entries before a line that cannot be read with this delimiter."""
     n_entries = 0
     with suppress(csv.Error):
         for row in map(_cells, _strict_reader(io.StringIO(text, newline=""), delimiter=delimiter)):
@@ -120,7 +99,7 @@ def _n_entries(text: str, delimiter: str) -> int:
 
 
 def _cells(row: list[str]) -> list[str]:
-    """Return the cells of a line, without empty ones at its end that no entry needs."""
+    """Return the cells of a line, without empty cells at its end that no entry needs."""
     cells = [cell.strip() for cell in row]
     while len(cells) > 2 and not cells[-1]:
         cells.pop()
@@ -152,6 +131,5 @@ def _check(term: str, which: str) -> None:
         raise InvalidGlossary(f"{which} is empty")
     if len(term) > MAX_TERM_CHARACTERS:
         raise InvalidGlossary(f"{which} has {len(term)} characters; the limit is {MAX_TERM_CHARACTERS}")
-    category = next((found for found in map(unicodedata.category, term) if found in ("Cc", "Cs", "Zl", "Zp")), None)
-    if category is not None:
+    if not {"Cc", "Cs", "Zl", "Zp"}.isdisjoint(map(unicodedata.category, term)):
         raise InvalidGlossary(f"{which} has a tab, a line end or another control character")

@@ -18,7 +18,7 @@ CODES = {"bpt", "ept", "ph", "it", "ut"}
 """Elements of TMX with tags of the file that was translated, which are not text."""
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 STATUS = "administrativeStatus"
-"""Says in TBX which of several terms is preferred, and which should not be used any longer."""
+"""In TBX, marks the preferred one of several terms, and terms that should not be used any longer."""
 MAX_NOTES = 100
 """Maximum number of elements beside a term that are searched for its status."""
 MAX_TAGS = 1_000_000
@@ -29,10 +29,10 @@ Row = tuple[int, list[str]]
 
 
 def read_rows(data: bytes, source: str, target: str) -> list[Row]:
-    """Return the terms of a file in one language, with the preferred translation of each into another one.
+    """Return the terms of a file in the source language, each with its preferred translation into the target language.
 
-    A language matches its regions, as en does en-US. All terms of the first language are returned. Their translation
-    has the region that is asked for, if there is one. Where two concepts have the same term, the first one counts.
+    A language matches its regions, as en does en-US. All terms of the source language are returned. A translation has
+    the wanted region, if the concept has one. Where two concepts have the same term, the first concept counts.
 
     Raises:
         InvalidGlossary: the file is neither TBX nor TMX, or has no terms in both languages.
@@ -43,22 +43,21 @@ def read_rows(data: bytes, source: str, target: str) -> list[Row]:
     rows: dict[str, Row] = {}
     languages = set[str]()
     for concept in root.iterfind(CONCEPTS[_name(root)]):
-        named = ((one.get(LANGUAGE) or one.get("lang"), one) for one in concept)
-        sections = [(language, one) for language, one in named if language]
+        named = ((section.get(LANGUAGE) or section.get("lang"), section) for section in concept)
+        sections = [(language, section) for language, section in named if language]
         languages.update(language for language, _ in sections)
         translations = [term for _, term in sorted(_terms(sections, target), key=_order)]
         for _, term in _terms(sections, source) if translations else ():
             text = _text(term)
             rows.setdefault(text, (int(term.sourceline or 0), [text, _text(translations[0])]))
     if not rows:
-        there = ", ".join(sorted(languages)) or "none"
-        raise InvalidGlossary(f"The file has no terms in both {source} and {target}; available: {there}")
+        available = ", ".join(sorted(languages)) or "none"
+        raise InvalidGlossary(f"The file has no terms in both {source} and {target}; available: {available}")
     return [*rows.values()]
 
 
 def _parse(data: bytes) -> etree._Element:
-    """Parse a file. A document type is allowed, since both formats have one, but it is not loaded, and the file must
-    not define entities of its own."""
+    """Parse a file. A document type is allowed, as both formats have one, but is not loaded and defines no entities."""
     data = _utf_8(data)
     if b"<!ENTITY" in data:
         raise InvalidGlossary("The file must not define entities")
@@ -77,7 +76,7 @@ def _parse(data: bytes) -> etree._Element:
 
 
 def _utf_8(data: bytes) -> bytes:
-    """Return a file in UTF-8. Raises InvalidGlossary: it is not in the encoding that it has."""
+    """Return a file in UTF-8. Raises InvalidGlossary: the file is not in its own encoding."""
     declared = _DECLARED.match(data)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         name = "utf-16"
@@ -98,9 +97,9 @@ def _name(element: etree._Element) -> str:
 
 
 def _terms(sections: Iterable[tuple[str, etree._Element]], language: str) -> Iterator[tuple[bool, etree._Element]]:
-    """Yield the terms of a concept in a language, those of other regions last, and whether they are of another."""
+    """Yield the terms of a concept in a language, and whether they are of another region. These come last."""
     for is_other in (False, True):
-        for section in (one for code, one in sections if _is_other_region(code, language) is is_other):
+        for section in (section for code, section in sections if _is_other_region(code, language) is is_other):
             yield from ((is_other, term) for part in section for term in _terms_in(part))
 
 
@@ -120,18 +119,16 @@ def _is_other_region(code: str, language: str) -> bool | None:
     return canonical(code) != canonical(language) if are_same(code, language) else None
 
 
-def _order(found: tuple[bool, etree._Element]) -> tuple[bool, bool, bool]:
-    """Order translations: those that should not be used last, those of other regions before them, preferred ones
-    first."""
-    is_other, term = found
+def _order(translation: tuple[bool, etree._Element]) -> tuple[bool, bool, bool]:
+    """Order translations: preferred terms first, then other regions, and last terms that should not be used."""
+    is_other, term = translation
     parent = term.getparent()
     beside = islice(parent.iter(), MAX_NOTES) if parent is not None and _name(term) == "term" else ()
-    status = next((one.text or "" for one in beside if STATUS in (one.get("type"), _name(one))), "")
+    status = next((note.text or "" for note in beside if STATUS in (note.get("type"), _name(note))), "")
     return status.startswith(("deprecated", "superseded")), is_other, not status.startswith("preferred")
 
 
 def _text(element: etree._Element) -> str:
-    """Return the text of a term, in one line and without codes."""
     if not len(element):
         return " ".join((element.text or "").split())
     skipped = {inner for code in element.iterdescendants() if _name(code) in CODES for inner in code.iter()}

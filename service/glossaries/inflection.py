@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from service.glossaries.words import plain
 
 MIN_CHARACTERS = 4
-"""Shorter words are often pronouns and articles: ses is no form of the French noun son."""
+"""Shorter words are often pronouns and articles: ses is not a form of the French noun son."""
 MAX_CHARACTERS = 50
 """Longer words have no lemma: the search for one takes more than linear time."""
 _ENGLISH_PLURAL = re.compile("(?:s|men|children|oxen|feet|teeth|geese|[ml]ice|[ai]|ae)$", re.IGNORECASE)
@@ -22,14 +22,12 @@ Lemmatize = Callable[[str], str]
 
 @cache
 def lemmatizer(language: str) -> Lemmatize | None:
-    """Return the lemmatizer of a language; None if there is none. The first call for a language takes up to a second.
+    """Return the lemmatizer of a language, by its subtag; None if there is none. The first call for a language takes up
+    to a second.
 
-    A word that begins with another letter than its lemma stays as it is, as it is a pronoun rather than a noun: leur is
-    no form of son. In English only plurals have lemmas, since most English nouns are verbs too: trained is no form of
+    A word that begins with another letter than its lemma stays as it is, because it is probably a pronoun: leur is no
+    form of son. In English only plurals have lemmas, because most English nouns are verbs too: trained is no form of
     the noun train.
-
-    Args:
-        language: a language subtag, such as en.
     """
     # Imported here: most services have no glossary.
     from simplemma import Lemmatizer
@@ -57,7 +55,7 @@ def lemmatizer(language: str) -> Lemmatize | None:
 
 
 def root_of(word: str, lemmatize: Lemmatize) -> str:
-    """Return what a word has in common with its lemma, the lemma of that, and so on. Lemmas may go in a circle."""
+    """Return the root that a word shares with its lemma, the lemma's lemma, and so on. Lemmas may go in a circle."""
     chain = list[str]()
     while (folded := word.casefold()) not in chain:
         chain.append(folded)

@@ -32,14 +32,11 @@ CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
 
 MAX_GLOSSARIES = 1_000
 MAX_DICTIONARIES = 100
-"""Maximum number of dictionaries in one glossary."""
 MAX_NAMED_GLOSSARIES = 5
 """Maximum number of glossaries that one request may name."""
 MAX_CACHED_TABLES = 16
-"""Number of term tables that stay in memory."""
 
 Pair = tuple[str, str]
-"""A source language and a target language."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,8 @@ class Glossary:
 class Glossaries:
     """All stored glossaries.
 
-    Every method may be called from any thread, waits for the database, and raises NotStored if that cannot be used
-    now; only `table` is for the event loop.
+    Every method may be called from any thread, waits for the database, and raises NotStored if the database cannot be
+    used now; only `table` is for the event loop.
     """
 
     def __init__(self, database: Database) -> None:
@@ -70,12 +67,8 @@ class Glossaries:
         self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # keys: the versions of the dictionaries
 
     def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
-        """Store a new glossary.
-
-        Raises:
-            InvalidGlossary: two dictionaries are of one language pair, or one is too large.
-            LimitExceeded: there are too many glossaries.
-        """
+        """Store a new glossary. Raises InvalidGlossary: two dictionaries are of the same language pair, or a dictionary
+        is too large. LimitExceeded: there are too many glossaries."""
         glossary_id = str(uuid.uuid4())
         with self._database.writing() as connection:
             n_glossaries = connection.scalar(sa.select(sa.func.count()).select_from(tables.GLOSSARIES)) or 0
@@ -106,7 +99,7 @@ class Glossaries:
         """Return a glossary and the entries of each of its dictionaries. Raises UnknownGlossary."""
         with self._database.reading() as connection:
             glossary = self._get(connection, glossary_id)
-            pairs = [(one.source, one.target) for one in glossary.dictionaries]
+            pairs = [(dictionary.source, dictionary.target) for dictionary in glossary.dictionaries]
             return glossary, [self._entries(connection, glossary_id, pair) or {} for pair in pairs]
 
     def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str | GlossaryTerm]:
@@ -122,12 +115,8 @@ class Glossaries:
         self, glossary_id: str, name: str | None = None, dictionaries: Mapping[Pair, Entries] | None = None
     ) -> Glossary:
         """Rename a glossary, and add entries to its dictionaries. Missing dictionaries are made. A new entry replaces
-        an old one with the same term.
-
-        Raises:
-            UnknownGlossary: no glossary has this id.
-            InvalidGlossary: there would be too many entries or dictionaries.
-        """
+        an old entry with the same term. Raises UnknownGlossary. InvalidGlossary: there would be too many entries or
+        dictionaries."""
         with self._database.writing() as connection:
             self._get(connection, glossary_id)
             if name is not None:
@@ -139,12 +128,8 @@ class Glossaries:
             return self._get(connection, glossary_id)
 
     def put(self, glossary_id: str, source: str, target: str, entries: Entries) -> Dictionary:
-        """Store a dictionary. It replaces the dictionary of the same language pair, if there is one.
-
-        Raises:
-            UnknownGlossary: no glossary has this id.
-            InvalidGlossary: there would be too many entries or dictionaries.
-        """
+        """Store a dictionary. It replaces the dictionary of the same language pair, if there is one. Raises
+        UnknownGlossary. InvalidGlossary: there would be too many entries or dictionaries."""
         pair = _pair(source, target)
         with self._database.writing() as connection:
             self._get(connection, glossary_id)
@@ -166,10 +151,10 @@ class Glossaries:
                 raise UnknownGlossary(_no_dictionary(glossary, source, target))
 
     async def table(self, glossary_id: str, source: str, target: str) -> TermTable:
-        """Return the terms for a language pair. A dictionary for the same region comes before one for another region.
+        """Return the terms for a language pair. Dictionaries for the same region come before those for other regions.
 
         Args:
-            glossary_id: one id, or several separated by commas. If several have a term, the first one counts.
+            glossary_id: an id, or several separated by commas. If several glossaries have a term, the first counts.
 
         Raises:
             UnknownGlossary: no glossary has this id.
@@ -184,16 +169,17 @@ class Glossaries:
             raise LimitExceeded(f"`glossary_id` names {len(ids)} glossaries; the limit is {MAX_NAMED_GLOSSARIES}")
         stored = tables.DICTIONARIES.c
         with self._database.reading() as connection:
-            glossaries = [self._get(connection, one) for one in ids]
-            found = [(one.id, *_closest(one, source, target)) for one in glossaries]
-            versions = tuple(connection.scalar(sa.select(stored.version).where(_is_of(*one))) for one in found)
+            glossaries = [self._get(connection, id_) for id_ in ids]
+            keys = [(glossary.id, *_closest(glossary, source, target)) for glossary in glossaries]
+            versions = tuple(connection.scalar(sa.select(stored.version).where(_is_of(*key))) for key in keys)
             with self._lock:
                 table = self._tables.get(versions)
             if table is None:
-                queries = [sa.select(stored.entries).where(_is_of(*one)) for one in reversed(found)]
-                entries = {term: to for one in queries for term, to in _load(connection.scalar(one) or "{}").items()}
+                queries = (sa.select(stored.entries).where(_is_of(*key)) for key in reversed(keys))
+                texts = [connection.scalar(query) or "{}" for query in queries]
+                entries = {term: translation for text in texts for term, translation in _load(text).items()}
         if table is None:  # this may take a second, so the transaction has ended
-            table = TermTable(entries, subtag(found[0][1]))
+            table = TermTable(entries, subtag(keys[0][1]))
         with self._lock:
             self._tables[versions] = table
             self._tables.move_to_end(versions)
@@ -202,15 +188,16 @@ class Glossaries:
         return table
 
     def _get(self, connection: "sa.Connection", glossary_id: str) -> Glossary:
-        stored, its = tables.GLOSSARIES.c, tables.DICTIONARIES.c
+        stored, dictionary = tables.GLOSSARIES.c, tables.DICTIONARIES.c
         row = None
         if ID.fullmatch(glossary_id):
             query = sa.select(stored.name, stored.created_at).where(stored.id == glossary_id)
             row = connection.execute(query).one_or_none()
         if row is None:
             raise UnknownGlossary(f"No glossary has the id {glossary_id}")
-        pairs = sa.select(its.source, its.target, its.n_entries).where(its.glossary == glossary_id).order_by(its.number)
-        dictionaries = tuple(Dictionary(*pair) for pair in connection.execute(pairs))
+        query = sa.select(dictionary.source, dictionary.target, dictionary.n_entries)
+        rows = connection.execute(query.where(dictionary.glossary == glossary_id).order_by(dictionary.number))
+        dictionaries = tuple(Dictionary(*columns) for columns in rows)
         return Glossary(glossary_id, row.name, datetime.fromtimestamp(row.created_at, UTC), dictionaries)
 
     def _entries(
@@ -225,32 +212,27 @@ def _is_of(glossary_id: str, source: str, target: str) -> "sa.ColumnElement[bool
     return sa.and_(stored.glossary == glossary_id, stored.source == source, stored.target == target)
 
 
-def _dump(entries: Entries) -> str:
-    return json.dumps(entries, ensure_ascii=False, default=GlossaryTerm.model_dump)
-
-
 def _load(entries: str) -> dict[str, str | GlossaryTerm]:
     loaded = json.loads(entries).items()
-    return {term: one if isinstance(one, str) else GlossaryTerm(**one) for term, one in loaded}
+    return {term: entry if isinstance(entry, str) else GlossaryTerm(**entry) for term, entry in loaded}
 
 
 def _put(connection: "sa.Connection", glossary_id: str, pair: Pair, entries: Entries) -> None:
     if len(entries) > MAX_ENTRIES:
         raise InvalidGlossary(f"The dictionary would have {len(entries)} entries; the limit is {MAX_ENTRIES}")
     stored = tables.DICTIONARIES
-    row = {"entries": _dump(entries), "n_entries": len(entries), "version": uuid.uuid4().hex}
+    dumped = json.dumps(entries, ensure_ascii=False, default=GlossaryTerm.model_dump)
+    row = {"entries": dumped, "n_entries": len(entries), "version": uuid.uuid4().hex}
     if connection.execute(sa.update(stored).where(_is_of(glossary_id, *pair)).values(row)).rowcount == 0:
         row |= {"glossary": glossary_id, "source": pair[0], "target": pair[1]}
         connection.execute(sa.insert(stored).values(row))
-    n_dictionaries = connection.scalar(
-        sa.select(sa.func.count()).select_from(stored).where(stored.c.glossary == glossary_id)
-    )
-    if (n_dictionaries or 0) > MAX_DICTIONARIES:
+    dictionaries = sa.select(sa.func.count()).select_from(stored).where(stored.c.glossary == glossary_id)
+    if (connection.scalar(dictionaries) or 0) > MAX_DICTIONARIES:
         raise InvalidGlossary(f"The glossary has {MAX_DICTIONARIES} dictionaries, which is the limit")
 
 
 def _pair(source: str, target: str) -> Pair:
-    """Return both languages in canonical form. Raises InvalidGlossary: one is not a language, or both are the same."""
+    """Return both languages in canonical form. Raises InvalidGlossary: a code is no language, or both are the same."""
     for code in (source, target):
         if not CODE.fullmatch(code):
             raise InvalidGlossary(f"{code} is not a language code")
@@ -261,9 +243,9 @@ def _pair(source: str, target: str) -> Pair:
 
 
 def _closest(glossary: Glossary, source: str, target: str) -> Pair:
-    """Return the pair of the dictionary for these languages, or close ones: en for en-GB. Raises GlossaryMismatch."""
+    """Return the pair of the dictionary for these or close languages: en for en-GB. Raises GlossaryMismatch."""
     wanted = _pair(source, target)
-    pairs = [(one.source, one.target) for one in glossary.dictionaries]
+    pairs = [(dictionary.source, dictionary.target) for dictionary in glossary.dictionaries]
     meant = [pair for pair in pairs if all(map(are_same, pair, wanted))]
     if not meant:
         raise GlossaryMismatch(_no_dictionary(glossary, source, target))
@@ -271,5 +253,5 @@ def _closest(glossary: Glossary, source: str, target: str) -> Pair:
 
 
 def _no_dictionary(glossary: Glossary, source: str, target: str) -> str:
-    there = ", ".join(f"{one.source} to {one.target}" for one in glossary.dictionaries) or "none"
-    return f"Glossary {glossary.name!r} has no dictionary from {source} to {target}; available: {there}"
+    pairs = ", ".join(f"{dictionary.source} to {dictionary.target}" for dictionary in glossary.dictionaries) or "none"
+    return f"Glossary {glossary.name!r} has no dictionary from {source} to {target}; available: {pairs}"

@@ -38,13 +38,9 @@ class _Term:
 class TermTable:
     """Terms and their translations. The search time hardly depends on their number.
 
-    A term in small letters is found in any letters. One with capitals is found as it is written, and in capitals only.
-    Inflected forms are found if the language has a lemmatizer: loading it takes up to a second, so a table is made in
-    a thread.
-
-    Args:
-        translations: the translation of each term.
-        language: the language of the terms, a subtag.
+    A term in small letters is found in any letters. A term with capitals is found as it is written, and in capitals
+    only. Inflected forms are found if the language (a subtag) has a lemmatizer: loading it takes up to a second, so a
+    table is made in a thread.
     """
 
     def __init__(self, translations: Translations, language: str = "") -> None:
@@ -62,33 +58,28 @@ class TermTable:
                 spellings.setdefault(ANY_LETTERS, term)
 
     def find(self, text: str, is_exact: bool = False) -> Iterator[KeptSpan]:
-        """Yield terms that are whole words of a text, in order, and of those with the same start only the longest.
-
-        Args:
-            is_exact: whether all terms are found only as they are written.
-        """
+        """Yield terms that are whole words of a text, in order. Of terms with the same start only the longest counts.
+        With `is_exact`, all terms are found only as they are written."""
         words = words_of(text)
         folded = [word.text.casefold() for word in words]
         plain = "".join([word.text for word in words])
         places = [0, *accumulate(len(word.text) for word in words)]
         forms = self._forms.find(words) if self._forms and not is_exact else {}
         for start in range(len(words)):
-            found = forms.get(start)
+            longest = forms.get(start)
             for end, spellings in reversed([*self._terms.find(folded, start)]):
-                if found is not None and end < found[0]:
+                if longest is not None and end < longest[0]:
                     break
                 shown = plain[places[start] : places[end]]
                 term = spellings.get(shown) or spellings.get(ANY_LETTERS)
                 if term is not None and (term.text == shown or not is_exact):
-                    found = end, term
+                    longest = end, term
                     break
-            if found is not None:
-                yield _kept(text, words[start : found[0]], found[1], is_exact)
+            if longest is not None:
+                yield _kept(text, words[start : longest[0]], longest[1], is_exact)
 
 
 class _Forms:
-    """Terms, to be found in inflected forms."""
-
     def __init__(self, terms: Iterable[_Term], lemmatize: Lemmatize) -> None:
         self._lemmatize = lemmatize
         self._terms: WordTree[list[_Term]] = WordTree(list)
@@ -100,28 +91,28 @@ class _Forms:
     def find(self, words: Sequence[Word]) -> dict[int, tuple[int, _Term]]:
         """Return the longest term that begins at each word, and the number of the first word after it."""
         roots = [root_of(word.text, self._lemmatize) for word in words]
-        found = {}
+        longest = {}
         for start in range(len(words)):
             for end, terms in reversed([*self._terms.find(roots, start)]):
                 shown = [word.text for word in words[start:end]]
                 term = next((term for term in terms if self._are_forms(shown, term.words)), None)
                 if term is not None:
-                    found[start] = end, term
+                    longest[start] = end, term
                     break
-        return found
+        return longest
 
     def _are_forms(self, shown: Sequence[str], words: Sequence[str]) -> bool:
-        """Return whether words are inflected forms of a term's words, with capitals where these have some."""
+        """Return whether words are inflected forms of a term's words, with capitals where the term has some."""
         is_shouted = is_in_capitals("".join(shown))
         is_alone = sum(word[0].isalpha() for word in words) == 1
         return all(
-            (is_shouted or has_capitals(one[0]) or not has_capitals(word[0])) and self._is_form(one, word, is_alone)
-            for one, word in zip(shown, words, strict=True)
+            (is_shouted or has_capitals(form[0]) or not has_capitals(word[0])) and self._is_form(form, word, is_alone)
+            for form, word in zip(shown, words, strict=True)
         )
 
     def _is_form(self, shown: str, word: str, is_alone: bool) -> bool:
         lemma, folded = self._lemmatize(shown), word.casefold()
-        if is_alone and has_capitals(word):  # Häuser is a form of Haus, but Apples is none of Apple
+        if is_alone and has_capitals(word):  # Häuser is a form of Haus, but Apples is no form of Apple
             return lemma == word
         if folded in (shown.casefold(), lemma.casefold()):
             return True
@@ -150,24 +141,18 @@ class Terms:
         language: str = "",
         is_exact: bool = False,
     ) -> None:
-        self._patterns = [*map(compiled, patterns)]
-        self._is_exact = is_exact
+        self._patterns, self._is_exact = [*map(compiled, patterns)], is_exact
         named: Translations = {**dict.fromkeys(keep), **(glossary or {})}
-        self._tables = [
-            *([TermTable(named, language)] if named else []),
-            *([stored_terms] if stored_terms else []),
-        ]
+        tables = TermTable(named, language) if named else None, stored_terms
+        self._tables = [table for table in tables if table is not None]
 
     def find(self, text: str) -> list[KeptSpan]:
-        """Return the terms that are whole words of a text. Of two with the same start the longer comes first.
-
-        Raises:
-            LimitExceeded: the patterns match too often.
-        """
+        """Return the terms that are whole words of a text. Of two terms with the same start the longer comes first.
+        Raises LimitExceeded: the patterns match too often."""
         if not self._tables and not self._patterns:
             return []
-        found = (Span(*match.span()) for pattern in self._patterns for match in pattern.finditer(text))
-        matches = [*islice(found, MAX_PATTERN_MATCHES + 1)]
+        spans = (Span(*match.span()) for pattern in self._patterns for match in pattern.finditer(text))
+        matches = [*islice(spans, MAX_PATTERN_MATCHES + 1)]
         if len(matches) > MAX_PATTERN_MATCHES:
             raise LimitExceeded(f"Patterns of `keep` match more than {MAX_PATTERN_MATCHES:,} times in a text")
         terms = [kept for table in self._tables for kept in table.find(text, self._is_exact)]

@@ -1,4 +1,4 @@
-"""Split texts into words, signs and spaces, and find terms by theirs."""
+"""Split texts into words, signs and spaces, and find terms by their words."""
 
 import re
 import unicodedata
@@ -34,11 +34,7 @@ Leaf = TypeVar("Leaf")
 
 
 class Word(NamedTuple):
-    """A word, sign or space at a place in a text.
-
-    Attributes:
-        text: the word, with usual spaces, apostrophes and hyphens, in letters of usual width.
-    """
+    """A word, sign or space at a place in a text. `text` is its plain form."""
 
     start: int
     end: int
@@ -61,11 +57,7 @@ def _replacement(match: re.Match[str]) -> str:
 
 
 class WordTree(Generic[Leaf]):
-    """Terms by their words: each node has the nodes of the next word.
-
-    Args:
-        new_leaf: makes what a node has if terms end at it.
-    """
+    """Terms by their words: each node has the nodes of the next word, and a leaf if a term ends at it."""
 
     def __init__(self, new_leaf: Callable[[], Leaf]) -> None:
         self._new_leaf = new_leaf

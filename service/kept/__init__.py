@@ -1,1 +1,1 @@
-"""What a translation must keep as it is: the spans, their placeholders, and the way back into the translation."""
+"""Spans that a translation must keep as they are, their placeholders, and the way back into the translation."""

@@ -1,4 +1,4 @@
-"""Carry verified spans through a translation: what a slot stands for, and how it is written in the target language."""
+"""Carry verified spans through a translation in slots, and write them in the target language."""
 
 import re
 from collections.abc import Iterator
@@ -21,20 +21,17 @@ _ENDING = re.compile(rf"[a-zß-öø-ÿа-яё]{{1,3}}(?!{LETTER})")
 
 
 def carried_spans(text: str, compared: Comparison, source_language: str, target_language: str) -> Iterator[KeptSpan]:
-    """Yield kept spans for the verified spans of a text, in order; a range is one. If there are more spans than
-    slots, only those that were lost are kept.
-
-    Args:
-        compared: the text compared with its first translation. A unit is carried if that lacks it.
-    """
+    """Yield kept spans for the verified spans of a text, in order. A range is one kept span. If there are more spans
+    than slots, only lost spans are kept. A unit is carried if the first translation, to which the text is compared,
+    lacks it."""
     source, target = forms_of(source_language), forms_of(target_language)
     text = narrow(text)
     last: KeptSpan | None = None
     spans = compared.wanted
     if len(spans) > MAX_SLOTS:
-        spans = sorted(compared.lost, key=lambda one: one.span.pair) or spans
-    for one in spans:
-        kept = _carried(text, one, source, target, one in compared.without_unit)
+        spans = sorted(compared.lost, key=lambda span: span.span.pair) or spans
+    for span in spans:
+        kept = _carried(text, span, source, target, span in compared.without_unit)
         if last is not None and _JOINT.fullmatch(text, last.span.end, kept.span.start):
             whole = Span(last.span.start, kept.span.end)
             kept = KeptSpan(whole, last.role, whole.of(text))
@@ -45,61 +42,60 @@ def carried_spans(text: str, compared: Comparison, source_language: str, target_
         yield last
 
 
-def _carried(text: str, one: VerifiedSpan, source: NumberForms, target: NumberForms, with_unit: bool) -> KeptSpan:
-    if one.kind in ("name", "letter", "roman", "code"):
-        return KeptSpan(one.span, "word", one.text)
-    if one.kind in ("time", "date"):
-        return KeptSpan(one.span, "number", _write_time(one, target))
-    start = one.span.start
+def _carried(text: str, span: VerifiedSpan, source: NumberForms, target: NumberForms, with_unit: bool) -> KeptSpan:
+    if span.kind in ("name", "letter", "roman", "code"):
+        return KeptSpan(span.span, "word", span.text)
+    if span.kind in ("time", "date"):
+        return KeptSpan(span.span, "number", _write_time(span, target))
+    start = span.span.start
     while start and "A" <= text[start - 1] <= "Z":
         start -= 1
     code = _CODE.match(text, start)
-    if code is not None and code.span() != one.span.pair:
+    if code is not None and code.span() != span.span.pair:
         return KeptSpan(Span(*code.span()), "word", code.group())
-    number = one.text if one.kind == "number" else f"{Decimal(min(one.parts[0])):,f}".replace(",", source.group)
-    written, whole = target.write_number(number, source), one.whole or one.span
-    names = sorted(source.units.get(one.unit, ())) if with_unit else []
+    number = span.text if span.kind == "number" else f"{Decimal(min(span.parts[0])):,f}".replace(",", source.group)
+    written, whole = target.write_number(number, source), span.whole or span.span
+    names = sorted(source.units.get(span.unit, ())) if with_unit else []
     measure = target.write_with_unit(written, names[0]) if names else None
-    if one.unit == "%":
+    if span.unit == "%":
         written = target.write_percentage(written)
     elif measure is not None:
         written = measure
-    elif one.sign:
-        compact = _write_compact(one, source, target)
-        written = compact or target.write_amount(written, one.sign)
-        whole = whole if compact or one.times is None else Span(whole.start, one.span.end)
+    elif span.sign:
+        compact = _write_compact(span, source, target)
+        written = compact or target.write_amount(written, span.sign)
+        whole = whole if compact or span.times is None else Span(whole.start, span.span.end)
     else:
-        ending = _ENDING.match(text, one.span.end) if not one.unit else None
-        whole = Span(whole.start, ending.end() if ending else one.span.end)
-    return KeptSpan(whole, "number", one.minus + written)
+        ending = _ENDING.match(text, span.span.end) if not span.unit else None
+        whole = Span(whole.start, ending.end() if ending else span.span.end)
+    return KeptSpan(whole, "number", span.minus + written)
 
 
-def _write_compact(one: VerifiedSpan, source: NumberForms, target: NumberForms) -> str | None:
+def _write_compact(span: VerifiedSpan, source: NumberForms, target: NumberForms) -> str | None:
     """Return an amount of millions and the like in the target language; None if it is no such amount."""
-    parts = source.parts_of(one.text)
-    if one.times is None or parts is None:
+    parts = source.parts_of(span.text)
+    if span.times is None or parts is None:
         return None
     groups, decimals = parts
-    return target.write_compact_amount(Decimal(f"{''.join(groups)}.{decimals}") * one.times, one.sign)
+    return target.write_compact_amount(Decimal(f"{''.join(groups)}.{decimals}") * span.times, span.sign)
 
 
-def _write_time(one: VerifiedSpan, target: NumberForms) -> str:
-    """Return a Japanese date or time in the target language."""
+def _write_time(span: VerifiedSpan, target: NumberForms) -> str:
     from babel.dates import format_date, format_skeleton
 
-    if one.kind == "time" and one.text[-1] in "時分秒":
-        hour, *rest = one.chunks
+    if span.kind == "time" and span.text[-1] in "時分秒":
+        hour, *rest = span.chunks
         return ":".join([hour, *(part.zfill(2) for part in rest or ["0"])])
-    if one.text[-1] not in "月日":
-        return one.text
-    numbers = [*map(int, one.chunks)]
+    if span.text[-1] not in "月日":
+        return span.text
+    numbers = [*map(int, span.chunks)]
     try:
-        if len(one.chunks) == 3:
+        if len(span.chunks) == 3:
             return format_date(date(*numbers), "long", target.locale)
-        if "年" in one.text:
+        if "年" in span.text:
             return format_skeleton("yMMMM", date(numbers[0], numbers[1], 1), locale=target.locale)
-        if "日" in one.text:
+        if "日" in span.text:
             return format_skeleton("MMMMd", date(2000, *numbers), locale=target.locale)
-        return str(target.locale.months["stand-alone"]["wide"][numbers[0]]) if target.locale else one.text
+        return str(target.locale.months["stand-alone"]["wide"][numbers[0]]) if target.locale else span.text
     except (ValueError, KeyError):
-        return one.text
+        return span.text

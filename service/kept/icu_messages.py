@@ -21,10 +21,8 @@ _BEGINS = re.compile(r"\s*(?:$|\n|[^\w\s]*[^\W\d_a-zß-öø-ÿа-яё])")
 
 
 def icu_messages(text: str) -> Iterator[tuple[Span, Role]]:
-    """Yield the kept spans of the ICU messages of a text, in order.
-
-    A message inside a sentence is one word of it, and kept whole, as is a message that cannot be parsed.
-    """
+    """Yield the kept spans of the ICU messages of a text, in order. A message inside a sentence is one word of it, and
+    kept whole, as is a message that cannot be parsed."""
     end = 0
     for match in ARGUMENT.finditer(text):
         if match.start() < end:
@@ -40,7 +38,6 @@ def icu_messages(text: str) -> Iterator[tuple[Span, Role]]:
 
 
 def _begins_sentence(text: str, end: int, start: int) -> bool:
-    """Return whether a sentence begins at `start`. The message before it ends at `end`."""
     before = text[end:start].rstrip()
     return before.endswith(_ENDS) or "\n" in text[end + len(before) : start] or (end == 0 and not before)
 

@@ -16,11 +16,7 @@ sentence is complete (a tag, an emoji); the end of a line; or the mark of a shor
 
 @dataclass(frozen=True)
 class KeptKind:
-    """A kind of span.
-
-    Args:
-        hint: characters, one of which is in every such span; a text without any of them is not searched.
-    """
+    """A kind of span. Every such span has one of the characters in `hint`; a text without them is not searched."""
 
     name: str
     hint: str
@@ -111,9 +107,7 @@ KINDS = (
         "template code", "<", r"<%(?!=|\s*+[\w.]*+\s*+%>)[^%\n]{0,400}+(?:%(?!>)[^%\n]{0,400}+){0,9}+%>", "mark"
     ),
     _kind(  # {name}, {{ x }}, ${x}, #{x}, %{x}, {% if x %}, {\i1}, {color=#0f0}, \text{x}
-        "braces",
-        "{",
-        r"(?:[$%\#@]|\\[a-z]{2,20}\*?)?\{(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]{0,200}\}){0,200}\}){0,400}\}",
+        "braces", "{", r"(?:[$%\#@]|\\[a-z]{2,20}\*?)?\{(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]{0,200}\}){0,200}\}){0,400}\}"
     ),
     _kind(  # \(name), $(name), \1, $t(name)
         "reference",
@@ -162,9 +156,7 @@ KINDS = (
     _kind("@name", "@", r"(?<![\w@.])@[A-Za-z_](?:[\w-]|[./](?=[\w])){0,80}"),
     _kind("#tag", "#", rf"(?<![\w&#])\#(?!\d)[\w]{{2,80}}|(?<!\S)\#[{JAPANESE}][\w{JAPANESE}]{{1,80}}"),
     _kind(  # --name, --name=x, -x behind a word
-        "flag",
-        "-",
-        rf"{OPEN}--[a-z][\w-]*(?:=[^\s,;)\]]+)?(?<!-)(?![\w-])|(?<=[^\s.!?:;,–—-]\ )-[A-Za-z](?![\w'’-])",
+        "flag", "-", rf"{OPEN}--[a-z][\w-]*(?:=[^\s,;)\]]+)?(?<!-)(?![\w-])|(?<=[^\s.!?:;,–—-]\ )-[A-Za-z](?![\w'’-])"
     ),
     _kind("__NAME__", "_", rf"{_NOT_IN_WORD}__[A-Za-z][A-Za-z0-9_]{{0,80}}__{_END_OF_WORD}"),
     _kind(  # MAX_SIZE, snake_case, getName(), f(x), range(1, 9), std::vector, C++, C#; file(s) and jeu(x) are words
@@ -246,7 +238,7 @@ KINDS = (
         "number",
     ),
     _kind("formula", "^", r"(?<![\w^])[\w]+(?:\^[\w]+)+(?![\w^])"),  # x^2
-    _kind(  # **kwargs, 5*: those of emphasis are taken out before
+    _kind(  # **kwargs, 5*: asterisks of emphasis are taken out before
         "asterisks", "*~", r"\*{2,} | ~{2,} | (?<![\w*\\])\*(?=[\w]) | (?<=[\w])\*(?![\w*])", "mark"
     ),
     _kind("about", "~", r"(?<![\w~/])~(?=[ ]?\d)", "mark"),  # ~5: as a number it would be read without its unit

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
+from itertools import starmap
 
 from service.kept.icu_messages import icu_messages
 from service.kept.kept_kinds import KINDS, OPEN, Role
@@ -21,10 +22,8 @@ WORDS_ALONE = re.compile(
     r"(?:[A-Za-zÀ-ÖØ-öø-ÿ ,;?'’\"\n\t]|[.:](?!\S)|!(?!\w)|(?<![A-Za-z])\((?=[A-Za-z])|(?<=[A-Za-z])\)"
     r"|(?<![\w:])[0-9]{1,3}(?![\w:]|\W*\d))*"
 )
-"""A text without anything to keep, in any language, which need not be searched. It may have small numbers."""
-_UNIT = re.compile(
-    rf"(?:[bcdfghjklmnpqrstvwxz]{{1,3}}|em|rem|min|sec|[kKMGT]i?B|\d{{1,4}})(?!{LETTER}|['’]{LETTER})",
-)
+"""A text without anything to keep, in any language, is not searched. It may have small numbers."""
+_UNIT = re.compile(rf"(?:[bcdfghjklmnpqrstvwxz]{{1,3}}|em|rem|min|sec|[kKMGT]i?B|\d{{1,4}})(?!{LETTER}|['’]{LETTER})")
 """Small letters and digits right after a span that are not a word: {n}px, {n}th, %dMB."""
 _JOINT = re.compile(r"[!-/:-@\[-`{-~–—−‐‑×·…→]{1,2}")
 """Characters that join two spans to one: {a}/{b}, {host}:{port}; "{a} {b}" is two."""
@@ -69,7 +68,8 @@ def kept_spans(
 
     Args:
         keep: spans that are always kept.
-        terms: terms of the request. Of two that overlap the first is kept; one inside a longer kept span is not.
+        terms: terms of the request. Of two terms that overlap the first is kept. A term inside a longer kept span is
+            not.
         language: the language of the text. Words in letters of other scripts are kept if its script is known.
         can_write: returns whether the vocabulary has the characters of a text.
     """
@@ -77,9 +77,9 @@ def kept_spans(
         return []
     if "&" in text and (entities := [Span(*match.span()) for match in _ENTITY.finditer(text)]):
         shown, edits = replace_spans(text, [(span, unescape(span.of(text))) for span in entities])
-        named_there = [replace(term, span=edits.after(term.span)) for term in terms]
-        there = _kept_spans(shown, [edits.after(span) for span in keep], language, can_write, named_there)
-        return _with_entities(text, [replace(one, span=edits.before(one.span)) for one in there], entities)
+        shown_terms = [replace(term, span=edits.after(term.span)) for term in terms]
+        kept = _kept_spans(shown, [edits.after(span) for span in keep], language, can_write, shown_terms)
+        return _with_entities(text, [replace(item, span=edits.before(item.span)) for item in kept], entities)
     return _kept_spans(text, keep, language, can_write, terms)
 
 
@@ -87,56 +87,48 @@ def _kept_spans(
     text: str, keep: Sequence[Span], language: str, can_write: CanWrite, terms: Sequence[KeptSpan]
 ) -> list[KeptSpan]:
     taken = _add_free([], [KeptSpan(span) for span in keep])
-    found = _find(text, taken)
+    matched = _find(text, taken)
     if named := _add_free([], terms):
-        found = _find(text, _add_free(_add_free(taken, _spans_around(named, found)), named))
-    taken = _add_free(found, (KeptSpan(span, "shortcut") for span in shortcuts(text)))
-    lines = _lines(text, found)
+        matched = _find(text, _add_free(_add_free(taken, _spans_around(named, matched)), named))
+    taken = _add_free(matched, (KeptSpan(span, "shortcut") for span in shortcuts(text)))
+    lines = _lines(text, matched)
     strange = [KeptSpan(span) for span in foreign_words(text, language)]
-    strange += (KeptSpan(*one) for one in unwritable(_blank(lines, _marks(lines)), can_write))
-    written = [kept.span for kept in found if kept.written is not None]
+    strange += starmap(KeptSpan, unwritable(_blank(lines, _marks(lines)), can_write))
+    written = [kept.span for kept in matched if kept.written is not None]
     taken += (kept for kept in strange if len(set(overlapping(written, kept.span))) == 1)
     joined = _join_spans(text, sorted(taken, key=lambda kept: kept.span.pair))
     tags = _tags_at_end(text) if "#" in text else ()
     return [replace(kept, role=_role(text, kept, kept.span.start in tags)) for kept in joined]
 
 
-def _with_entities(text: str, found: Sequence[KeptSpan], entities: Sequence[Span]) -> list[KeptSpan]:
-    """Add the entities outside the spans that were found in the text without escapes."""
-    taken = [one for one in found if one.role != "shortcut" or one.span not in entities]
+def _with_entities(text: str, spans: Sequence[KeptSpan], entities: Sequence[Span]) -> list[KeptSpan]:
+    taken = [kept for kept in spans if kept.role != "shortcut" or kept.span not in entities]
     taken = _add_free(taken, (KeptSpan(Span(*match.span())) for match in _ABBREVIATION.finditer(text)))
     taken = _add_free(taken, (KeptSpan(span, "sign" if _is_conjunction(text, span) else "mark") for span in entities))
     return _join_spans(text, taken)
 
 
 def _is_conjunction(text: str, entity: Span) -> bool:
-    """Return whether an entity is "&" between two words, but not in &File."""
     before, after = text[max(0, entity.start - 2) : entity.start], text[entity.end : entity.end + 2]
     is_between = before.rstrip()[-1:].isalnum() and after.lstrip()[:1].isalnum()
     return is_between and unescape(entity.of(text)) == "&" and before[-1:].isalnum() == after[:1].isalnum()
 
 
 def _find(text: str, taken: list[KeptSpan]) -> list[KeptSpan]:
-    """Add the spans that patterns find."""
-    taken = _add_free(taken, (KeptSpan(*one) for one in icu_messages(text)))
-    found = _add_free(taken, _find_kinds(_lines(text, taken)))
-    if len(breaks := _breaks(found)) > len(_breaks(taken)):  # a new line begins after each of them
-        found = _add_free(taken, breaks)
-        found = _add_free(found, _find_kinds(_lines(text, found)))
-    return found
+    taken = _add_free(taken, starmap(KeptSpan, icu_messages(text)))
+    matched = _add_free(taken, _find_kinds(_lines(text, taken)))
+    if len(breaks := _breaks(matched)) > len(_breaks(taken)):  # a new line begins after each of them
+        matched = _add_free(taken, breaks)
+        matched = _add_free(matched, _find_kinds(_lines(text, matched)))
+    return matched
 
 
-def _spans_around(terms: list[KeptSpan], found: Iterable[KeptSpan]) -> Iterator[KeptSpan]:
-    """Yield found spans that contain terms and are longer: a name inside an address is not a term."""
-    spans = [term.span for term in terms]
-    for kept in found:
-        inside = spans[slice(*overlapping(spans, kept.span))]
-        if (
-            inside
-            and kept.span.start <= inside[0].start
-            and inside[-1].end <= kept.span.end
-            and kept.span not in inside
-        ):
+def _spans_around(terms: list[KeptSpan], spans: Iterable[KeptSpan]) -> Iterator[KeptSpan]:
+    """Yield spans that contain terms and are longer: a name inside an address is not a term."""
+    terms_at = [term.span for term in terms]
+    for kept in spans:
+        inside, (start, end) = terms_at[slice(*overlapping(terms_at, kept.span))], kept.span.pair
+        if inside and start <= inside[0].start and inside[-1].end <= end and kept.span not in inside:
             yield kept
 
 
@@ -151,8 +143,8 @@ def _tags_at_end(text: str) -> set[int]:
 
 
 def read_as_other(text: str) -> Iterator[tuple[Span, str]]:
-    """Yield signs with a plain form that models read better: apostrophes that are escaped as in program text (Don\\'t),
-    and dashes between two letters or digits."""
+    """Yield signs with a plain form that models read better: apostrophes with the escape of program text (Don\\'t), and
+    dashes between two letters or digits."""
     return ((Span(*match.span()), "'" if match.group()[0] == "\\" else "-") for match in _READ_AS_OTHER.finditer(text))
 
 
@@ -166,7 +158,6 @@ def _lines(text: str, taken: list[KeptSpan]) -> str:
 
 
 def _blank(text: str, spans: Sequence[Span]) -> str:
-    """Return the text with line ends in place of spans. Its length stays the same."""
     return replace_spans(text, [(span, "\n" * (span.end - span.start)) for span in spans])[0] if spans else text
 
 
@@ -174,23 +165,23 @@ def _find_kinds(text: str) -> Iterator[KeptSpan]:
     if WORDS_ALONE.fullmatch(text):
         return
     marks = _marks(text)
-    found = [
-        (match.start(), order, KeptSpan(Span(*match.span()), kind.role))
-        for order, kind in enumerate(KINDS)
+    spans = [
+        KeptSpan(Span(*match.span()), kind.role)
+        for kind in KINDS
         if any(hint in text for hint in kind.hint)
         for match in kind.pattern.finditer(text)
         if not _is_inside(Span(*match.span()), marks)
     ]
-    yield from (kept for _, _, kept in sorted(found, key=lambda item: item[:2]))
+    yield from sorted(spans, key=lambda kept: kept.span.start)
     yield from _parameters(text)
 
 
 def _parameters(text: str) -> Iterator[KeptSpan]:
     """Yield $1, $2 and so on if the numbers count from 1; otherwise they are prices."""
-    found = [*_AMOUNT.finditer(text)] if "$1" in text else []
-    numbers = {match[1] for match in found}
+    amounts = [*_AMOUNT.finditer(text)] if "$1" in text else []
+    numbers = {match[1] for match in amounts}
     if len(numbers) > 1 and numbers == {str(number + 1) for number in range(len(numbers))}:
-        yield from (KeptSpan(Span(*match.span())) for match in found)
+        yield from (KeptSpan(Span(*match.span())) for match in amounts)
 
 
 def _marks(text: str) -> list[Span]:
@@ -203,12 +194,12 @@ def _is_inside(span: Span, marks: Sequence[Span]) -> bool:
     return n >= 0 and span.end <= marks[n].end
 
 
-def _add_free(taken: list[KeptSpan], found: Iterable[KeptSpan]) -> list[KeptSpan]:
-    """Add found spans to taken ones, unless they overlap. Of two found spans that overlap, the first is added."""
-    spans = [kept.span for kept in taken]
+def _add_free(taken: list[KeptSpan], spans: Iterable[KeptSpan]) -> list[KeptSpan]:
+    """Add spans to taken ones, unless they overlap. Of two new spans that overlap, the first is added."""
+    occupied = [kept.span for kept in taken]
     added, end = [], 0
-    for kept in sorted(found, key=lambda kept: kept.span.start):
-        first, last = overlapping(spans, kept.span)
+    for kept in sorted(spans, key=lambda kept: kept.span.start):
+        first, last = overlapping(occupied, kept.span)
         if kept.span.start >= end and first == last:
             added.append(kept)
             end = kept.span.end

@@ -40,7 +40,6 @@ class Placeholder:
 
     @property
     def has_slot(self) -> bool:
-        """Return whether the stand-in is the word of a slot."""
         return self.stand_in != "" and self.role != "sign"
 
 
@@ -65,15 +64,9 @@ class Protected:
 
     def cut_after_placeholders(self, sentences: Iterable[Span], ends: Collection[int]) -> Iterator[Span]:
         """Yield sentences of the protected text, cut after a placeholder that ends a sentence of the original.
-
-        Args:
-            ends: the positions where sentences of the original, or marks before them, end.
-        """
-        behind = [
-            one.place.end
-            for one in self.placeholders
-            if one.span.end in ends and self.original[one.span.end : one.span.end + 1].isspace()
-        ]
+        Sentences of the original, or marks before them, end at the positions `ends`."""
+        spaced = (p for p in self.placeholders if self.original[p.span.end : p.span.end + 1].isspace())
+        behind = [placeholder.place.end for placeholder in spaced if placeholder.span.end in ends]
         for span in sentences:
             inside = behind[bisect_right(behind, span.start) : bisect_left(behind, span.end)]
             yield from (Span(*pair) for pair in pairwise([span.start, *inside, span.end]))
@@ -103,29 +96,21 @@ class Protected:
     def part(self, start: int, end: int) -> tuple["Protected", int]:
         """Return the part between two such positions, or up to the end, and the number of placeholders before it."""
         is_last = end == len(self.text)
-        original = Span(
-            self.original_position(start) if start else 0,
-            len(self.original) if is_last else self.original_position(end),
-        )
+        begin = self.original_position(start) if start else 0
+        original = Span(begin, len(self.original) if is_last else self.original_position(end))
 
         def inside(spans: Sequence[Span]) -> slice:
             first, last = (bisect_left(spans, position, key=lambda span: span.start) for position in (start, end))
             return slice(first if start else 0, len(spans) if is_last else last)
 
         edits, numbers = inside(self.edits.new), inside(self.places)
-        placeholders = (
-            replace(
-                one,
-                span=one.span.moved(-original.start),
-                place=one.place.moved(-start),
-                taken_out=one.taken_out.moved(-original.start),
-            )
-            for one in self.placeholders[numbers]
+        placeholders = tuple(
+            replace(p, span=p.span.moved(-begin), place=p.place.moved(-start), taken_out=p.taken_out.moved(-begin))
+            for p in self.placeholders[numbers]
         )
-        old = tuple(span.moved(-original.start) for span in self.edits.old[edits])
+        old = tuple(span.moved(-begin) for span in self.edits.old[edits])
         new = tuple(span.moved(-start) for span in self.edits.new[edits])
-        text = self.text[start:end]
-        return Protected(original.of(self.original), text, tuple(placeholders), Edits(old, new)), numbers.start
+        return Protected(original.of(self.original), self.text[start:end], placeholders, Edits(old, new)), numbers.start
 
     @cached_property
     def places(self) -> list[Span]:
@@ -142,48 +127,49 @@ def protect(
     read_as: Iterable[tuple[Span, str]] = (),
     stand_in: StandIn = lambda _number, _is_number: "",
 ) -> Protected:
-    """Replace kept spans by stand-ins, and spans with another plain form by that form.
-
-    The model sees nothing in place of a mark or a shortcut, and a line end in place of a break.
-    """
+    """Replace kept spans by stand-ins, and spans with another plain form by that form. The model sees nothing in place
+    of a mark or a shortcut, and a line end in place of a break."""
     replaced: list[tuple[KeptSpan, Span, str]] = []
     shown: list[tuple[Span, str]] = []
     line_start = 0
-    for number, one in enumerate(kept):
-        is_word = one.role in ("word", "number")
-        word = stand_in(number, _is_number(one, text)) if is_word else ""
-        if one.role == "sign":
-            word = unescape(one.span.of(text))
+    for number, kept_span in enumerate(kept):
+        is_word = kept_span.role in ("word", "number")
+        word = stand_in(number, _is_number(kept_span, text)) if is_word else ""
+        if kept_span.role == "sign":
+            word = unescape(kept_span.span.of(text))
         if word:
-            taken_out, in_its_place = one.span, _set_apart(text, one.span, word, one.span.start == line_start)
-        elif one.role == "break":
-            taken_out, in_its_place = one.span, "\n"
-            line_start = one.span.end
-        elif one.role == "shortcut":
-            taken_out, in_its_place = one.span, ""
+            taken_out, in_its_place = (
+                kept_span.span,
+                _set_apart(text, kept_span.span, word, kept_span.span.start == line_start),
+            )
+        elif kept_span.role == "break":
+            taken_out, in_its_place = kept_span.span, "\n"
+            line_start = kept_span.span.end
+        elif kept_span.role == "shortcut":
+            taken_out, in_its_place = kept_span.span, ""
         else:
-            taken_out = _with_space(text, one.span)
+            taken_out = _with_space(text, kept_span.span)
             if shown and taken_out.start < shown[-1][0].end:  # the first of two symbols takes the space between them
                 taken_out = Span(shown[-1][0].end, taken_out.end)
             beside = text[max(0, taken_out.start - 1) : taken_out.start], text[taken_out.end : taken_out.end + 1]
             in_its_place = " " * all(map(str.isalnum, beside))
         shown.append((taken_out, in_its_place))
-        replaced.append((one, taken_out, word))
+        replaced.append((kept_span, taken_out, word))
     taken = [span for span, _ in shown]
     shown += [item for item in read_as if len(set(overlapping(taken, item[0]))) == 1]
     protected, edits = replace_spans(text, sorted(shown, key=lambda item: item[0].pair))
     places = dict(zip(edits.old, edits.new, strict=True))
     placeholders = tuple(
         Placeholder(
-            one.span,
+            kept_span.span,
             word,
             _trim(protected, places[taken_out]) if word else places[taken_out],
             taken_out,
-            one.span.of(text) if one.written is None else one.written,
-            one.role,
-            one.at_start,
+            kept_span.span.of(text) if kept_span.written is None else kept_span.written,
+            kept_span.role,
+            kept_span.at_start,
         )
-        for one, taken_out, word in replaced
+        for kept_span, taken_out, word in replaced
     )
     return Protected(text, protected, placeholders, edits)
 
@@ -201,10 +187,8 @@ def _trim(text: str, span: Span) -> Span:
 
 
 def _with_space(text: str, span: Span) -> Span:
-    """Extend a span without a stand-in by the space before it, or by the space after it at the start of a line.
-
-    The space before it stays if it is the only one between two words.
-    """
+    """Extend a span without a stand-in by the space before it, or by the space after it at the start of a line. The
+    space before it stays if it is the only space between two words."""
     start, end = span.pair
     if text[start - 1 : start] == " " and not text[end : end + 1].isalnum():
         return Span(start - 1, end)

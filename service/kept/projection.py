@@ -16,8 +16,8 @@ BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("「", "」"))
 
 
 MAX_DEPTH = 60
-"""The depth from which on regions are placed without a look at their words: each region has all words of those in it,
-so that nesting without a limit would take quadratic time."""
+"""Deeper regions are placed without a look at their words: a region has all words of the regions in it, so nesting
+without a limit would take quadratic time."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,7 @@ def project(
     regions: Sequence[Region], source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies
 ) -> list[Span]:
     """Return the place of each region in the translation. Nesting is kept, and regions of one parent do not overlap.
-
-    Args:
-        regions: each after its parent; regions of one parent in order.
-    """
+    Each region comes after its parent, and regions of one parent are in order."""
     projection = _Projection(source, target, aligned_words, copies)
     children: dict[int | None, list[int]] = {}
     depths: list[int] = []
@@ -51,18 +48,16 @@ def project(
             into = Span(0, len(target)) if parent is None else places[parent]
             siblings = [regions[child] for child in children[parent]]
             is_deep = parent is not None and depths[parent] >= MAX_DEPTH
-            found = (projection.deep_siblings if is_deep else projection.siblings)(siblings, within, into)
-            for child, place in zip(children[parent], found, strict=True):
+            placed = (projection.deep_siblings if is_deep else projection.siblings)(siblings, within, into)
+            for child, place in zip(children[parent], placed, strict=True):
                 places[child] = place
     return places
 
 
 class _Projection:
-    """The projection of one text onto its translation."""
-
     def __init__(self, source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies) -> None:
         trims = [_trim(text, frozenset(copy[side] for copy in copies)) for side, text in enumerate((source, target))]
-        sentences = [one.trim(*trims) for one in aligned_words if one.source and one.target]
+        sentences = [words.trim(*trims) for words in aligned_words if words.source and words.target]
         self._source, self._target, self._copies = source, target, copies
         self._sentences = sorted((s for s in sentences if s.source), key=lambda sentence: sentence.source[0].start)
         self._source_words = sorted({word for s in sentences for word in s.source}, key=lambda word: word.pair)
@@ -90,13 +85,12 @@ class _Projection:
         return [places[i] for i in range(len(spans))]
 
     def deep_siblings(self, regions: list[Region], within: Span, into: Span) -> list[Span]:
-        """Return places as `siblings` does, for regions in many others: those of unchanged text, or else all of `into`
-        for the first region."""
+        """Return places as `siblings` does, for regions in many others: the places of unchanged text, or else all of
+        `into` for the first region."""
         gap = 1 if len(regions) == 1 else 0
         exact = [self._exactly(region.span, within, into, gap) for region in regions]
-        if any(
-            place is None and region.span.start < region.span.end for region, place in zip(regions, exact, strict=True)
-        ):
+        has_text = (region.span.start < region.span.end for region in regions)
+        if any(place is None and is_text for place, is_text in zip(exact, has_text, strict=True)):
             return [into] + [Span(into.end, into.end)] * (len(regions) - 1)
         places: list[Span] = []
         end = into.start
@@ -116,7 +110,7 @@ class _Projection:
         if pair is None:
             return None
         copied, place = pair
-        if place.end - place.start != copied.end - copied.start:  # regions of a different copy have no own places
+        if place.end - place.start != copied.end - copied.start:  # regions of a different copy have no places
             return place if span.start < span.end and into.start <= place.start and place.end <= into.end else None
         moved = Span(span.start - copied.start + place.start, span.end - copied.start + place.start)
         inside = span.end <= copied.end and (span.start < span.end or copied.start < span.start < copied.end)
@@ -142,29 +136,25 @@ class _Projection:
         return short and not (before.of(self._source) + after.of(self._source)).strip(" ") and span.start < span.end
 
     def _attention(self, span: Span, words: range) -> dict[int, float]:
-        """Map target words to their attention on a region, in every sentence with some of the region.
-
-        A region that covers a whole sentence gets all of its translation.
-        """
+        """Map target words to their attention on a region, in every sentence that it overlaps. A region that covers a
+        whole sentence gets all of its translation."""
         first = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.source[-1].end)
         attention: dict[int, float] = {}
         for sentence, rows in zip(self._sentences[first:], self._rows[first:], strict=True):
             if sentence.source[0].start >= span.end:
                 break
             covered = span.start <= sentence.source[0].start and sentence.source[-1].end <= span.end
-            attention.update(
-                dict.fromkeys(rows, 1.0) if covered else zip(rows, sentence.on(span).tolist(), strict=True)
-            )
+            shares = [1.0] * len(rows) if covered else sentence.on(span).tolist()
+            attention.update(zip(rows, shares, strict=True))
         return {word: mass for word, mass in attention.items() if word in words}
 
     def _runs(self, spans: dict[int, Span], within: Span, into: Span, taken: set[int]) -> dict[int, range]:
-        """Find a run of target words for each region that has one."""
         words = self._words_in(into)
         attention = {i: self._attention(span, words) for i, span in spans.items()}
-        owners: dict[int, int | None] = dict.fromkeys(taken)
-        owners |= {
-            w: i for i, masses in attention.items() for w, mass in masses.items() if mass > 0.5 and w not in taken
+        owners: dict[int, int | None] = {
+            w: i for i, masses in attention.items() for w, mass in masses.items() if mass > 0.5
         }
+        owners |= dict.fromkeys(taken)
         runs = {}
         for i, span in spans.items():
             everything = overlapping(self._source_words, span) == overlapping(self._source_words, within)
@@ -205,7 +195,6 @@ class _Projection:
         return grown
 
     def _with_brackets(self, span: Span, within: Span) -> Span:
-        """Extend a span by the other bracket of a pair, if that is the next character."""
         inside, start, end = span.of(self._target), span.start, span.end
         for opening, closing in BRACKETS:
             surplus = inside.count(opening) - inside.count(closing)
@@ -216,7 +205,6 @@ class _Projection:
         return Span(start, end)
 
     def _gap(self, word: int, into: Span) -> Span:
-        """Return the span between a target word and the one before it."""
         start = self._target_words[word - 1].end if word > 0 else 0
         end = self._target_words[word].start if word < len(self._target_words) else len(self._target)
         return Span(max(start, into.start), min(end, into.end))
@@ -227,20 +215,19 @@ class _Projection:
         point, after = self._point(span.start, within, into, region.is_apart)
         gap = self._gap(bisect_left(self._target_words, point, key=lambda word: word.start), into)
         marks = span.of(self._source).strip()
-        found = self._target.find(marks, *gap.pair) if marks else -1
+        start = self._target.find(marks, *gap.pair) if marks else -1
         i = bisect_left(occupied, point, key=lambda place: place.end)  # the first place that ends at the point or later
-        if found >= 0:
-            j = bisect_right(occupied, found, key=lambda place: place.end)
-            if j == len(occupied) or occupied[j].start >= found + len(marks):
-                return Span(found, found + len(marks))
+        if start >= 0:
+            j = bisect_right(occupied, start, key=lambda place: place.end)
+            if j == len(occupied) or occupied[j].start >= start + len(marks):
+                return Span(start, start + len(marks))
         if i < len(occupied) and occupied[i].start < point < occupied[i].end:
             point = occupied[i].end if after else occupied[i].start
         return Span(point, point)
 
     def _point(self, position: int, within: Span, into: Span, is_apart: bool) -> tuple[int, bool]:
-        """Return the place of an empty region, and whether it belongs to the text before it. It goes before the
-        translation of the next word, or after that of the word that it touches.
-        """
+        """Return the place of an empty region, and whether it belongs to the text before it. The region goes before the
+        translation of the next word, or after the translation of the word that it touches."""
         if self._is_blank(within.start, position):
             return into.start, False
         if self._is_blank(position, within.end):
@@ -274,16 +261,12 @@ class _Projection:
 
 
 def _trim(text: str, whole: frozenset[Span]) -> Callable[[Span], Span | None]:
-    """Return a function that trims the punctuation of a word, unless the word must stay whole."""
     return lambda word: word if word in whole else core(text, word)
 
 
 def _best_run(masses: dict[int, float], owners: dict[int, int | None], region: int) -> range | None:
-    """Return the run with the largest sum of masses less a half each, without words of other regions; None if all are
-    negative.
-
-    Of equal runs it is the shortest and the first.
-    """
+    """Return the run with the largest sum of masses less a half each, without words of other regions. Of equal runs it
+    is the shortest and the first. None if all sums are negative."""
     best, best_sum = None, 0.0
     start, total = 0, 0.0
     for word in range(min(masses, default=0), max(masses, default=-1) + 1):

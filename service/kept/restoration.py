@@ -1,7 +1,7 @@
 """Put placeholders back into a translation, each exactly once.
 
-A placeholder whose slot is in the translation replaces the token of the slot. Any other one goes before the word that
-is aligned to it, or replaces the word that translates its stand-in.
+A placeholder whose slot is in the translation replaces the token of the slot. Any other placeholder goes before the
+word that is aligned to it, or replaces the word that translates its stand-in.
 """
 
 import re
@@ -68,7 +68,7 @@ def restore(
         language: the language of the translation.
         starts: the starts of the sentences of the translation that begin with a capital, in order.
     """
-    sentences = [one for one in aligned_words if one.source and one.target]
+    sentences = [words for words in aligned_words if words.source and words.target]
     return _Restoration(protected, translated, slots, sentences, before, starts, language).restore()
 
 
@@ -76,10 +76,10 @@ def keep_original(protected: Protected) -> Restored:
     """Return the original, with the glossary's terms, as a translation of the protected text."""
     original = protected.original
     changes = []
-    for one in protected.placeholders:
-        kept = one.span.of(original)
-        written = one.at_start if one.at_start is not None and kept[:1].isupper() else one.written
-        changes += [(one.span, written)] if written != kept else []
+    for placeholder in protected.placeholders:
+        kept, at_start = placeholder.span.of(original), placeholder.at_start
+        written = at_start if at_start is not None and kept[:1].isupper() else placeholder.written
+        changes += [(placeholder.span, written)] if written != kept else []
     text, moves = replace_spans(original, changes)
     ends = pairwise([0, *(position for span, _ in changes for position in span.pair), len(original)])
     pieces = [Span(*piece) for piece in ends if piece[0] < piece[1]]
@@ -99,17 +99,13 @@ class _Restoration:
         language: str,
     ) -> None:
         self._protected, self._translated, self._sentences, self._before_it = protected, translated, sentences, before
-        self._starts, self._language = starts, language
-        self._slots = slots
-        self._written = [
-            one.written if one.role != "shortcut" else sign_of(one.written) for one in protected.placeholders
-        ]
-        self._places = [one.place for one in protected.placeholders]
+        self._starts, self._language, self._slots = starts, language, slots
+        self._written = [p.written if p.role != "shortcut" else sign_of(p.written) for p in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
         # Nothing is inserted into a span of the translation that looks like a kept one.
         strange = kept_spans(translated) if len(slots) < len(protected.placeholders) else []
         self._taken = sorted([*slots.values(), *(kept.span for kept in strange)], key=lambda span: span.pair)
-        shown, written = ([i for i, c in enumerate(one) if c == "\n"] for one in (protected.text, translated))
+        shown, written = ([i for i, c in enumerate(text) if c == "\n"] for text in (protected.text, translated))
         self._line_ends = dict(zip(shown, written, strict=True)) if len(shown) == len(written) else {}
         """The line ends of the translation by those of the text: models write none of their own."""
         self._put_at: set[int] = set()
@@ -133,11 +129,10 @@ class _Restoration:
                 written = self._written[edit.placeholder]
                 start = new.start + edit.text.index(written)
                 places[edit.placeholder] = Span(start, start + len(written))
-        copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
+        copies = [(placeholder.span, places[i]) for i, placeholder in enumerate(self._protected.placeholders)]
         return Restored(text, moves, copies, partial(self._words, moves, copies))
 
     def _begin(self, edit: _Edit) -> _Edit:
-        """Begin a sentence with a capital."""
         assert edit.placeholder is not None, "elided words are mended later"
         at_start, written = self._protected.placeholders[edit.placeholder].at_start, self._written[edit.placeholder]
         n = bisect_right(self._starts, edit.span.start)
@@ -147,7 +142,6 @@ class _Restoration:
         return replace(edit, text=edit.text.replace(written, at_start))
 
     def _sentence(self, placeholder: Placeholder) -> int | None:
-        """Return the number of the sentence whose words include the stand-in."""
         n = bisect_right(self._sentences, placeholder.place.start, key=lambda sentence: sentence.source[-1].end)
         if n == len(self._sentences):
             return None
@@ -155,11 +149,8 @@ class _Restoration:
         return n if first < last else None
 
     def _put(self, i: int) -> _Edit:
-        """Place a placeholder whose slot is not in the translation.
-
-        It replaces the word that translates its stand-in. Otherwise it goes before the word with most attention on it,
-        if that is enough, or to the end.
-        """
+        """Place a placeholder whose slot is not in the translation. It replaces the word that translates its stand-in.
+        Otherwise it goes before the word with most attention on it, if that is enough, or to the end."""
         placeholder, n = self._protected.placeholders[i], self._sentence_of[i]
         if not placeholder.stand_in:
             return self._symbol(i)
@@ -183,7 +174,7 @@ class _Restoration:
         return self._after(self._taken[first].end if first < after else last, i)
 
     def _conjunction(self, i: int) -> Span | None:
-        """Return the word for the sign "&" in the translation: the sign, or a short word that attends most to it."""
+        """Return the word for the sign "&" in the translation: the sign, or a short word with most attention on it."""
         placeholder, n = self._protected.placeholders[i], self._sentence_of[i]
         if n is None:
             return None
@@ -192,17 +183,14 @@ class _Restoration:
         written = [word.of(self._translated) for word in target]
         free = [row for row, word in enumerate(target) if len(set(overlapping(self._taken, word))) == 1]
         same = [row for row in free if set(written[row]) <= set(placeholder.stand_in)]
-        short = [
-            row
-            for row in free
-            if written[row].isalpha() and len(written[row]) <= MAX_CONJUNCTION and attention[row] >= mass[row].max()
-        ]
+        words = [row for row in free if written[row].isalpha() and len(written[row]) <= MAX_CONJUNCTION]
+        short = [row for row in words if attention[row] >= mass[row].max()]
         best = max(same or short, key=lambda row: attention[row], default=None)
         return None if best is None else target[best]
 
     def _symbol(self, i: int) -> _Edit:
         """Place a symbol, which the model did not see. Inside a sentence it goes to the translation of the word that it
-        touches, or of the word before it, at the same distance; between sentences it keeps its place."""
+        touches, or of the word before it, at the same distance. Between sentences it keeps its place."""
         placeholder, n = self._protected.placeholders[i], self._home(i)
         around = self._protected.original
         if placeholder.role == "shortcut":
@@ -265,7 +253,7 @@ class _Restoration:
 
     def _in_place(self, slot: Span, i: int) -> _Edit:
         """Replace a slot, the spaces beside it that the source does not have, and the ending of its word. The rest of a
-        compound becomes a word of its own."""
+        compound becomes a separate word."""
         start, end = slot.pair
         before, after = self._around(start, end)
         touches_before, touches_after = self._touches(i)
@@ -330,12 +318,12 @@ class _Restoration:
         """Yield edits that write "de" for "d'" before placeholders, or take the space behind "d'" before a vowel."""
         end = 0
         for edit in edits:
-            found = _ELIDED.search(self._translated, max(end, edit.span.start - 2), edit.span.start)
-            if found and edit.text[:1].strip() and self._is_shown(edit):
+            elided = _ELIDED.search(self._translated, max(end, edit.span.start - 2), edit.span.start)
+            if elided and edit.text[:1].strip() and self._is_shown(edit):
                 if unicodedata.normalize("NFD", edit.text)[:1].lower() in VOWELS:
-                    yield _Edit(Span(found.start() + 1, edit.span.start), "", None)
+                    yield _Edit(Span(elided.start() + 1, edit.span.start), "", None)
                 else:
-                    yield _Edit(Span(found.start(), found.start() + 1), "e" if found[1] else "e ", None)
+                    yield _Edit(Span(elided.start(), elided.start() + 1), "e" if elided[1] else "e ", None)
             end = edit.span.end
 
     def _double_quote(self, edit: _Edit) -> _Edit:
@@ -344,7 +332,6 @@ class _Restoration:
         return replace(edit, text=f"'{edit.text}") if before == "'" and edit.text[:1] in ("{", "}", "#") else edit
 
     def _is_shown(self, edit: _Edit) -> bool:
-        """Return whether the placeholder has a stand-in."""
         return edit.placeholder is not None and self._protected.placeholders[edit.placeholder].stand_in != ""
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
@@ -357,8 +344,8 @@ class _Restoration:
         copied = sorted((place for _, place in copies), key=lambda place: place.pair)
         words = []
         for n, sentence in enumerate(self._sentences):
-            own = [i for i, home in enumerate(homes) if home == n]
-            symbols = [i for i in own if not self._protected.placeholders[i].stand_in]
+            inside = [i for i, home in enumerate(homes) if home == n]
+            symbols = [i for i in inside if not self._protected.placeholders[i].stand_in]
             source = [self._source_word(word) for word in sentence.source] + [copies[i][0] for i in symbols]
             rows = []
             for word, row in zip(sentence.target, sentence.mass, strict=True):
@@ -366,7 +353,7 @@ class _Restoration:
                 first, last = overlapping(copied, place)
                 if first == last and place.start < place.end:
                     rows.append((place, np.pad(row, (0, len(symbols)))))
-            for i in own:
+            for i in inside:
                 first, last = overlapping(sentence.source, self._protected.placeholders[i].place)
                 if i in symbols:
                     first = len(sentence.source) + symbols.index(i)
@@ -382,7 +369,6 @@ class _Restoration:
         return words + [AlignedWords([span], [place], np.ones((1, 1))) for span, place in alone]
 
     def _home(self, i: int) -> int | None:
-        """Return the number of the sentence around a placeholder."""
         placeholder = self._protected.placeholders[i]
         if placeholder.stand_in:
             return self._sentence_of[i]
@@ -392,7 +378,7 @@ class _Restoration:
 
     def _source_word(self, word: Span) -> Span:
         """Map a word of the protected text to the original; a word with a stand-in to the whole placeholder."""
-        first, last = overlapping(self._places, word)
+        first, last = overlapping(self._protected.places, word)
         return self._protected.placeholders[first].span if first < last else self._protected.edits.before(word)
 
 
@@ -426,7 +412,6 @@ def end_of_ending(text: str, position: int) -> int:
 
 
 def _letters_at(text: str, position: int) -> int:
-    """Return the number of letters at a position, of scripts that put spaces between words."""
     following = text[position : position + 40]
     return sum(1 for _ in takewhile(lambda character: character.isalpha() and is_letter(character), following))
 

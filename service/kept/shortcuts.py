@@ -16,7 +16,7 @@ _MARK = re.compile(
     re.VERBOSE,
 )
 _MAX_WORDS = 8
-"""Maximum number of words in a label; a longer line is a sentence that has such a sign."""
+"""Maximum number of words in a label; a longer line is a sentence with such a sign."""
 
 
 def shortcuts(text: str) -> Iterator[Span]:
@@ -37,11 +37,8 @@ def sign_of(mark: str) -> str:
 
 
 def place_of(translation: str, letters: list[int], key: str) -> int | None:
-    """Return the place of a mark: before a word that begins with the key, else before the key, else before any letter.
-
-    Args:
-        letters: numbers of the characters in the translation that may get the mark.
-    """
+    """Return the place of a mark among `letters`: before a word that begins with the key, else before the key, else
+    before any letter."""
     same = [i for i in letters if translation[i].casefold() == key.casefold()]
     first = [i for i in same if not translation[max(0, i - 1) : i].isalnum()]
     return next(iter([*first, *same, *letters]), None)

@@ -16,7 +16,7 @@ MAX_SLOTS = 6
 """Maximum number of slots in a sentence. Alignment places all other kept spans."""
 
 MAX_TRIES = 3
-"""Maximum number of slots that are tried for one span: beside other characters a word may become several tokens."""
+"""Maximum number of slots that are tried for a span: beside other characters a word may become several tokens."""
 
 
 class Slot(NamedTuple):
@@ -34,12 +34,7 @@ def slots_of(pairs: Iterable[tuple[int, int]], tokenizer: Tokenizer) -> tuple[Sl
 
 @dataclass
 class SlotsOfText:
-    """The slots of the kept spans of a text, by the number of the span.
-
-    Args:
-        slots: the slots of the model.
-        text: the text; its own words cannot be slots.
-    """
+    """The slots of the kept spans of a text, by the number of the span. Words of the text itself cannot be slots."""
 
     slots: Sequence[Slot]
     text: str
@@ -64,12 +59,12 @@ class SlotsOfText:
             self._chosen[span] = self._next(is_number) if self._tries[span] < MAX_TRIES else None
 
     def give_up(self, spans: Iterable[int]) -> None:
-        """Take the slots of these spans away."""
+        """Leave these spans without slots."""
         self._chosen.update(dict.fromkeys(spans))
 
     @cached_property
     def _pools(self) -> dict[bool, list[Slot]]:
-        """The usable slots for numbers (True), and for all other spans (False)."""
+        """Usable slots for numbers (True), and for all other spans (False)."""
         text = self.text.casefold()
         usable = [slot for slot in self.slots if slot.word.casefold() not in text]
         names = [slot for slot in usable if not slot.word.isdigit()]

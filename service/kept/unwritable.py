@@ -66,10 +66,8 @@ def hidden(text: str, has: CanWrite) -> Iterator[tuple[Span, str]]:
 
 
 def _with_numbers(signs: str) -> re.Pattern[str]:
-    """Return a pattern of signs with the numbers beside them and their unit.
-
-    An operator matches whole, as -> or !=, but not in :> or =). In x > 5 it includes the variable, which models drop.
-    """
+    """Return a pattern of signs with the numbers beside them and their unit. An operator matches whole, as -> or !=,
+    but not in :> or =). The pattern includes the variable in x > 5, which models drop."""
     operator, other = _any_of(OPERATORS.intersection(signs)), _any_of({*signs} - OPERATORS)
     sign = (
         rf"(?:{other}|(?:(?<![{_PUNCTUATION}])|(?<=[(\[\"'])(?=(?:{operator}|=)+{_SPACE}\d))"
@@ -88,8 +86,8 @@ def _any_of(characters: Iterable[str]) -> str:
 
 
 def _is_candidate(character: str) -> bool:
-    """Return whether a character may have to be kept: a letter, an accent or a sign. Quotation marks and dashes are
-    left to the model, which knows similar ones, and so are letters of scripts without case."""
+    """Return whether a character may have to be kept: a letter, an accent or a sign. Models know quotation marks and
+    dashes, or similar ones, and write letters of scripts without case."""
     category = unicodedata.category(character)
     if character.isascii():
         return character in OPERATORS

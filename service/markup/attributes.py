@@ -1,4 +1,4 @@
-"""Attributes of HTML that people read, of which each value is a passage of its own, and those that name the language.
+"""Attributes of HTML that people read, whose values become passages, and attributes that name the language.
 
 While a text is read, an anchor stands for the value in its tag. The passage of the value comes before the part of the
 document that has the tag, and its translation replaces the anchor.
@@ -32,13 +32,11 @@ def _on(*tags: str) -> Callable[[str, Attributes], bool]:
 
 
 def _is_on_button(tag: str, attributes: Attributes) -> bool:
-    """Return whether the value is written on a button, and is not what the form sends."""
     kind = attributes.get("type", "").strip().lower()
     return tag == "input" and (kind in ("button", "reset") or (kind == "submit" and not attributes.get("name")))
 
 
 def _metadata(pattern: re.Pattern[str]) -> Callable[[str, Attributes], bool]:
-    """Return a condition: the element is <meta>, and the name of what it says matches."""
     kinds = ("name", "property", "itemprop", "http-equiv")
     return lambda tag, attributes: tag == "meta" and any(pattern.fullmatch(attributes.get(kind, "")) for kind in kinds)
 
@@ -96,11 +94,7 @@ NOTATIONS = {
 
 
 class HeldAttributes:
-    """The values that are held while a text is read.
-
-    Args:
-        languages: the languages of the text and its translation; None: marks of languages stay.
-    """
+    """The values that are held while a text is read. Without `languages`, marks of languages stay."""
 
     def __init__(self, html: str, languages: MarkedLanguages | None = None) -> None:
         self._languages = languages
@@ -109,28 +103,27 @@ class HeldAttributes:
         self._character = next((character for character in private if character not in html), None)
 
     def hold(self, raw: str, tag: str, is_translated: bool) -> str:
-        """Return the source of a start tag with an anchor for each value that people read, and the target's language.
-
-        Args:
-            is_translated: whether the text in the element is translated.
-        """
+        """Return the source of a start tag with an anchor for each value that people read. If the text in the element
+        is translated, the tag names the target's language."""
         if not HINT.search(raw) or tag in UNREAD_TAGS or self._character is None:
             return raw
-        found: dict[str, re.Match[str]] = {}
-        for match in islice(ATTRIBUTE.finditer(raw, 1), 1, None):  # the first one is the name of the tag
-            found.setdefault(match["name"].lower(), match)
-        attributes = {name: unescape(match["quoted"] or match["bare"] or "") for name, match in found.items()}
+        matches: dict[str, re.Match[str]] = {}
+        for match in islice(ATTRIBUTE.finditer(raw, 1), 1, None):  # the first match is the name of the tag
+            matches.setdefault(match["name"].lower(), match)
+        attributes = {name: unescape(match["quoted"] or match["bare"] or "") for name, match in matches.items()}
         pieces, position = [], 0
-        for name, match in found.items():
+        for name, match in matches.items():
             start, end = match.span("quoted" if match["quote"] else "bare")
             if not attributes[name]:
                 continue
             if READ_ATTRIBUTES.get(name, _never)(tag, attributes):
-                pieces += [raw[position:start], self._held(raw[start:end], match["quote"] or "")]
-                position = end
+                value = self._held(raw[start:end], match["quote"] or "")
             elif self._languages and is_translated and LANGUAGE_ATTRIBUTES.get(name, _never)(tag, attributes):
-                pieces += [raw[position:start], self._languages.translated(raw[start:end])]
-                position = end
+                value = self._languages.translated(raw[start:end])
+            else:
+                continue
+            pieces += [raw[position:start], value]
+            position = end
         return "".join([*pieces, raw[position:]])
 
     def beside(self, parts: list[str | Passage]) -> list[str | Passage]:

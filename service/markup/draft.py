@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from service.markup.passages import HTML, SPACE, Element, Notation, Passage
@@ -41,7 +41,7 @@ def assemble(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | P
 
 @dataclass
 class _Tag:
-    """A start tag, an end tag or a mark, with the white space beside it that is not in the text."""
+    """A start tag, an end tag or a mark, with white space beside it, except spaces of the text."""
 
     raw: str
     position: int
@@ -72,11 +72,7 @@ class Draft:
     """Whether the text is followed by the end tag of an element with text."""
 
     def add(self, piece: Piece, element: int) -> None:
-        """Add a piece.
-
-        Args:
-            element: a number that a start tag and its end tag share.
-        """
+        """Add a piece. A start tag and its end tag have the same number as `element`."""
         if piece.kind is PieceKind.TEXT:
             for run in RUNS.findall(piece.text):
                 written = [*run] if piece.text == piece.raw else [piece.raw]
@@ -124,10 +120,7 @@ class Draft:
             last -= 1
         before = self._before + "".join(element.start_tag for element in elements[:first])
         after = "".join(element.start_tag for element in elements[last:]) + after
-        inside = [
-            replace(element, parent=None if element.parent is None else element.parent - first)
-            for element in elements[first:last]
-        ]
+        inside = [element.moved(0, -first) for element in elements[first:last]]
         return Passage("".join(self._text), self._written, before, after, inside, self._keep, self.notation)
 
     def _add_space(self, space: str) -> None:
@@ -189,15 +182,8 @@ class Draft:
                 continue
             if end is None and tag.end is not None and tag.position < tag.end.position:
                 inside.append((len(elements), tag.end))
-                elements.append(
-                    Element(
-                        Span(tag.position, tag.end.position),
-                        tag.raw,
-                        tag.end.raw,
-                        parent,
-                        end_tag_of_other=tag.end.raw_of_other,
-                    )
-                )
+                span, other = Span(tag.position, tag.end.position), tag.end.raw_of_other
+                elements.append(Element(span, tag.raw, tag.end.raw, parent, end_tag_of_other=other))
                 continue
             end = end or tag.end
             empty.append(tag.raw)
@@ -208,5 +194,4 @@ class Draft:
 
 
 def _is_at(element: Element, position: int) -> bool:
-    """Return whether an element is empty, at this edge of the passage, and not inside another element."""
     return element.parent is None and element.span.start == element.span.end == position

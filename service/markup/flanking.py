@@ -12,7 +12,7 @@ from service.kept.projection import Region
 from service.text.spans import Span
 
 SIGNS = r"""!"#%'+,\-./:;=?@\^|¦§°¶·"""
-"""The signs, in a class of characters, that are marks if they are doubled at both ends: ==word==."""
+"""Signs that are marks if they are doubled at both ends (==word==), as a class of characters."""
 EMPHASIS = re.compile(rf"([*_~])\1*|([{SIGNS}])\2+")
 Tags = list[tuple[str, str]]
 
@@ -20,11 +20,8 @@ Tags = list[tuple[str, str]]
 def make_flanking(
     text: str, regions: Sequence[Region], tags: Sequence[tuple[str, str]], places: Iterable[Span]
 ) -> tuple[Tags, list[Span]]:
-    """Return places without punctuation at an edge, or tags with a space, where a mark would not be read otherwise.
-
-    Args:
-        regions: the elements, each after its parent.
-    """
+    """Return places without punctuation at an edge, or tags with a space, where a mark would not be read otherwise. A
+    region comes after its parent."""
     placed: list[Span] = []
     for region, (start_tag, _), place in zip(regions, tags, places, strict=True):
         around = Span(0, len(text)) if region.parent is None else placed[region.parent]
@@ -40,23 +37,16 @@ START, END = 0, 1
 
 
 class _Neighbours:
-    """The characters inside and outside each mark."""
-
     def __init__(
         self, text: str, regions: Sequence[Region], tags: Sequence[tuple[str, str]], places: list[Span]
     ) -> None:
         self._text, self._parts, self._tags, self._places = text, regions, tags, places
-        self._at = [
-            {
-                (region.parent, place.pair[side]): i
-                for i, (region, place) in enumerate(zip(regions, places, strict=True))
-            }
-            for side in (START, END)
-        ]
+        at = [(region.parent, place.pair) for region, place in zip(regions, places, strict=True)]
+        self._at = [{(parent, pair[side]): i for i, (parent, pair) in enumerate(at)} for side in (START, END)]
         """For each side, the element of a parent that starts or ends at a position."""
 
     def space(self, i: int, side: int) -> str:
-        """Return a space if the mark would not be read without one."""
+        """Return a space if the mark would not be read without a space."""
         mark, outside = self._tags[i][side], self._outside(i, side)
         if mark == "[":
             return " " if outside == "!" else ""  # otherwise it would be an image
@@ -71,7 +61,7 @@ class _Neighbours:
     def _outside(self, i: int, side: int) -> str:
         parent, position = self._parts[i].parent, self._places[i].pair[side]
         if parent is not None and position == self._places[parent].pair[side]:
-            return ""  # another mark, which this one may join or touch
+            return ""  # another mark, which this mark may join or touch
         neighbour = self._at[1 - side].get((parent, position))
         if neighbour is not None and neighbour != i:
             return self._tags[neighbour][1 - side][-1:] if side == START else self._tags[neighbour][1 - side][:1]

@@ -30,7 +30,7 @@ BLOCKS = _names(
     "listing main menu meta nav noframes noscript ol optgroup option p plaintext pre script search section select "
     "style summary table tbody td template tfoot th thead title tr ul xmp"
 )
-"""Elements that end a passage before and after them; all others, even unknown ones, are inline, as in a browser."""
+"""Elements that separate passages; all other elements, even unknown ones, are inline, as in a browser."""
 
 VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
 """Elements without an end tag."""
@@ -59,11 +59,8 @@ whether the text in the element is translated."""
 
 
 def parse(html: str, rules: TagRules = NO_RULES, languages: MarkedLanguages | None = None) -> ParsedText:
-    """Read HTML: a document, a fragment or any other text. Nothing is refused.
-
-    Args:
-        languages: elements that are marked as in the source's language are marked as in the target's; None: marks stay.
-    """
+    """Read HTML: a document, a fragment or any other text. Nothing is refused. With `languages`, marks of the source's
+    language become marks of the target's."""
     attributes = HeldAttributes(html, languages)
     return ParsedText(attributes.beside(assemble(read_pieces(html, rules, attributes.hold))))
 
@@ -92,7 +89,7 @@ class _HtmlItem:
 
 
 class _Reader(HTMLParser):
-    """Reads a whole text. The parser is not closed: text that it has not finished stays unchanged."""
+    """Reads a whole text. The parser is not closed: unfinished text stays unchanged."""
 
     def __init__(self, html: str, rules: TagRules, hold: Hold) -> None:
         super().__init__(convert_charrefs=True)
@@ -170,10 +167,10 @@ def _without_value(name: str) -> str:
 
 def _translate_attribute(attributes: list[tuple[str, str | None]]) -> bool | None:
     values = {name: (value or "").lower() for name, value in attributes}
-    says = values.get("translate", "-").strip()
-    if says == "no" or "notranslate" in values.get("class", "").split():
+    translate = values.get("translate", "-").strip()
+    if translate == "no" or "notranslate" in values.get("class", "").split():
         return False
-    return True if says in ("", "yes") else None
+    return True if translate in ("", "yes") else None
 
 
 def _is_page_break(attrs: list[tuple[str, str | None]]) -> bool:
@@ -206,7 +203,6 @@ def _with_overrides(items: list[_HtmlItem]) -> list[_HtmlItem]:
 
 
 def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
-    """Make one piece of each untranslated element."""
     pieces = []
     ends, letters = _ends_by_name(items), _next_letters(items)
     i, last = 0, len(items) - 1
@@ -234,7 +230,7 @@ def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
 
 
 def _opaque(html: str, items: list[_HtmlItem], is_closed: bool, is_note: bool) -> Piece:
-    """Make one piece of all items but the last, which follows the element. A missing end tag is added."""
+    """Make a piece of all items but the last, which follows the element. A missing end tag is added."""
     tag, inside = items[0].tag, items[:-1]
     raw = html[items[0].start : items[-1].start]
     if not raw.startswith(items[0].raw):  # the start tag has anchors for attributes
@@ -244,13 +240,12 @@ def _opaque(html: str, items: list[_HtmlItem], is_closed: bool, is_note: bool) -
     if not is_closed:
         kinds = [item.kind for item in inside if item.tag == tag]
         raw += f"</{tag}>" * (kinds.count(PieceKind.START) - kinds.count(PieceKind.END))
-    says = any(item.raw.strip() for item in inside if item.kind is PieceKind.TEXT)
-    is_word = says and not is_note and tag not in UNREAD
+    has_text = any(item.raw.strip() for item in inside if item.kind is PieceKind.TEXT)
+    is_word = has_text and not is_note and tag not in UNREAD
     return Piece(PieceKind.OPAQUE if is_word else PieceKind.MARK, raw, tag)
 
 
 def _next_letters(items: list[_HtmlItem]) -> list[int]:
-    """Return for each item the number of the first item, itself or later, that is a text with letters."""
     following = [len(items)]
     for i in range(len(items) - 1, -1, -1):
         has_letters = items[i].kind is PieceKind.TEXT and any(map(str.isalpha, items[i].raw))
@@ -259,7 +254,7 @@ def _next_letters(items: list[_HtmlItem]) -> list[int]:
 
 
 def _ends_by_name(items: Iterable[_HtmlItem]) -> dict[int, int]:
-    """Map the number of each start tag to that of the next unused end tag of its name."""
+    """Map the number of each start tag to the number of the next unused end tag of its name."""
     ends = {}
     opened: dict[str, list[int]] = {}
     for i, item in enumerate(items):
@@ -276,7 +271,7 @@ def _could_be_word(piece: Piece) -> bool:
 
 
 def with_words(pieces: list[Piece], could_be_word: Callable[[Piece], bool] = _could_be_word) -> list[Piece]:
-    """Make one word of the sentence of <x/> and the empty elements that touch it, unless a letter touches them."""
+    """Make a word of the sentence of <x/> and the empty elements that touch it, unless a letter touches them."""
     words: list[Piece] = []
     i = 0
     while i < len(pieces):

@@ -46,7 +46,7 @@ MATH = re.compile(
 DOUBLED = re.compile(
     rf"(?![%#@]{{2}}[A-Za-z_][\w.-]*[%#@]{{2}})([{SIGNS}])(?<!\1\1)\1+(?!(?<=!)\[)|(\()\((?=[^()]*\)\))|\)\)"
 )
-"""A doubled sign, as in ==word==, which is a mark if another one belongs to it; ##name## is a placeholder."""
+"""A doubled sign, as in ==word==, which is a mark if another sign belongs to it; ##name## is a placeholder."""
 OPENS = re.compile(rf"(?:{OPEN}|(?<=[*_~]))(.)\1+(?![\s)\]}}>.,;:!?…]|\Z)", re.DOTALL)
 CLOSES = re.compile(rf"(?<![\s(\[{{<])(.)\1+(?!{LETTER})", re.DOTALL)
 """Doubled signs that stand before and after words."""
@@ -59,7 +59,7 @@ MAY_MARK = frozenset("*_~[]<&`$\\")
 DOUBLING = frozenset(2 * sign for sign in SIGNS + "()")
 """Signs that may begin a mark because they are doubled."""
 MAX_PASSES = 4
-"""Maximum number of passes over a text: escaping a mark may reveal another one, such as a link in a link."""
+"""Maximum number of passes over a text: escaping a mark may reveal another mark, such as a link in a link."""
 SINGLE = {
     "code_inline": PieceKind.OPAQUE,
     "math": PieceKind.OPAQUE,
@@ -94,30 +94,26 @@ def marks(text: str, environment: Environment, base: int = 0) -> Iterator[Mark]:
 
 
 def escape(pieces: list[str], characters: Sequence[int], environment: Environment) -> None:
-    """Put a backslash before characters of a paragraph that would be read as marks.
-
-    Args:
-        pieces: the paragraph, changed in place.
-        characters: the numbers of the pieces that are characters of the text. All other pieces are marks.
-    """
+    """Put a backslash before characters of a paragraph that would be read as marks. The pieces of the paragraph are
+    changed in place. `characters` are the numbers of pieces that are characters of the text; all other pieces are
+    marks."""
     doubled = DOUBLING.intersection(map("".join, pairwise(pieces)))
     plain = {i for i in characters if pieces[i] in MAY_MARK or 2 * pieces[i] in doubled}
     tags = {*range(len(pieces))}.difference(characters) if plain else set()
     for _ in range(MAX_PASSES if plain else 0):
         starts = [*accumulate(map(len, pieces), initial=0)]
         deciding = {*_mark_positions("".join(pieces), environment)}
-        found = {i for i in plain if starts[i] in deciding}
-        if not found and not all(_is_found(pieces[i], starts[i], deciding) for i in tags):
-            found = {*plain}  # a character of the text joins the mark of emphasis that it touches, or ends a link
-        for i in found:
+        misread = {i for i in plain if starts[i] in deciding}
+        if not misread and not all(_is_found(pieces[i], starts[i], deciding) for i in tags):
+            misread = {*plain}  # a character of the text joins the mark of emphasis that it touches, or ends a link
+        for i in misread:
             pieces[i] = "\\" + pieces[i]
-        plain -= found
-        if not found:
+        plain -= misread
+        if not misread:
             break
 
 
 def _is_found(tag: str, start: int, deciding: set[int]) -> bool:
-    """Return whether the parser finds a mark of emphasis, or a bracket of a link, at its place."""
     mark = tag.strip()
     start += tag.find(mark)
     if EMPHASIS.fullmatch(mark):
@@ -161,7 +157,7 @@ def _marks_of_token(token: Token, environment: Environment, base: int) -> Iterat
 
 
 class _State(StateInline):
-    """The state of the parser, in which each token knows its start."""
+    """Each token knows its start."""
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         token = super().push(ttype, tag, nesting)
@@ -170,8 +166,6 @@ class _State(StateInline):
 
 
 def _record_span(rule: Rule) -> Rule:
-    """Wrap a rule so that its tokens record the span of their source."""
-
     def recording(state: StateInline, silent: bool) -> bool:
         start, n_before = state.pos, len(state.tokens)
         matched = rule(state, silent)
@@ -184,7 +178,7 @@ def _record_span(rule: Rule) -> Rule:
 
 
 def _record_delimiters(rule: Rule) -> Rule:
-    """Wrap a rule that makes several tokens of a run of characters, so that each records its start."""
+    """Wrap a rule that makes several tokens of a run of characters, so that each token records its start."""
 
     def recording(state: StateInline, silent: bool) -> bool:
         start, n_before = state.pos, len(state.tokens)
@@ -201,22 +195,22 @@ def _record_delimiters(rule: Rule) -> Rule:
 
 def _doubled(state: StateInline, silent: bool) -> bool:
     """Read a doubled sign as markdown-it-py reads ~~."""
-    found = DOUBLED.match(state.src, state.pos)
-    if found is None or silent or found.end() > state.posMax:
+    match = DOUBLED.match(state.src, state.pos)
+    if match is None or silent or match.end() > state.posMax:
         return False
     token = state.push("text", "", 0)
-    token.content = found.group()
-    start, end = found.span()
-    opens = OPENS.match(state.src, start) and found.group() != "))"
-    closes = CLOSES.match(state.src, start) and not found[2]
-    marker = ord(found.group()[0].replace(")", "(")) + OTHER_MARKERS * (end - start)
+    token.content = match.group()
+    start, end = match.span()
+    opens = OPENS.match(state.src, start) and match.group() != "))"
+    closes = CLOSES.match(state.src, start) and not match[2]
+    marker = ord(match.group()[0].replace(")", "(")) + OTHER_MARKERS * (end - start)
     state.delimiters.append(Delimiter(marker, 0, len(state.tokens) - 1, -1, bool(opens), bool(closes)))
     state.pos = end
     return True
 
 
 def _pair_doubled(state: StateInline) -> None:
-    """Make marks of the doubled signs that balance_pairs has found to be pairs."""
+    """Make marks of the doubled signs that balance_pairs has paired."""
     inside = (meta["delimiters"] for meta in state.tokens_meta if meta and "delimiters" in meta)
     for delimiters, delimiter in ((group, delimiter) for group in (state.delimiters, *inside) for delimiter in group):
         if delimiter.marker > OTHER_MARKERS and delimiter.end != -1:
@@ -225,10 +219,10 @@ def _pair_doubled(state: StateInline) -> None:
 
 
 def _note(state: StateInline, silent: bool) -> bool:
-    """Read the number of a footnote, or a check box: markdown-it-py reads both as text."""
-    found = (TASK if state.pos == 0 else NOTE).match(state.src, state.pos) or NOTE.match(state.src, state.pos)
-    name = "hardbreak" if found and found.group().startswith("[!") else "note"
-    return _read_token(state, silent, found, name)
+    """Read the number of a footnote, or a check box, which markdown-it-py reads as text."""
+    match = (TASK if state.pos == 0 else NOTE).match(state.src, state.pos) or NOTE.match(state.src, state.pos)
+    name = "hardbreak" if match and match.group().startswith("[!") else "note"
+    return _read_token(state, silent, match, name)
 
 
 def _end_of_title(state: StateInline, silent: bool) -> bool:
@@ -239,17 +233,15 @@ def _end_of_title(state: StateInline, silent: bool) -> bool:
 
 
 def _matching(pattern: re.Pattern[str], name: str) -> Rule:
-    """Return a rule that makes one token of each match of a pattern."""
     return lambda state, silent: _read_token(state, silent, pattern.match(state.src, state.pos), name)
 
 
-def _read_token(state: StateInline, silent: bool, found: re.Match[str] | None, name: str) -> bool:
-    """Make one token of the match, unless it ends beyond the text that is read."""
-    if found is None or found.end() > state.posMax:
+def _read_token(state: StateInline, silent: bool, match: re.Match[str] | None, name: str) -> bool:
+    if match is None or match.end() > state.posMax:
         return False
     if not silent:
         state.push(name, "", 0)
-    state.pos = found.end()
+    state.pos = match.end()
     return True
 
 

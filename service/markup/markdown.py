@@ -29,16 +29,14 @@ FRONT_MATTER = re.compile(
     (?(yaml)(?:-{3}|\.{3})|\+{3})[ \t]*(?:\n|$)""",
     re.VERBOSE,
 )
-"""YAML or TOML before the text. Its first line begins with a key. It may have no empty line where prose between two
-thematic breaks could begin like that too."""
+"""YAML or TOML before the text. Its first line begins with a key. It has no empty line where it could be prose between
+two thematic breaks."""
 PIPE = re.compile(r"(?<!\\)\|")
 TAG = re.compile(r"</?([A-Za-z][^\s/>]*)")
 
 
 @dataclass(frozen=True)
 class _Inline:
-    """The content of a paragraph, a heading or a cell."""
-
     text: str
     starts: Sequence[tuple[int, int]]
     """For each line its start in the text and its start in the source."""
@@ -46,13 +44,12 @@ class _Inline:
 
     @property
     def span(self) -> Span:
-        """The part of the source with this content."""
         return Span(self.at(0), self.at(len(self.text)))
 
     def at(self, position: int) -> int:
         """Return the position in the source of a position in the text."""
-        here, there = self.starts[bisect_right(self.starts, position, key=lambda start: start[0]) - 1]
-        return there + position - here
+        in_text, in_source = self.starts[bisect_right(self.starts, position, key=lambda start: start[0]) - 1]
+        return in_source + position - in_text
 
 
 def parse(markdown: str) -> ParsedText:
@@ -77,7 +74,6 @@ def parse(markdown: str) -> ParsedText:
 
 
 def _contents(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator[_Inline | Span]:
-    """Yield the contents to translate in order; the span of a block of HTML."""
     row: list[str] | None = None
     for token in tokens:
         first, after = token.map or (0, 0)
@@ -95,17 +91,16 @@ def _contents(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator
 
 
 def _paragraph(contents: list[str], markdown: str, lines: list[Span]) -> Iterator[_Inline]:
-    """Yield the lines of a paragraph without the marks of quotes, lists and headings."""
     texts, starts, length = [], [], 0
     for i, (content, line) in enumerate(zip(contents, lines, strict=False)):
         content, source = content.strip(" \t"), line.of(markdown)
-        found = source.replace("\0", "\ufffd").rfind(content)
-        if found < 0:
+        start = source.replace("\0", "\ufffd").rfind(content)
+        if start < 0:
             return
-        end = found + len(content) if i == len(contents) - 1 else len(source)  # with white space: a hard break
-        starts.append((length, line.start + found))
-        texts.append(source[found:end])
-        length += end - found + 1
+        end = start + len(content) if i == len(contents) - 1 else len(source)  # with white space: a hard break
+        starts.append((length, line.start + start))
+        texts.append(source[start:end])
+        length += end - start + 1
     if length > 1:
         yield _Inline("\n".join(texts), starts)
 
@@ -150,17 +145,10 @@ def _notation(pieces: list[Piece], in_table: bool, environment: Environment) -> 
     """Return the notation of a translation: a character that the source always escapes is escaped in the same way."""
     texts = [piece for piece in pieces if piece.kind is PieceKind.TEXT]
     unescaped = {character for piece in texts if piece.text == piece.raw for character in piece.text}
-    escapes = {
-        piece.text: piece.raw
-        for piece in texts
-        if piece.text != piece.raw and piece.text in PUNCTUATION and piece.text not in unescaped
-    }
-    return Notation(
-        escapes | {"|": "\\|"} if in_table else escapes,
-        has_marks=True,
-        begins_line=not in_table,
-        escape=partial(escape, environment=environment),
-    )
+    escaped = (piece for piece in texts if piece.text != piece.raw and piece.text in PUNCTUATION)
+    escapes = {piece.text: piece.raw for piece in escaped if piece.text not in unescaped}
+    escapes |= {"|": "\\|"} if in_table else {}
+    return Notation(escapes, True, not in_table, partial(escape, environment=environment))
 
 
 def _piece(mark: Mark, raw: str) -> Piece:
@@ -205,8 +193,8 @@ def _pair_html_tags(pieces: list[Piece]) -> list[Piece]:
             first = opened.pop()
             if piece.tag in WORDS | UNREAD:
                 inside = [*balanced[first:], piece]
-                says = piece.tag in WORDS and any(part.text.strip() for part in inside)
-                piece = Piece(PieceKind.OPAQUE if says else PieceKind.MARK, "".join(part.raw for part in inside))
+                has_text = piece.tag in WORDS and any(part.text.strip() for part in inside)
+                piece = Piece(PieceKind.OPAQUE if has_text else PieceKind.MARK, "".join(part.raw for part in inside))
                 del balanced[first:]
         balanced.append(piece)
     return balanced

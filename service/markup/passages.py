@@ -46,10 +46,8 @@ HTML = Notation({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 @dataclass(frozen=True)
 class Element:
-    """An inline element, and the span of the passage's text inside it.
-
-    An untranslated element without text (an image, a comment) has only a start tag.
-    """
+    """An inline element, and the span of the passage's text inside it. An untranslated element without text (an image,
+    a comment) has only a start tag."""
 
     span: Span
     start_tag: str
@@ -59,13 +57,12 @@ class Element:
     is_image: bool = False
     """Whether it stands between words, as an image does."""
     end_tag_of_other: str = ""
-    """The end tag to use if the text inside changes, where that is a different one: [a] becomes [b][a]."""
+    """The end tag if the text inside changes, where it is then a different one: [a] becomes [b][a]."""
     written: tuple[str, str] | None = None
     """Both tags in a translation, where white space may stand beside them."""
 
     @property
     def tags(self) -> tuple[str, str]:
-        """Both tags, with the white space of a translation."""
         return self.written or (self.start_tag, self.end_tag)
 
     def moved(self, by: int, parent_by: int) -> "Element":
@@ -92,7 +89,7 @@ class Passage:
     sentences: Sequence[Span] | None = None
     """The spans of its sentences, if known: a translation has the sentences of its source."""
     anchor: str = ""
-    """For the value of an attribute: what stands for it in the tag, which a later part of the text has."""
+    """For the value of an attribute: its anchor in the tag, which a later part of the text has."""
 
     def render(self, translation: Restored) -> str:
         """Return the source of the passage with its text replaced by a translation."""
@@ -107,19 +104,11 @@ class Passage:
         return "".join(pieces)
 
     def with_translation(self, translation: Restored, keep: Sequence[Span], sentences: Sequence[Span]) -> "Passage":
-        """Return the passage with its text replaced by a translation, to be translated again.
-
-        Args:
-            keep: spans of the translation that stay unchanged again.
-            sentences: the spans of its sentences.
-        """
+        """Return the passage with its text replaced by a translation, to be translated again. `keep` and `sentences`
+        are spans of the translation."""
+        written, elements = self._write_characters(translation), self.place_elements(translation)
         return replace(
-            self,
-            text=translation.text,
-            written=self._write_characters(translation),
-            elements=self.place_elements(translation),
-            keep=[*keep],
-            sentences=[*sentences],
+            self, text=translation.text, written=written, elements=elements, keep=[*keep], sentences=[*sentences]
         )
 
     def with_marks(self, translation: Restored | None = None) -> tuple[str, Edits]:
@@ -131,7 +120,7 @@ class Passage:
         return replace_spans(text, [(Span(position, position), tag) for position, tag in marked.tags()])
 
     def part(self, start: int, text: str) -> "Passage":
-        """Return a part of the passage. No element spans its end; an empty one at its end belongs to the next part."""
+        """Return a part of the passage. No element spans its end. An empty element there belongs to the next part."""
         end = start + len(text)
         first, last = (bisect_left(self.elements, at, key=lambda element: element.span.start) for at in (start, end))
         last = last if end < len(self.text) else len(self.elements)
@@ -166,7 +155,6 @@ class Passage:
         return characters
 
     def _escape_block(self, text: str, characters: list[str]) -> None:
-        """Put a backslash before a character that would begin a block, unless the source begins in the same way."""
         source, block = BLOCK.match("".join(self.written)), BLOCK.match("".join(characters))
         if block and not (source and source.group() == block.group()):
             at = block.end(1) if block[1] else 0
@@ -189,12 +177,8 @@ class Passage:
 
     def _tags_and_places(self, translation: Restored) -> tuple[Tags, list[Span]]:
         text = translation.text
-        parts = [
-            Region(
-                element.span, element.parent, is_apart=element.is_image or element.start_tag.startswith(tuple(SPACE))
-            )
-            for element in self.elements
-        ]
+        spaces = tuple(SPACE)
+        parts = [Region(e.span, e.parent, e.is_image or e.start_tag.startswith(spaces)) for e in self.elements]
         places = project(parts, self.text, text, translation.align_words(), translation.copies)
         tags = [
             (
@@ -211,13 +195,13 @@ class Passage:
         return element.end_tag_of_other if is_other else element.end_tag
 
     def _spaced_tag(self, element: Element, position: int, tag: str, translated: str, place: int) -> str:
-        """Return a tag with its white space in a translation. Beside Japanese it has none; in other languages an image
-        gets spaces.
-        """
-        now, before = is_unspaced(_around(translated, place)), is_unspaced(_around(self.text, position))
-        if now and not before:
+        """Return a tag with its white space in a translation: none beside Japanese, and spaces beside an image in other
+        languages."""
+        is_target_unspaced = is_unspaced(_around(translated, place))
+        is_source_unspaced = is_unspaced(_around(self.text, position))
+        if is_target_unspaced and not is_source_unspaced:
             return tag.strip(SPACE)
-        if before and not now and element.is_image and tag:
+        if is_source_unspaced and not is_target_unspaced and element.is_image and tag:
             left, right = translated[max(0, place - 1) : place], translated[place : place + 1]
             return " " * left.isalnum() + tag + " " * right.isalnum()
         return tag
@@ -229,7 +213,7 @@ class ParsedText:
 
     parts: list[str | Passage]
     is_plain: bool = False
-    """Whether it is plain text: then all parts are passages."""
+    """Whether the text is plain: then all parts are passages."""
 
     @property
     def passages(self) -> list[Passage]:
@@ -265,7 +249,7 @@ def fill(source: str, values: Mapping[str, str]) -> str:
 
 
 def split_at_anchors(source: str, anchors: Collection[str]) -> list[str]:
-    """Split the source of a part into anchors of attributes and what stands between them."""
+    """Split the source of a part into anchors of attributes and the text between them."""
     if not anchors:
         return [source]
     character = next(iter(anchors))[0]
@@ -289,7 +273,7 @@ def join_passages(passages: Sequence[Passage]) -> Passage:
 
 
 def _separate_code(characters: list[str]) -> None:
-    """Put a space between two spans of code, or of mathematics, that touch and would be read as one."""
+    """Put a space between two touching spans of code, or of mathematics, which would be read as one."""
     for i, (before, after) in enumerate(pairwise(characters)):
         if len(before) > 1 and len(after) > 1 and before[-1] == after[0] in "`$":
             characters[i] += " "

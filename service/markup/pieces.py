@@ -11,10 +11,10 @@ from enum import Enum, auto
 from itertools import pairwise
 
 APART = frozenset(("a", "label"))
-"""Inline elements that are often boxes of their own, such as links of a menu: two that touch never share a word."""
+"""Inline elements that are often boxes of their own, such as links of a menu. Two of them that touch share no word."""
 
 WORD_END = re.compile(r"(?:[^\W\d_]{2}|\d)\Z")
-"""The end of a text's last word, unless that is a single letter, as in i<b>Phone</b>."""
+"""The end of a text's last word, unless the word is a single letter, as in i<b>Phone</b>."""
 LABEL = re.compile(r"[^\W\d_]{2,}|\d+")
 
 
@@ -36,7 +36,6 @@ class Piece:
 
     kind: PieceKind
     raw: str
-    """The source of the part."""
     tag: str = ""
     """The name of an element, in lower case."""
     text: str = ""
@@ -45,13 +44,8 @@ class Piece:
 
 
 def ends_of_elements(tags: Iterable[tuple[PieceKind, str]]) -> dict[int, int]:
-    """Map the number of each start tag to that of its end tag, so that elements are properly nested.
-
-    Tags without the other tag of their pair are left out.
-
-    Args:
-        tags: the kind and the name of each piece of a text.
-    """
+    """Map the number of each start tag to the number of its end tag, so that elements are properly nested. Tags without
+    the other tag of their pair are left out. `tags` are the kinds and names of all pieces of a text."""
     ends = {}
     opened: list[tuple[int, str]] = []
     names: Counter[str] = Counter()
@@ -109,11 +103,9 @@ def _labels(pieces: Sequence[Piece]) -> set[int]:
 
 
 def _begin_apart(pieces: Sequence[tuple[int, Piece]], opening: PieceKind) -> set[int]:
-    """Return the numbers of texts that begin an element, and do not continue a sentence of an earlier text.
-
-    With reversed pieces and end tags as `opening`, return the texts that end an element.
-    """
-    found = set()
+    """Return the numbers of texts that begin an element, and do not continue a sentence of an earlier text. Reversed
+    pieces, with end tags as `opening`, give the texts that end an element."""
+    texts = set()
     is_apart, begins, has_text = True, False, False
     for i, piece in pieces:
         if piece.kind is PieceKind.BREAK:
@@ -122,11 +114,11 @@ def _begin_apart(pieces: Sequence[tuple[int, Piece]], opening: PieceKind) -> set
             is_apart = is_apart and not has_text
         elif piece.kind is PieceKind.TEXT:
             if begins and is_apart:
-                found.add(i)
+                texts.add(i)
             is_apart = begins and (is_apart or len(piece.text.split()) > 1)
             has_text = True
         begins = piece.kind is opening
-    return found
+    return texts
 
 
 def _is_tag(piece: Piece) -> bool:

@@ -31,11 +31,7 @@ NOTATION = Notation({}, has_marks=True)
 
 
 def parse(text: str, terms: Iterable[Span] = ()) -> ParsedText:
-    """Read a plain text. No mark inside a kept span is removed.
-
-    Args:
-        terms: spans, in order, that are kept with their marks.
-    """
+    """Read a plain text. No mark inside a kept span is removed, nor in the spans of `terms`, which are in order."""
     units = [*_units(text)]
     pairs = [pair for unit in units for pair in _pairs(text, unit)]
     if tags := [pair for unit in units for pair in tag_pairs(unit.of(text), unit.start)]:
@@ -68,19 +64,16 @@ def tag_pairs(text: str, base: int = 0) -> Iterator[tuple[Span, Span]]:
     """Yield the spans of a start tag and its end tag, properly nested, of a text that starts at `base`."""
     if not HINT.search(text):
         return
-    found = [tag for tag in TAG.finditer(text) if tag[5] in LAST_SIGNS[tag[1]] and not (tag[2] and tag[4])]
-    found = [tag for tag in found if not tag[4].endswith("/")]
-    kinds = ((PieceKind.END if tag[2] else PieceKind.START, f"{tag[1]}{tag[3]}") for tag in found)
+    tags = [tag for tag in TAG.finditer(text) if tag[5] in LAST_SIGNS[tag[1]] and not (tag[2] and tag[4])]
+    tags = [tag for tag in tags if not tag[4].endswith("/")]
+    kinds = ((PieceKind.END if tag[2] else PieceKind.START, f"{tag[1]}{tag[3]}") for tag in tags)
     for start, end in ends_of_elements(kinds).items():
-        yield Span(*found[start].span()).moved(base), Span(*found[end].span()).moved(base)
+        yield Span(*tags[start].span()).moved(base), Span(*tags[end].span()).moved(base)
 
 
 def _are_around_words(around: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
-    """Return whether tags are no part of a kept span, such as code, and have words between them.
-
-    Args:
-        around: the text without tags.
-    """
+    """Return whether tags are no part of a kept span, such as code, and have words between them. `around` is the text
+    without tags."""
     if any(len({*overlapping(kept, tag)}) == 2 for tag in pair):
         return False
     position = pair[0].end
@@ -92,7 +85,7 @@ def _are_around_words(around: str, pair: tuple[Span, Span], kept: Sequence[Span]
 
 
 def _nested(pairs: Iterable[tuple[Span, Span]]) -> list[tuple[Span, Span]]:
-    """Return the pairs without those that cross an earlier one."""
+    """Leave out pairs that cross an earlier pair."""
     nested: list[tuple[Span, Span]] = []
     ends: list[int] = []
     for start, end in sorted(pairs, key=lambda pair: pair[0].pair):
@@ -117,7 +110,6 @@ def _units(text: str) -> Iterator[Span]:
 
 
 def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
-    """Yield the spans of the marks before and after each element."""
     if not HINT.search(text, *unit.pair):
         return
     inside = unit.of(text)
@@ -133,7 +125,7 @@ def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
 
 def _blank_marks(text: str, pairs: list[tuple[Span, Span]], signs: str = "") -> str:
     """Return the text with spaces for marks of these signs, or for all marks. Asterisks and tildes would otherwise be
-    kept, alone or in an address."""
+    kept spans, alone or in an address."""
     characters = [*text]
     for mark in (mark for pair in pairs for mark in pair if not signs or mark.of(text)[0] in signs):
         characters[mark.start : mark.end] = " " * (mark.end - mark.start)
@@ -142,10 +134,7 @@ def _blank_marks(text: str, pairs: list[tuple[Span, Span]], signs: str = "") -> 
 
 def _is_meant(text: str, around: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
     """Return whether a pair of marks is meant as such: not in a word, a formula, a path, *|TAG|* or a kept span.
-
-    Args:
-        around: the text without marks, which may stand around this pair.
-    """
+    `around` is the text without any marks."""
     start, end = pair
     inside, before = text[start.end : end.start], around[max(0, start.start - 1) : start.start]
     behind = around[end.end : end.end + 2]

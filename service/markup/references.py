@@ -11,12 +11,7 @@ REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32}
 
 
 def read_texts(raw: str, text: str) -> Iterator[Piece]:
-    """Yield a text as pieces. Each character reference is a piece of its own.
-
-    Args:
-        raw: the source of the text.
-        text: what a parser made of the source.
-    """
+    """Yield a text as pieces. Each character reference is a piece of its own. A parser read `text` from `raw`."""
     if unescape(raw) != text:  # the parser skipped something
         raw = escape(text, quote=False)
     for part in REFERENCE.split(raw) if "&" in raw else [raw]:

@@ -62,7 +62,7 @@ def _is_document(xml: str) -> bool:
 
 @dataclass
 class _XmlItem:
-    """Text or markup, with properties that later steps find."""
+    """Text or markup. Later steps set `kind` and `last`."""
 
     kind: PieceKind
     start: int
@@ -76,20 +76,20 @@ class _XmlItem:
 
 def _items(xml: str) -> list[_XmlItem]:
     items, position = [], 0
-    for found in MARKUP.finditer(xml):
-        if found.start() > position:
-            items.append(_XmlItem(PieceKind.TEXT, position, found.start()))
-        position = found.end()
-        name = found["start"] or found["end"] or ""
-        if found["data"]:
-            item = _XmlItem(PieceKind.TEXT, *found.span(), text=escape(found["inside"], quote=False))
-        elif found["doctype"] or found.group().startswith("<?xml "):
-            item = _XmlItem(PieceKind.BREAK, *found.span())
-        elif found["end"]:
-            item = _XmlItem(PieceKind.END, *found.span(), name)
+    for match in MARKUP.finditer(xml):
+        if match.start() > position:
+            items.append(_XmlItem(PieceKind.TEXT, position, match.start()))
+        position = match.end()
+        name = match["start"] or match["end"] or ""
+        if match["data"]:
+            item = _XmlItem(PieceKind.TEXT, *match.span(), text=escape(match["inside"], quote=False))
+        elif match["doctype"] or match.group().startswith("<?xml "):
+            item = _XmlItem(PieceKind.BREAK, *match.span())
+        elif match["end"]:
+            item = _XmlItem(PieceKind.END, *match.span(), name)
         else:
-            is_start = found["start"] and not found["empty"]
-            item = _XmlItem(PieceKind.START if is_start else PieceKind.MARK, *found.span(), name)
+            is_start = match["start"] and not match["empty"]
+            item = _XmlItem(PieceKind.START if is_start else PieceKind.MARK, *match.span(), name)
         items.append(item)
     if position < len(xml):
         items.append(_XmlItem(PieceKind.TEXT, position, len(xml)))
@@ -97,7 +97,7 @@ def _items(xml: str) -> list[_XmlItem]:
 
 
 def _match_tags(items: list[_XmlItem]) -> None:
-    """Find the end tags. A tag without the other tag of its pair becomes a mark."""
+    """A tag without the other tag of its pair becomes a mark."""
     ends = ends_of_elements((item.kind, item.tag) for item in items)
     closing = {*ends.values()}
     for i, item in enumerate(items):
@@ -107,35 +107,35 @@ def _match_tags(items: list[_XmlItem]) -> None:
 
 
 def _find_blocks(items: list[_XmlItem], xml: str, rules: TagRules) -> None:
-    """Find the elements that separate passages: those without text beside them, unless the rules say otherwise."""
+    """Elements without text beside them separate passages, unless the rules say otherwise."""
     with_text, inline, blocks = _with_text(items, xml), {*rules.inline}, {*rules.blocks}
     is_inline = [ROOT in with_text or not rules.detect]
     for i, item in enumerate(items):
         if item.kind is PieceKind.END or (item.kind is PieceKind.BREAK and item.tag):
             is_inline.pop()
         elif item.tag:
-            here = item.tag in inline or (is_inline[-1] and item.tag not in blocks)
+            in_sentence = item.tag in inline or (is_inline[-1] and item.tag not in blocks)
             if item.kind is PieceKind.START:
-                is_inline.append(here or i in with_text or not rules.detect)
-            if not here:
+                is_inline.append(in_sentence or i in with_text or not rules.detect)
+            if not in_sentence:
                 item.kind = items[item.last].kind = PieceKind.BREAK
 
 
 def _with_text(items: list[_XmlItem], xml: str) -> set[int]:
-    """Return the numbers of the start tags of elements that have text of their own."""
-    inside, found = [ROOT], set()
+    """Return the numbers of the start tags of elements with text outside inner elements."""
+    inside, with_text = [ROOT], set()
     for i, item in enumerate(items):
         if item.kind is PieceKind.START:
             inside.append(i)
         elif item.kind is PieceKind.END:
             inside.pop()
         elif item.kind is PieceKind.TEXT and unescape(_raw_text(item, xml)).strip():
-            found.add(inside[-1])
-    return found
+            with_text.add(inside[-1])
+    return with_text
 
 
 def _pieces(items: list[_XmlItem], xml: str, keep: Collection[str]) -> Iterator[Piece]:
-    """Yield pieces. An element that stays unchanged, or has nothing inside, is one piece."""
+    """An element that stays unchanged, or is empty, is one piece."""
     i = 0
     while i < len(items):
         item = items[i]
@@ -146,8 +146,8 @@ def _pieces(items: list[_XmlItem], xml: str, keep: Collection[str]) -> Iterator[
         elif last == i or item.kind is PieceKind.BREAK:
             yield Piece(item.kind, raw, item.tag)
         else:
-            says = any(part.kind is PieceKind.TEXT and xml[part.start : part.end].strip() for part in items[i:last])
-            yield Piece(PieceKind.OPAQUE if says and not HALVES.match(raw) else PieceKind.MARK, raw, item.tag)
+            has_text = any(part.kind is PieceKind.TEXT and xml[part.start : part.end].strip() for part in items[i:last])
+            yield Piece(PieceKind.OPAQUE if has_text and not HALVES.match(raw) else PieceKind.MARK, raw, item.tag)
         i = last + 1
 
 
@@ -156,7 +156,7 @@ def _raw_text(item: _XmlItem, xml: str) -> str:
 
 
 def _texts(written: str) -> Iterator[Piece]:
-    """Yield a text as pieces. Each reference is one; an entity that the document declares stays unchanged."""
+    """Each reference is a piece; an entity that the document declares stays unchanged."""
     for i, part in enumerate(REFERENCE.split(written)):
         read = unescape(part) if i % 2 else part
         is_text = i % 2 == 0 or len(read) == 1
@@ -164,6 +164,5 @@ def _texts(written: str) -> Iterator[Piece]:
 
 
 def _could_be_word(piece: Piece) -> bool:
-    """Return whether a piece is an empty element: neither a comment nor half of an element."""
     is_empty = piece.raw.endswith("/>") or piece.raw.count("<") > 1
     return piece.kind is PieceKind.MARK and piece.tag != "" and is_empty and not HALVES.match(piece.raw)

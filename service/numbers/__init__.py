@@ -1,1 +1,1 @@
-"""Amounts and names in texts: how languages write them, and whether a translation has those of its source."""
+"""Amounts and names in texts: how languages write them, and whether a translation has them."""

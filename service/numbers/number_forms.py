@@ -22,7 +22,7 @@ _ENGLISH_DAY_PERIOD = re.compile(rf"\d[{SPACES}]?[APap]\.?[{SPACES}]?[Mm]\b")
 MAX_SYMBOL = 3
 """Number of letters of an abbreviation or a sign of a unit."""
 MAX_DECIMALS = 9
-"""Number of decimals with which all numbers of people are exact, in millions or the like."""
+"""Enough decimals for any amount that is written in millions or billions."""
 _METRIC = re.compile(
     r"(?:-|kilo|hecto|deci|centi|milli|micro|mega|giga|tera)(?:meter|gram|liter|tonne|watt|hertz|byte|bit|volt|ampere|joule)"
     r"(?:-per-\w+)?$|percent$|celsius$"
@@ -34,11 +34,7 @@ _KATAKANA_OR_LAST = re.compile(r"[\u30a1-\u30ff]+$|.$")
 
 @dataclass(frozen=True)
 class NumberForms:
-    """How one language writes numbers.
-
-    Args:
-        group, decimal: the signs between thousands and before decimals.
-    """
+    """How a language writes numbers. `group` stands between thousands, `decimal` before decimals."""
 
     language: str
     group: str = ","
@@ -51,19 +47,17 @@ class NumberForms:
 
     @cached_property
     def multipliers(self) -> dict[str, Decimal]:
-        """Words behind numbers, such as million, and what they multiply by. Capitals count in short ones, such as M."""
+        """The factors of words behind numbers, such as million. Capitals count in short words, such as M."""
         if self.locale is None:
             return {}
-        found = {}
+        factors = {}
         for width in ("long", "short"):
             for patterns in self.locale.compact_decimal_formats.get(width, {}).values():
                 for number, pattern in patterns.items():
                     zeros, word = pattern.pattern.count("0"), pattern.pattern.replace("'", "").strip("0.\u00a0\u200f ")
                     if zeros and word:
-                        found[word if len(word) <= MAX_SYMBOL else word.casefold()] = Decimal(int(number)) / 10 ** (
-                            zeros - 1
-                        )
-        return found
+                        factors[_key(word)] = Decimal(int(number)) / 10 ** (zeros - 1)
+        return factors
 
     @cached_property
     def months(self) -> list[set[str]]:
@@ -75,7 +69,7 @@ class NumberForms:
         return [{table[month].casefold().rstrip(".") for table in tables} for month in range(1, 13)]
 
     def times(self, word: str) -> Decimal | None:
-        """Return what a word behind a number multiplies it by."""
+        """Return the factor of a word behind a number."""
         return self.multipliers.get(_key(word))
 
     def has_day_period(self, text: str) -> bool:
@@ -85,20 +79,19 @@ class NumberForms:
 
     @cached_property
     def _day_periods(self) -> set[str]:
-        """The names of the halves of a day in other letters."""
         tables = self.locale.day_periods["format"].values() if self.locale else ()
         words = {table[half] for table in tables for half in ("am", "pm") if half in table}
         return {word for word in words if not word.isascii()}
 
     @cached_property
     def units(self) -> dict[str, set[str]]:
-        """Metric units of CLDR by their short signs in this language. Signs of others look like words: in, st, h."""
-        found: dict[str, set[str]] = {}
+        """Metric units of CLDR by their short signs in this language. Signs of other units look like words: in, st."""
+        units: dict[str, set[str]] = {}
         for name, patterns in self._unit_patterns.items():
             if _METRIC.search(name):
                 for word in _words_of(patterns, ("short",)):
-                    found.setdefault(word, set()).add(name)
-        return found
+                    units.setdefault(word, set()).add(name)
+        return units
 
     def names_of_unit(self, name: str) -> set[str]:
         """Return how words for a unit of CLDR begin, in small letters."""
@@ -114,7 +107,7 @@ class NumberForms:
         return {code.casefold(), *map(self._stem, words)}
 
     def write_number(self, written: str, source: "NumberForms") -> str:
-        """Return a number of another language as this one writes it. A number that is none there stays as it is."""
+        """Return a number of another language as this one writes it. Digits that are no number there stay."""
         parts = source.parts_of(written)
         if parts is None or self.locale is None:
             return written
@@ -157,8 +150,8 @@ class NumberForms:
 
     @property
     def _unit_patterns(self) -> dict[str, dict[str, dict[str, str]]]:
-        found: dict[str, dict[str, dict[str, str]]] = self.locale._data["unit_patterns"] if self.locale else {}
-        return found
+        patterns: dict[str, dict[str, dict[str, str]]] = self.locale._data["unit_patterns"] if self.locale else {}
+        return patterns
 
     def _stem(self, word: str) -> str:
         """Return the beginning of a word, which endings leave, or its last part if the language writes no spaces."""
@@ -172,7 +165,6 @@ def _key(word: str) -> str:
 
 
 def _words_of(patterns: Mapping[str, Mapping[str, str]], widths: Iterable[str]) -> set[str]:
-    """Return the words of a unit of CLDR, in all of its forms of number, without the place of the number."""
     forms = (form for width in widths for count, form in patterns.get(width, {}).items() if count in _COUNTS)
     return {_PLACE.sub("", form).strip(SPACES) for form in forms} - {""}
 
@@ -195,7 +187,7 @@ def currency_of(sign: str) -> str | None:
 
 @lru_cache(maxsize=1_000)
 def forms_of(language: str) -> NumberForms:
-    """Return the forms of a language, by its code; those without names if CLDR does not know it."""
+    """Return the forms of a language, by its code. A language that CLDR does not know gets forms without names."""
     from babel import Locale, UnknownLocaleError  # imported here: it takes 9 MB
     from babel.numbers import get_decimal_symbol, get_group_symbol
 

@@ -10,17 +10,13 @@ from service.numbers.numerals import KANJI
 
 
 class _Words(NamedTuple):
-    """Patterns of the words of a language.
-
-    Attributes:
-        cardinals: for each number from 1 on.
-        others: ordinal numbers and the like, for each number from 1 on.
-        made: words of which other numbers may be made.
-    """
+    """Patterns of the words of a language, for each number from 1 on."""
 
     cardinals: str
     others: str
+    """Ordinal numbers and the like."""
     made: str
+    """Words of which other numbers may be made."""
 
 
 _ORDINAL_RU = "(?:ый|ой|ая|ое|ого|ом|ую|ые|ых)"
@@ -77,14 +73,11 @@ _NO_WORDS = re.compile(rf"[\s\d{re.escape(_MARKS)}]*")
 
 def number_words(text: str, language: str, only_cardinal: bool = False) -> Counter[int] | None:
     """Count the words of a text by the number that they mean; None for a language whose words are not known.
-
-    Args:
-        only_cardinal: leaves out ordinal numbers and words of which numbers may be made.
-    """
+    `only_cardinal` leaves out ordinal numbers and words of which numbers may be made."""
     if language not in _WORDS:
         return None
-    found = _pattern(language, only_cardinal).finditer(text.casefold())
-    return Counter(int((match.lastgroup or "n0")[1:]) for match in found)
+    matches = _pattern(language, only_cardinal).finditer(text.casefold())
+    return Counter(int((match.lastgroup or "n0")[1:]) for match in matches)
 
 
 def is_wordless(text: str, language: str) -> bool:

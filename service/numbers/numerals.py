@@ -7,7 +7,7 @@ from decimal import Decimal
 from service.numbers.number_forms import SPACES
 
 Values = frozenset[str]
-"""The numbers that some digits may mean, in plain digits: 1.500 is 1.500 or 1500."""
+"""Possible meanings of digits, in plain digits: 1.500 is 1.500 or 1500."""
 
 KANJI = "〇一二三四五六七八九十百千万億兆"
 _PART = re.compile(r"\d[\d,]*(?:\.\d+)?|.")

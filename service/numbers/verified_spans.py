@@ -71,7 +71,7 @@ class VerifiedSpan:
         sign: its sign of money.
         unit: the sign of its unit, such as km or %.
         whole: the span with its sign of money and a word such as million before that, or with its unit.
-        times: what a word such as million multiplies it by.
+        times: the factor of a word such as million.
         is_joined: whether a sign joins it to another number, as in 3:1.
         minus: the sign before a negative number.
     """
@@ -105,7 +105,7 @@ class VerifiedSpan:
 
     @property
     def padded(self) -> list[str]:
-        """Its numbers that begin with a zero, as in room 007, but not that of a day or an hour."""
+        """Its numbers that begin with a zero, as in room 007, but not the number of a day or an hour."""
         are_parts = len(self.parts) == len(self.chunks)
         shortest = 2 if len(self.parts) > 1 or self.is_joined else 3
         return [chunk for chunk in self.chunks if len(chunk) >= shortest and chunk[0] == "0"] if are_parts else []
@@ -113,8 +113,8 @@ class VerifiedSpan:
 
 def is_amount(text: str) -> bool:
     """Return whether a text is an amount of money with the code of a currency, as in $304.75 USD, and nothing else."""
-    found = _AMOUNT.fullmatch(text)
-    return found is not None and {*filter(None, found.group("before", "behind"))} <= currencies()
+    match = _AMOUNT.fullmatch(text)
+    return match is not None and {*filter(None, match.group("before", "behind"))} <= currencies()
 
 
 def narrow(text: str) -> str:

@@ -14,20 +14,13 @@ from service.schemas.requests import AttentionSelection
 from service.text.tokens import Token
 
 ROWS: dict[AttentionKind, Literal["source", "target"]] = {"encoder": "source", "decoder": "target", "cross": "target"}
-COLUMNS: dict[AttentionKind, Literal["source", "prefix"]] = {
-    "encoder": "source",
-    "decoder": "prefix",
-    "cross": "source",
-}
+COLUMNS: dict[AttentionKind, Literal["source", "prefix"]]
+COLUMNS = {"encoder": "source", "decoder": "prefix", "cross": "source"}
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The matrices that a request selects, checked against its model.
-
-    Attributes:
-        chosen: what the passes keep.
-    """
+    """The matrices that a request selects, checked against its model. The passes keep the `chosen` ones."""
 
     chosen: ChosenMatrices
     encoding: Literal["json", "base64"]
@@ -41,9 +34,8 @@ class Selection:
             if kind not in depth:
                 allowed = " or ".join(depth)
                 raise InvalidFields([(("attention", "kinds"), f"must be {allowed} for {manifest.name}, not {kind}")])
-        layers = {
-            kind: _chosen("layers", asked.layers, depth[kind], f"{kind} attention of {manifest.name}") for kind in kinds
-        }
+        where = f"attention of {manifest.name}"
+        layers = {kind: _chosen("layers", asked.layers, depth[kind], f"{kind} {where}") for kind in kinds}
         heads = asked.heads
         if heads != "mean":
             heads = _chosen("heads", heads, manifest.dimensions.n_heads, manifest.name)
@@ -54,16 +46,12 @@ class Selection:
         sizes = {"source": n_source, "target": n_target, "prefix": n_target}
         chosen = self.chosen
         n_heads = 1 if chosen.heads == "mean" else len(chosen.heads)
-        return sum(
-            n_heads * len(chosen.layers[kind]) * sizes[ROWS[kind]] * sizes[COLUMNS[kind]] for kind in chosen.kinds
-        )
+        sizes_of_kinds = ((len(chosen.layers[kind]), sizes[ROWS[kind]], sizes[COLUMNS[kind]]) for kind in chosen.kinds)
+        return sum(n_heads * n_layers * n_rows * n_columns for n_layers, n_rows, n_columns in sizes_of_kinds)
 
     def matrices_of_sentence(self, matrices: Matrices, first_source: int, first_target: int) -> list[AttentionMatrix]:
-        """Return the selected matrices of one sentence.
-
-        Args:
-            first_source, first_target: numbers of its first tokens in the token lists of the text.
-        """
+        """Return the selected matrices of a sentence, whose first tokens have the numbers `first_source` and
+        `first_target` in the token lists of the text."""
         first = {"source": first_source, "target": first_target, "prefix": first_target}
         selected = []
         heads: list[int | Literal["mean"]] = ["mean"] if self.chosen.heads == "mean" else [*self.chosen.heads]
@@ -111,10 +99,8 @@ def _chosen(field: str, asked: Literal["all", "last"] | list[int], count: int, w
 def refuse_too_many_weights(limit: int, n_weights: int) -> None:
     """Raise LimitExceeded if the matrices have more numbers than one answer may have."""
     if n_weights > limit:
-        raise LimitExceeded(
-            f"`attention` has {n_weights:,} numbers; the limit is {limit:,}: select fewer `kinds`, `layers` or "
-            "`heads`, or send shorter texts"
-        )
+        way_out = "select fewer `kinds`, `layers` or `heads`, or send shorter texts"
+        raise LimitExceeded(f"`attention` has {n_weights:,} numbers; the limit is {limit:,}: {way_out}")
 
 
 def prefix_of(target: list[Token]) -> list[Token]:

@@ -6,7 +6,7 @@ Representation Erasure"). It takes one more pass for each token, in the same bat
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 import numpy as np
@@ -29,8 +29,8 @@ from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, Tokenizer, 
 from service.text.tokens import Token
 
 MAX_EVIDENCE_TOKENS = 131_072
-"""Most tokens that are read for the evidence of one answer. A text is read once more without each of its tokens: for a
-window of 256 tokens that is 65,000, some seconds of work."""
+"""Maximum number of tokens that are read for the evidence of one answer. A text is read once without each of its
+tokens: for a window of 256 tokens these are 65,000 tokens, some seconds of work."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +38,20 @@ class _Window:
     """A part of a text that fits into one pass."""
 
     reading: Sequence[WindowLogits]
-    own: range
-    """The positions of all tokens but the special ones."""
+    positions: range
+    """The positions of all tokens, except special tokens."""
     attention_pass: Sequence[AttentionPass] | None
     without: list[Sequence[WindowLogits]] = field(default_factory=list)
     """The window without each of its own tokens; empty unless evidence is requested."""
 
     @property
     def readings(self) -> list[Sequence[WindowLogits]]:
-        return [self.reading, *(one for one in self.without if one.source_ids)]
+        return [self.reading, *(sequence for sequence in self.without if sequence.source_ids)]
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Classifies texts with one model.
-
-    Args:
-        max_numbers: the most numbers in the attention matrices of one answer.
-    """
+    """Classifies texts with one model. The attention matrices of an answer have at most `max_numbers` numbers."""
 
     manifest: Manifest
     provider: Literal["cpu", "cuda"]
@@ -89,29 +85,24 @@ class Classifier:
             self.pool.refuse_late(len(request.text), deadline, client=context.client)
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         with timing.tokenizing():
-            texts = await run_on_each(
-                request.text, lambda text: self._windows(text, selection), n_characters, context.left_s
-            )
+            read = partial(self._windows, selection=selection)
+            texts = await run_on_each(request.text, read, n_characters, context.left_s)
         windows = [window for text in texts for window in text]
         self._refuse_too_many(windows, request.evidence, selection)
         if request.evidence:
             for window in windows:
-                window.without.extend(_without_each(window.reading.source_ids, window.own))
+                window.without.extend(_without_each(window.reading.source_ids, window.positions))
         readings = [reading for window in windows for reading in window.readings]
         timing.ran(await self.pool.run(readings, deadline, client=context.client))
         if selection is not None:
             passes = [window.attention_pass for window in windows if window.attention_pass]
             timing.attended(await self.attention_pool.run(passes, deadline, client=context.client))
         with timing.tokenizing():
-            return await run_on_each(
-                zip(request.text, texts, strict=True),
-                lambda text: self._prediction(*text, request, selection),
-                n_characters,
-                context.left_s,
-            )
+            pairs = zip(request.text, texts, strict=True)
+            answer = partial(self._prediction, request=request, selection=selection)
+            return await run_on_each(pairs, lambda pair: answer(*pair), n_characters, context.left_s)
 
     async def _classify_pairs(self, request: ClassifyRequest, second: list[str], context: Context) -> list[Prediction]:
-        """Return one prediction for each pair, which is read in one pass."""
         fields = request.pair_fields
         for name, texts in zip(fields, (request.text, second), strict=True):
             refuse_white_space(texts, "read", name)
@@ -121,13 +112,13 @@ class Classifier:
         if n_characters > MAX_CHARACTERS_WITHOUT_THREAD:
             self.pool.refuse_late(len(request.text), context.deadline, client=context.client)
         own_ids = cache(self.tokenizer.own_ids)  # a query is the first text of many pairs
+
+        def read(texts: tuple[str, str]) -> Pair:
+            first_ids, second_ids = map(own_ids, texts, fields)
+            return self._pair(first_ids, second_ids, request)
+
         with context.timing.tokenizing():
-            pairs = await run_on_each(
-                zip(request.text, second, strict=True),
-                lambda pair: self._pair(own_ids(pair[0], fields[0]), own_ids(pair[1], fields[1]), request),
-                n_characters,
-                context.left_s,
-            )
+            pairs = await run_on_each(zip(request.text, second, strict=True), read, n_characters, context.left_s)
         readings = [Sequence(pair.token_ids, WindowLogits()) for pair in pairs]
         context.timing.ran(await self.pool.run(readings, context.deadline, client=context.client))
         predictions = [self._scored([reading], request.logits) for reading in readings]
@@ -140,9 +131,8 @@ class Classifier:
         pair = self.tokenizer.join_pair(first, second, limit, request.truncation_direction)
         if pair.n_left_out and not request.truncate:
             n_tokens = len(pair.token_ids) + pair.n_left_out
-            raise TextTooLong(
-                f"A pair of texts has {n_tokens} tokens; the limit is {limit}: send shorter texts, or set `truncate`"
-            )
+            way_out = "send shorter texts, or set `truncate`"
+            raise TextTooLong(f"A pair of texts has {n_tokens} tokens; the limit is {limit}: {way_out}")
         return pair
 
     def _windows(self, text: str, selection: Selection | None) -> list[_Window]:
@@ -161,7 +151,7 @@ class Classifier:
 
     def _refuse_too_many(self, windows: list[_Window], evidence: bool, selection: Selection | None) -> None:
         lengths = [len(window.reading.source_ids) for window in windows]
-        n_read = sum(len(window.own) * (length - 1) for window, length in zip(windows, lengths, strict=True))
+        n_read = sum(len(window.positions) * (length - 1) for window, length in zip(windows, lengths, strict=True))
         if evidence and n_read > MAX_EVIDENCE_TOKENS:
             raise LimitExceeded(
                 f"`evidence` needs to read {n_read:,} tokens, each text once without each of its tokens; "
@@ -172,12 +162,11 @@ class Classifier:
             refuse_too_many_weights(self.max_numbers, n_weights)
 
     def _scored(self, readings: list[Sequence[WindowLogits]], with_logits: bool) -> Prediction:
-        """Return the scores of the labels of a text, from its windows."""
         activation = self.manifest.label_activation
-        assert activation is not None, "a classifier's manifest has one"
+        assert activation is not None, "a classifier's manifest has an activation"
         logits = self._logits(readings)
-        found = scores_of(logits, activation)
-        ranked = sorted(zip(self.manifest.labels, found.tolist(), strict=True), key=lambda pair: -pair[1])
+        scores = scores_of(logits, activation).tolist()
+        ranked = sorted(zip(self.manifest.labels, scores, strict=True), key=lambda pair: -pair[1])
         label, score = ranked[0]
         n_read = sum(len(reading.source_ids) for reading in readings)
         by_label = dict(zip(self.manifest.labels, logits.tolist(), strict=True)) if with_logits else None
@@ -224,7 +213,7 @@ class Classifier:
     def _logits(self, readings: list[Sequence[WindowLogits]]) -> NDArray[np.float64]:
         """Return the logits (C) of all windows together; zeros if no token is left."""
         pooling = self.manifest.pooling
-        assert pooling is not None, "a classifier's manifest has one"
+        assert pooling is not None, "a classifier's manifest tells how it pools"
         read = [reading for reading in readings if reading.source_ids]
         if not read:
             return np.zeros(len(self.manifest.labels))
@@ -235,5 +224,5 @@ class Classifier:
 
 
 def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[WindowLogits]]:
-    """Return, for each position, the tokens without the one there."""
+    """Return, for each place, the tokens without the token there."""
     return [Sequence([*ids[:i], *ids[i + 1 :]], WindowLogits(), background=True) for i in places]

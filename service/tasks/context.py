@@ -17,13 +17,13 @@ class Context:
     Attributes:
         deadline: on the clock of time.monotonic, as the deadlines of engines are.
         admission: counts the request once for all engines; None where one engine does all the work.
-        background: whether nobody waits for the answer right now: engines then prefer other requests, and a passage may
-            have any number of tags, whose characters do not count.
-        account: whose characters count; None if nobody's do.
-        caller: the name of the key, or its digest. Callers with the same one share answers. "": no key. None:
+        background: whether no client waits for the answer right now. Then engines prefer other requests, and a passage
+            may have any number of tags, whose characters do not count.
+        account: the account on which characters count; None if they do not count.
+        caller: the name of the key, or its digest. Callers with the same name share answers. "": no key. None:
             unknown, so no answers are shared.
-        client: who waits for the answer: the key, or the address. Clients with much work let others pass. None: nobody.
-        attributes: receives what a trace tells of the answer; None if the request is not traced.
+        client: the key or the address that waits for the answer. Clients with much work let others pass.
+        attributes: receives attributes of the answer for a trace; None if the request is not traced.
     """
 
     timing: Timing = field(default_factory=Timing)

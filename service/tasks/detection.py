@@ -19,11 +19,8 @@ COST_CHARACTERS = 400
 async def detect_languages(
     texts: list[str], form: Format, served: Collection[str], timeout_s: float, rules: TagRules | None = None
 ) -> list[list[IdentifiedLanguage]]:
-    """Return the possible languages of each text, the most probable first; none for a text without words.
-
-    Raises:
-        DeadlinePassed: detection took longer than `timeout_s`.
-    """
+    """Return the possible languages of each text, the most probable first; none for a text without words. Raises
+    DeadlinePassed: detection took longer than `timeout_s`."""
     n_characters = sum(map(len, texts)) + COST_CHARACTERS * len(texts)
     to_thread = 0 if is_loaded() else MAX_CHARACTERS_WITHOUT_THREAD
     look = partial(_detect, form=form, rules=rules, served=served)
@@ -42,11 +39,10 @@ def _detect(text: str, form: Format, rules: TagRules | None, served: Collection[
 
 
 def _pieces(text: str, form: Format, rules: TagRules | None) -> Iterator[str]:
-    """Yield the translated parts of a text, each short enough to be searched quickly."""
     parts: Iterable[str] = [text]
     if form != "text":
         passages = parse_markup(text, form, rules).passages
-        parts = (replace_spans(one.text, [(span, " ") for span in one.keep])[0] for one in passages)
-    for one in parts:
-        for start in range(0, len(one), MAX_READ_CHARACTERS):
-            yield one[start : start + MAX_READ_CHARACTERS]
+        parts = (replace_spans(passage.text, [(span, " ") for span in passage.keep])[0] for passage in passages)
+    for part in parts:
+        for start in range(0, len(part), MAX_READ_CHARACTERS):
+            yield part[start : start + MAX_READ_CHARACTERS]

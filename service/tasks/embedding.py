@@ -1,8 +1,8 @@
 """Embeddings of texts, or of each of their tokens.
 
 They have their own engine, which runs only the encoder, so that translations and labels do not wait for them. A
-translator reads sentences, as in training; other models read whole texts. The embedding of a text that is read in
-several parts, sentences or windows, is the mean of theirs, weighted by their numbers of pooled tokens.
+translator reads sentences, as in training; other models read whole texts. If a text is read in several sentences or
+windows, its embedding is the mean of their embeddings, weighted by their numbers of pooled tokens.
 
 Legend: S tokens of a window, E width of the encoder, D width of an embedding.
 """
@@ -10,7 +10,7 @@ Legend: S tokens of a window, E width of the encoder, D width of an embedding.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -74,17 +74,13 @@ class _Passage:
     windows: list[Sequence[WindowEmbedding]]
     passes: list[Sequence[AttentionPass]]
     edits: Edits
-    """The edits from the client's text to the one that the model reads."""
+    """The edits from the client's text to the text that the model reads."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embedder:
-    """Makes embeddings with the encoder of one model.
-
-    Args:
-        max_numbers: the most numbers in the embeddings, or in the attention matrices, of one answer.
-        attention_pool: runs attention passes; None for models of other tasks, whose own routes do that.
-    """
+    """Makes embeddings with the encoder of one model. The embeddings, or the attention matrices, of an answer have at
+    most `max_numbers` numbers. Models of other tasks have no attention pool, because their own routes attend."""
 
     manifest: Manifest
     provider: Literal["cpu", "cuda"]
@@ -101,8 +97,8 @@ class Embedder:
     @property
     def dimensions(self) -> int:
         """The number of dimensions of a text's embedding with the model's own pooling."""
-        own = self.manifest.embedding
-        return own.dimensions if own is not None else self.manifest.dimensions.d_states
+        embedding = self.manifest.embedding
+        return embedding.dimensions if embedding is not None else self.manifest.dimensions.d_states
 
     async def embed(
         self, request: EmbedRequest, context: Context
@@ -122,9 +118,8 @@ class Embedder:
             self.pool.refuse_late(len(request.text), deadline, client=context.client)
         options = self._options(request)
         with timing.tokenizing():
-            texts = await run_on_each(
-                request.text, lambda text: self._passages(text, request.source, options), n_characters, context.left_s
-            )
+            read_text = partial(self._passages, source=request.source, options=options)
+            texts = await run_on_each(request.text, read_text, n_characters, context.left_s)
         read = [window for text in texts for passage in text for window in passage.windows]
         passes = [window for text in texts for passage in text for window in passage.passes]
         n_tokens = sum(len(window.source_ids) for window in read)
@@ -136,25 +131,24 @@ class Embedder:
         if self.attention_pool is not None and passes:
             timing.attended(await self.attention_pool.run(passes, deadline, client=context.client))
         with timing.tokenizing():
-            embeddings = await run_on_each(
-                texts, lambda text: self._answer(text, options, request.encoding), n_characters, context.left_s
-            )
+            answer = partial(self._answer, options=options, encoding=request.encoding)
+            embeddings = await run_on_each(texts, answer, n_characters, context.left_s)
             return embeddings, options.dimensions, n_tokens
 
     def _options(self, request: EmbedRequest) -> _Options:
-        own = self.manifest.embedding
+        embedding = self.manifest.embedding
         prompt = self._prompt(request.prompt)
         n_prompt = len(self.tokenizer.encode([prompt])[0]) - sum(self.tokenizer.n_around) if prompt else 0
         normalize = request.normalize
         if normalize is None:
-            normalize = own.normalize if own is not None else True
+            normalize = embedding.normalize if embedding is not None else True
         selection = None
         if request.attention is not None:
             if self.attention_pool is None:
                 route = "/translate" if self.manifest.task == "translation" else "/classify"
                 raise UnsupportedOption(f"`attention` of {self.manifest.name} is available at {route}")
             selection = Selection.of(request.attention, self.manifest)
-        if own is not None and request.pooling is None:
+        if embedding is not None and request.pooling is None:
             by_default = WindowEmbedding.by_default(self.manifest)
             kinds, projected, whole = by_default.pooling, by_default.projected, self.dimensions
         else:
@@ -164,10 +158,10 @@ class Embedder:
         return _Options(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
 
     def _dimensions(self, request: EmbedRequest, whole: int) -> int:
-        """Return how many dimensions the embeddings are to have. Raises InvalidFields: the model was not trained to
-        have them cut to these, or another pooling is requested."""
-        own, asked = self.manifest.embedding, request.dimensions
-        cut_to = own.cut_to if own is not None else ()
+        """Return the number of dimensions of the answer. Raises InvalidFields: the model was not trained for embeddings
+        that are cut to this number, or another pooling is requested."""
+        embedding, asked = self.manifest.embedding, request.dimensions
+        cut_to = embedding.cut_to if embedding is not None else ()
         if asked is None or asked == whole:
             return whole
         if asked in cut_to and request.pooling is None:
@@ -180,11 +174,15 @@ class Embedder:
         raise InvalidFields([(("dimensions",), message)])
 
     def _prompt(self, name: str | None) -> str:
-        """Return the text of a prompt; by default the model's own. Raises InvalidFields: it has no such prompt."""
-        own = self.manifest.embedding
-        prompts = own.prompts if own is not None else {}
+        """Return the text of a prompt, by default the model's. Raises InvalidFields: the model has no such prompt."""
+        embedding = self.manifest.embedding
+        prompts = embedding.prompts if embedding is not None else {}
         if name is None:
-            return prompts[own.default_prompt] if own is not None and own.default_prompt is not None else ""
+            return (
+                prompts[embedding.default_prompt]
+                if embedding is not None and embedding.default_prompt is not None
+                else ""
+            )
         if name not in prompts:
             available = ", ".join(prompts) or "none"
             message = f"must be a prompt of {self.manifest.name}, not {name!r}; available: {available}"
@@ -199,7 +197,7 @@ class Embedder:
         return passages
 
     def _sentences(self, text: str, source: str | None, options: _Options) -> list[_Passage]:
-        """Return the sentences of a text for a translator. It reads several spaces as one, and no hidden characters."""
+        """A translator reads several spaces as one, and no hidden characters."""
         blanks = [(Span(*match.span()), " ") for match in BLANKS.finditer(text)]
         unseen = hidden(text, self.tokenizer.has)
         text, edits = replace_spans(text, sorted([*blanks, *unseen], key=lambda item: item[0].pair))
@@ -235,20 +233,17 @@ class Embedder:
         edits: Edits = NO_EDITS,
     ) -> _Passage:
         parts = windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
-        own = self.manifest.embedding
+        embedding = self.manifest.embedding
         n_prompt = self.tokenizer.n_around[0] + options.n_prompt
-        n_left_out = n_prompt if options.prompt and own and not own.pool_prompt else 0
+        n_left_out = n_prompt if options.prompt and embedding and not embedding.pool_prompt else 0
         pooling, projected, selection = options.pooling, options.projected, options.selection
         read = [Sequence(ids, WindowEmbedding(pooling, min(n_left_out, len(ids) - 1), projected)) for ids in parts]
         passes = [Sequence(ids, AttentionPass([], selection.chosen)) for ids in parts] if selection is not None else []
         return _Passage(start, text, prefix, n_before, n_after, read, passes, edits)
 
     def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:
-        """Return the source language of a translator, and the tokens that name it.
-
-        Raises:
-            SourceRequired: the tokens depend on the language, and the request does not name one.
-        """
+        """Return the source language of a translator, and the tokens that name it. Raises SourceRequired: the tokens
+        depend on the language, and the request names none."""
         names = next(filter(None, map(self.languages.named, WantedLanguage.of_sources(code))))
         prefix, *others = {self.languages.by_name[name].source_prefix for name in names}
         if others:
@@ -259,29 +254,27 @@ class Embedder:
         numbers = n_vectors * options.dimensions
         if numbers > self.max_numbers:
             way_out = "send fewer texts" if options.pooling else "send shorter texts, or set `pooling` to mean"
-            raise LimitExceeded(
-                f"{n_vectors:,} embeddings of {options.dimensions} dimensions have {numbers:,} numbers; "
-                f"the limit is {self.max_numbers:,}: {way_out}"
-            )
+            counted = f"{n_vectors:,} embeddings of {options.dimensions} dimensions have {numbers:,} numbers"
+            raise LimitExceeded(f"{counted}; the limit is {self.max_numbers:,}: {way_out}")
 
     def _answer(self, text: list[_Passage], options: _Options, encoding: Encoding) -> TextEmbedding | TokenEmbeddings:
-        found = [window.output for passage in text for window in passage.windows]
-        lengths = [len(window.source_ids) for passage in text for window in passage.windows]
+        read = [window for passage in text for window in passage.windows]
+        vectors = [window.output.vectors for window in read]
         tokens, attention = [], None
         if not options.pooling or options.selection is not None:
             tokens = [ShownToken.of(token) for passage in text for token in self._tokens(passage)]
         if options.selection is not None:
-            attention = join_windows(tokens, [one for passage in text for one in passage.passes], options.selection)
+            passes = [attended for passage in text for attended in passage.passes]
+            attention = join_windows(tokens, passes, options.selection)
         if not options.pooling:
-            rows = _encode_vectors(np.concatenate([one.vectors for one in found]), options.normalize, encoding)
+            rows = _encode_vectors(np.concatenate(vectors), options.normalize, encoding)
             return TokenEmbeddings.model_construct(tokens=tokens, embeddings=rows, attention=attention)
-        n_pooled = [length - one.n_left_out for one, length in zip(found, lengths, strict=True)]
-        mean = np.average([one.vectors for one in found], axis=0, weights=n_pooled)[: options.dimensions]
+        n_pooled = [len(window.source_ids) - window.output.n_left_out for window in read]
+        mean = np.average(vectors, axis=0, weights=n_pooled)[: options.dimensions]
         row = _encode_vectors(mean, options.normalize, encoding)
         return TextEmbedding.model_construct(embedding=row, attention=attention)
 
     def _tokens(self, passage: _Passage) -> Iterator[Token]:
-        """Yield the tokens that the model reads, with their places in the client's text."""
         read = [token.moved(passage.start) for token in self.tokenizer.source_tokens(passage.text, passage.prefix)]
         tokens = [Token(token.token, *passage.edits.before(token.span).pair) for token in read]
         limit = self.manifest.limits.max_source_tokens

@@ -24,8 +24,8 @@ def pool_windows(readings: list[WindowLogits], lengths: list[int], pooling: Pool
 
 
 def scores_of(logits: NDArray[np.float64], activation: Activation = "softmax") -> NDArray[np.float64]:
-    """Return the score of each label (C): its probability, or for `identity` its logit. softmax: exactly one label is
-    true; sigmoid: each by itself."""
+    """Return the score of each label (C): its probability, or for `identity` its logit. With softmax exactly one label
+    is true; with sigmoid each label is true or false by itself."""
     if activation == "identity":
         return logits
     if activation == "sigmoid":

@@ -10,11 +10,8 @@ Item = TypeVar("Item")
 
 
 def windows(tokens: list[Item], max_tokens: int, n_before: int = 0, n_after: int = 0) -> list[list[Item]]:
-    """Return as few windows of at most `max_tokens` as possible, of nearly equal length.
-
-    Args:
-        n_before, n_after: the numbers of tokens at the ends of the text that every window repeats.
-    """
+    """Return as few windows of at most `max_tokens` as possible, of nearly equal length. Every window repeats the first
+    `n_before` and the last `n_after` tokens of the text."""
     end = len(tokens) - n_after
     before, text, after = tokens[:n_before], tokens[n_before:end], tokens[end:]
     count = max(1, -(-len(text) // (max_tokens - n_before - n_after)))

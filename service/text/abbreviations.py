@@ -1,6 +1,4 @@
-"""Find full stops that do not end a sentence, though the next word could begin one: "M. Martin", "vol. 3". And those
-that do behind an abbreviation: "Milch usw. Danach".
-"""
+"""Full stops that end no sentence ("M. Martin", "vol. 3"), and abbreviations that end one ("Milch usw. Danach")."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +6,6 @@ from functools import partial
 from itertools import pairwise
 
 _JOINT = "\0"
-"""Marks the joint between two parts."""
 _NEAR = 30
 """Number of characters before and after a joint that decide whether it is inside a sentence."""
 
@@ -87,8 +84,8 @@ _ENDINGS = {
     ),
 }
 ENDINGS = {language: re.compile(rf"(?<![^\W_])(?:{pattern})") for language, pattern in _ENDINGS.items()}
-"""Patterns of abbreviations that end a sentence: those that end a list, and units and eras before a word that begins a
-sentence. An abbreviation before a name or a number is none of them."""
+"""Abbreviations that end a sentence: at the end of a list, and units and eras before a word that begins a sentence."""
+
 _ANYWHERE = re.compile(f"{_EVERYWHERE}|{_INITIALS}")
 INSIDE = {language: re.compile(f"{pattern}|{_ANYWHERE.pattern}") for language, pattern in _INSIDE.items()}
 """Patterns of joints inside a sentence."""
@@ -102,11 +99,8 @@ _NO_WORD = re.compile(r"^[\W_]+")
 
 
 def join_parts(parts: list[str], language: str) -> list[int]:
-    """Return the lengths of the sentences of a text.
-
-    Args:
-        parts: the text, split at every full stop that may end a sentence.
-    """
+    """Return the lengths of the sentences of a text. It is split into `parts` at every full stop that may end a
+    sentence."""
     parts = _merge(parts, partial(_is_inside, INSIDE.get(language, _ANYWHERE)))
     if _begin_with_capitals(parts):
         parts = _merge(parts, lambda before, part: _begins_small(part) and _is_short(before))
@@ -128,25 +122,19 @@ def _is_inside(joints: re.Pattern[str], before: str, part: str) -> bool:
 
 
 def _begin_with_capitals(parts: list[str]) -> bool:
-    """Return whether sentences begin with capitals. One may be a pronoun; small letters may follow abbreviations."""
+    """A lone capital may be a pronoun, and small letters may follow abbreviations: neither counts."""
     first, *others = parts
     first = _NO_WORD.sub("", first)
-    is_seen = not first[:1].isalpha() or any(one[:1].isupper() and one[1:2].islower() for one in (first, *others))
-    return (
-        is_seen
-        and not _begins_small(first)
-        and not any(
-            _begins_small(part) and _SURE_END.search(before) and not _is_short(before)
-            for before, part in pairwise(parts)
-        )
-    )
+    is_seen = not first[:1].isalpha() or any(part[:1].isupper() and part[1:2].islower() for part in (first, *others))
+    after_ends = (part for before, part in pairwise(parts) if _SURE_END.search(before) and not _is_short(before))
+    return is_seen and not _begins_small(first) and not any(map(_begins_small, after_ends))
 
 
 def _is_short(before: str) -> bool:
-    """Return whether the last word may be an abbreviation. Hardly any abbreviation ends in a vowel."""
+    """Hardly any abbreviation ends in a vowel."""
     return _SHORT_WORD.search(before, max(0, len(before) - _NEAR)) is not None
 
 
 def _begins_small(part: str) -> bool:
-    """Return whether a part begins with a word in small letters; "iPhone" is not one."""
+    """Names such as "iPhone" do not count."""
     return part[:1].islower() and not part[1:2].isupper()

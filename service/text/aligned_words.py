@@ -65,17 +65,15 @@ def core(text: str, word: Span) -> Span | None:
 def reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
     """Return how far a number of marks reaches into the gap beside a run of words, without marks of the other side. A
     mark that touches only the run belongs to it, such as the dot of .NET."""
-    own = next((i for i, character in enumerate(gap) if character.isspace()), 0)
+    touching = next((i for i, character in enumerate(gap) if character.isspace()), 0)
     end, previous = 0, ""
     for i, character in enumerate(gap):
         if character.isspace():
             previous = character
             continue
-        other_side = (
-            character.isalnum() or (i >= own and stops(character)) or (character in "\"'" and previous.isspace())
-        )
+        is_quote = character in "\"'" and previous.isspace()
         marks -= character != previous
-        if other_side or marks < 0:
+        if character.isalnum() or (i >= touching and stops(character)) or is_quote or marks < 0:
             break
         end, previous = i + 1, character
     return end

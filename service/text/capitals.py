@@ -7,21 +7,16 @@ from service.text.sentences import cells
 from service.text.spans import Span, overlapping
 
 HINT = re.compile("[A-ZÀ-ÖØ-ÞА-ЯЁ]{2}")
-"""Every text with a line in capitals has two of them side by side."""
+"""Two capitals side by side, which every text with a line in capitals has."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _BEGINS = re.compile(r"(?:^|[.!?:…]\W*)$")
 """The end of a text after which a sentence begins."""
 
 
 def small_words(text: str, kept: Sequence[Span], n_tokens: Callable[[str], int]) -> Iterator[tuple[Span, str]]:
-    """Yield the words of lines in capitals with what a model reads instead: the form with the fewest tokens, so that
-    an abbreviation stays as it is, and a name keeps its capital. A single word of several tokens stays too, and so does
-    the mark before an entry of a list.
-
-    Args:
-        kept: spans that stay as they are, in order.
-        n_tokens: counts the tokens of a word.
-    """
+    """Yield the words of lines in capitals with the form that a model reads instead. It is the form with the fewest
+    tokens, so an abbreviation stays as it is, and a name keeps its capital. A single word of several tokens stays too,
+    and so do the mark before an entry of a list, and the spans in `kept`, which are in order."""
     position, marks = 0, [Span(cell.start, cell.begins) for cell in cells(text)]
     for line in text.splitlines(keepends=True):
         words = [Span(*match.span()).moved(position) for match in _WORD.finditer(line)]

@@ -19,12 +19,12 @@ UNSERVED = 0.1
 """Prior probability of a language that no model here reads, relative to a served one."""
 MIN_LETTER_BYTES = 24
 """A text with fewer bytes of letters is too short to exclude the served languages. Of texts in shipped languages, fewer
-than 1 in 1,000 with twenty letters or more are taken for another language, and 1 in 140 of shorter ones."""
+than 1 in 1,000 with twenty letters or more are taken for another language, and 1 in 140 of shorter texts."""
 
 MIN_OTHER, MAX_SERVED, MIN_OTHER_BYTES = 0.5, 0.2, 8
-"""A short text is surely in a language that is not served if this is at least as probable as the first number, every
-served language is less probable than the second, and the text has as many bytes of letters as the third. Of one to
-three words in shipped languages, 1 in 40 at most are taken for such a text."""
+"""A short text is surely in a language that is not served if that is at least as probable as `MIN_OTHER`, every served
+language is less probable than `MAX_SERVED`, and the text has `MIN_OTHER_BYTES` bytes of letters. Of one to three words
+in shipped languages, 1 in 40 at most are taken for such a text."""
 
 UNKNOWN = "und"
 """BCP 47's code of an unknown language."""
@@ -38,13 +38,7 @@ _CHINESE = frozenset({"Hans", "Hant"})
 
 
 class IdentifiedLanguage(NamedTuple):
-    """A language that a text may be in.
-
-    Attributes:
-        language: its name among the served languages, or else its canonical form.
-        confidence: probability of the language.
-        is_served: whether it is one of the served languages.
-    """
+    """A language that a text may be in: its name among the served languages, or else its canonical form."""
 
     language: str
     confidence: float
@@ -53,11 +47,8 @@ class IdentifiedLanguage(NamedTuple):
 
 def identify(text: str, served: Collection[str]) -> list[IdentifiedLanguage]:
     """Return the possible languages of a text, the most probable first; none if it has no letter. For a short text the
-    served languages come first, unless it is surely in another one.
-
-    Args:
-        served: names of the served languages, which are more probable a priori; `mul` stands for every language.
-    """
+    served languages come first, unless it is surely in another language. They are more probable a priori; `mul` stands
+    for every language."""
     text = " ".join(unicodedata.normalize("NFKC", text).split())
     letters = "".join(filter(str.isalpha, text))
     if not letters:
@@ -77,20 +68,18 @@ def identify(text: str, served: Collection[str]) -> list[IdentifiedLanguage]:
     is_other = MIN_OTHER_BYTES <= n_bytes < MIN_LETTER_BYTES and of_others >= MIN_OTHER and of_served < MAX_SERVED
     shares = {language: share if language[1] else UNSERVED * share for language, share in shares.items()}
     total = sum(shares.values())
-    found = [IdentifiedLanguage(language, share / total, is_served) for (language, is_served), share in shares.items()]
-    found.sort(
-        key=lambda one: (
-            is_other and one.language != first,
-            is_short and not is_other and not one.is_served,
-            -one.confidence,
-        )
-    )
-    return found
+    ranked = [IdentifiedLanguage(language, share / total, served) for (language, served), share in shares.items()]
+    ranked.sort(key=lambda item: -item.confidence)
+    if is_other:
+        ranked.sort(key=lambda item: item.language != first)
+    elif is_short:
+        ranked.sort(key=lambda item: not item.is_served)
+    return ranked
 
 
 def _most_probable(shares: dict[tuple[str, bool], float]) -> tuple[str, float, float]:
-    """Return the most probable language, and the probabilities of the most probable languages that are not served and
-    that are, if all languages are equally probable a priori."""
+    """Return the most probable language, and the highest probabilities of languages that are not served and of served
+    ones, if all languages are equally probable a priori."""
     total = sum(shares.values())
     best = {False: 0.0, True: 0.0}
     for (_, is_served), share in shares.items():
@@ -121,19 +110,16 @@ def _words(text: str) -> str:
 
 @lru_cache(maxsize=1_000)
 def _languages(served: frozenset[str], written: frozenset[str]) -> dict[str, tuple[str, bool]]:
-    """Return, for each label of a language in one of these scripts, its name and whether it is served."""
-    names: dict[str, str] = {}  # a language comes before its variety
-    for name in sorted(served, key=lambda name: (-len(name), name)):
-        if script(name) in written:
-            names[_language(name)] = name
+    by_length = sorted(served, key=lambda code: (-len(code), code))  # a language replaces its variety
+    names: dict[str, str] = {_language(code): code for code in by_length if script(code) in written}
     languages = {}
     for label in _model().predict("", -1, -1.0)[0]:
         code = label.removeprefix("__label__")
         form = canonical(_OF_WIKIPEDIA.get(code, code)) or code
         scripts = {script(form)}
         if written & (_CHINESE if scripts & _CHINESE else scripts):
-            found = names.get(_language(form))
-            languages[label] = found or form, found is not None or MANY in served
+            name = names.get(_language(form))
+            languages[label] = name or form, name is not None or MANY in served
     return languages
 
 

@@ -1,4 +1,4 @@
-"""What is too short for a model: letters, Roman numbers, and codes of a letter and a digit, such as 4C."""
+"""Texts that are too short for a model: letters, Roman numbers, and codes of a letter and a digit, such as 4C."""
 
 import re
 
@@ -19,7 +19,7 @@ _WORDS = {"en": "I", "fr": "ayàôÀ", "ru": "Яявиоскуа"}
 
 def is_label(text: str, language: str) -> bool:
     """Return whether a text is a label and no word of its language, with marks around it or not."""
-    found = _LABEL.fullmatch(text)
-    if found is None or (found["ordinal"] and language == "fr"):  # 2e is second
+    label = _LABEL.fullmatch(text)
+    if label is None or (label["ordinal"] and language == "fr"):  # 2e is second
         return False
-    return found["letter"] is None or found["letter"] not in _WORDS.get(language, "")
+    return label["letter"] is None or label["letter"] not in _WORDS.get(language, "")

@@ -1,4 +1,4 @@
-"""Marks of languages in documents, such as `lang`: what names the source's language names the target's afterwards."""
+"""Marks of languages in documents, such as `lang`: a mark of the source's language becomes one of the target's."""
 
 from typing import NamedTuple
 
@@ -12,10 +12,8 @@ class MarkedLanguages(NamedTuple):
     target: str
 
     def translated(self, mark: str) -> str:
-        """Return a mark (en, en-US, en_US) for the translation. A mark of another language stays as it is.
-
-        The mark of the target has a region if the mark has one.
-        """
+        """Return a mark (en, en-US, en_US) for the translation. A mark of another language stays as it is. The mark of
+        the target has a region if the mark has a region."""
         tag = mark.strip().replace("_", "-")
         if subtag(tag) != subtag(self.source) or subtag(tag) == subtag(self.target):
             return mark

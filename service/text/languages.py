@@ -15,14 +15,7 @@ from manifest.schema import NO_LANGUAGE, Language
 
 _TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 _REGION = re.compile("-([A-Z]{2}|[0-9]{3})$")
-_OWN = {
-    "cn": "zh-Hans",
-    "zhs": "zh-Hans",
-    "zht": "zh-Hant",
-    "zt": "zh-Hant",
-    "ns": "nso",
-    "pb": "pt-BR",
-}
+_CODES_OF_MODELS = {"cn": "zh-Hans", "zhs": "zh-Hans", "zht": "zh-Hant", "zt": "zh-Hant", "ns": "nso", "pb": "pt-BR"}
 """Codes of models that are not language subtags, or are subtags of other languages."""
 _NO_REGIONS = {"ar-AR", "bn-IN", "sw-KE"}
 """Codes of mBART with an unlikely region. All codes of mBART have a region, usually the likely one."""
@@ -37,16 +30,16 @@ MANY = "mul"
 
 def canonical(code: str) -> str | None:
     """Return the canonical form of a code; None if it is not a language code, such as ROMANCE."""
-    found = _TAG.fullmatch(code.strip("<>_").replace("_", "-"))
-    return _canonical(*(part or "" for part in found.groups())) if found else None
+    match = _TAG.fullmatch(code.strip("<>_").replace("_", "-"))
+    return _canonical(*(part or "" for part in match.groups())) if match else None
 
 
 @lru_cache(maxsize=10_000)
 def _canonical(language: str, script: str, region: str) -> str | None:
-    """Parse parts of a code. langcodes caches every input for ever, so it gets only parts of which there are few."""
+    """langcodes caches every input for ever, so it gets only parts of codes, of which there are few."""
     from langcodes import Language as Tag  # imported here: its tables take 50 ms, which pass while models load
 
-    known = Tag.get(_OWN.get(language.lower(), language))
+    known = Tag.get(_CODES_OF_MODELS.get(language.lower(), language))
     if not known.is_valid():
         return None
     if known.language != "tw":  # Twi stays: models have it beside Akan
@@ -73,8 +66,8 @@ def english_name(code: str) -> str:
 
 
 def name_in(reader: str, code: str) -> str:
-    """Return the name of a language in the reader's language: Französisch for de and fr. It is the English name where
-    the reader's language is unknown, and the code itself if it has no name."""
+    """Return the name of a language in the reader's language: Französisch for de and fr. An unknown reader's language
+    gives the English name, and a code without a name itself."""
     return _name_in(canonical(reader) or "en", code)
 
 
@@ -128,12 +121,7 @@ def with_region(code: str) -> str:
 
 
 class WantedLanguage(NamedTuple):
-    """A language that a request names.
-
-    Attributes:
-        code: the code in the request; None if it names no language.
-        form: a canonical form that the code may mean.
-    """
+    """The code of a language in a request, or None, and a canonical form that the code may mean."""
 
     code: str | None
     form: str | None
@@ -158,8 +146,8 @@ ANY = WantedLanguage(None, None)
 
 
 def are_same(source: str, target: str) -> bool:
-    """Return whether two codes may mean one language, so that nothing is left to translate: fr-CA and fr."""
-    forms = ({one.form for one in WantedLanguage.closest_first(code)} for code in (source, target))
+    """Return whether two codes may mean the same language, so that nothing is left to translate: fr-CA and fr."""
+    forms = ({wanted.form for wanted in WantedLanguage.closest_first(code)} for code in (source, target))
     return bool(set.intersection(*forms) - {None})
 
 
@@ -172,11 +160,11 @@ class Side:
     """
 
     def __init__(self, languages: Sequence[Language]) -> None:
-        own = {language.code: language for language in languages}
+        by_code = {language.code: language for language in languages}
         by_form: dict[str, Language] = {}
         for language in languages:
             form = canonical(language.code) or language.code
-            by_form.setdefault(form, own.get(form, language))
+            by_form.setdefault(form, by_code.get(form, language))
         self.by_name: dict[str, Language] = {}
         self._names: dict[str, str] = {}
         for language in languages:
@@ -196,12 +184,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Direction:
-    """A language pair, and the tokens that name it to a model.
-
-    Attributes:
-        source_prefix: tokens before a source.
-        target_prefix: tokens at the beginning of a target.
-    """
+    """A language pair, and the tokens that name it to a model, before a source and at the beginning of a target."""
 
     source: str
     target: str

@@ -10,11 +10,7 @@ from service.schemas.requests import CutEnd
 
 
 class Pair(NamedTuple):
-    """A sequence of two texts.
-
-    Attributes:
-        n_left_out: the number of tokens that were cut off both texts.
-    """
+    """A sequence of two texts, and the number of tokens that were cut off them."""
 
     token_ids: list[int]
     n_left_out: int
@@ -46,7 +42,7 @@ class PairTemplate:
 
 
 def kept_lengths(n_first: int, n_second: int, room: int) -> tuple[int, int]:
-    """Return how many tokens of two texts are kept: of the shorter one all, if the longer one still has as many."""
+    """Return how many tokens of two texts are kept. The shorter text keeps all if the longer one keeps as many."""
     if n_first + n_second <= room:
         return n_first, n_second
     shorter, longer = sorted((n_first, n_second))

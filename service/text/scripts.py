@@ -68,12 +68,12 @@ _OF_NAMES = {
 def scripts_of(letters: Iterable[str]) -> set[str]:
     """Return the known scripts (ISO 15924) of letters. Ideographs alone mean Japanese, and simplified or traditional
     Chinese, whichever has more of them, or both if they have equally many."""
-    found = {_script(letter) for letter in letters}
-    if "CJK" in found:
+    scripts = {_script(letter) for letter in letters}
+    if "CJK" in scripts:
         ideographs = [letter for letter in letters if _script(letter) == "CJK"]
-        n_hans, n_hant = (sum(one.encode(codec, "ignore") != b"" for one in ideographs) for codec in ("gb2312", "big5"))
-        found |= {"Jpan", *(["Hans"] if n_hans >= n_hant else []), *(["Hant"] if n_hant >= n_hans else [])}
-    return {script for script in found if script not in (None, "CJK")}
+        n_hans, n_hant = (len([i for i in ideographs if i.encode(codec, "ignore")]) for codec in ("gb2312", "big5"))
+        scripts |= {"Jpan", *(["Hans"] if n_hans >= n_hant else []), *(["Hant"] if n_hant >= n_hans else [])}
+    return {script for script in scripts if script not in (None, "CJK")}
 
 
 @lru_cache(maxsize=10_000)
@@ -83,20 +83,18 @@ def _script(letter: str) -> str | None:
 
 
 @cache
-def _in_other_letters(own: str) -> re.Pattern[str]:
-    letters = "".join(letters for script, letters in _LETTERS.items() if script != own)
+def _in_other_letters(own_script: str) -> re.Pattern[str]:
+    letters = "".join(letters for script, letters in _LETTERS.items() if script != own_script)
     return re.compile(rf"[{letters}](?:[{letters}\u0300-\u036f\u200c\u200d]|[ '’·-](?=[{letters}]))*")  # noqa: RUF001
 
 
 def foreign_words(text: str, source: str) -> list[Span]:
-    """Return words in letters that a language does not use, as a model would change them; none if it is unknown.
-
-    The letters may be those of the target language: "спасибо" in an English text means this word.
-    """
+    """Return words in letters that a language does not use, because a model would change them; none if it is unknown.
+    The letters may belong to the target language: "спасибо" in an English text means this word."""
     if text.isascii() or source not in _SCRIPT:
         return []
-    found = _in_other_letters(_SCRIPT[source]).finditer(text)
-    return [Span(*match.span()) for match in found if not all(map(is_hidden, match.group()))]
+    matches = _in_other_letters(_SCRIPT[source]).finditer(text)
+    return [Span(*match.span()) for match in matches if not all(map(is_hidden, match.group()))]
 
 
 _WITHOUT_HIDDEN = Replace(Regex(r"\p{Default_Ignorable_Code_Point}"), "")

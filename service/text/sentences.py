@@ -90,7 +90,8 @@ EMOJI_END = re.compile(
     rf"(?<=\s)[{_HEART_OR_TINT}]*+[{_FEELING}][{_FEELING}{_HEART_OR_TINT}]*+\s+"
     rf"(?={_CAPITAL}(?!{_CAPITAL}))"
 )
-"""An emoji that may end a sentence: a face or a hand. A heart may be a verb; others may stand before their name."""
+"""An emoji that may end a sentence: a face or a hand. A heart may stand for a verb, and other emoji before the thing
+that they name, so these end no sentence."""
 
 WINDOW = 2_000
 """Number of characters that are split at a time. Among quotation marks the time grows at least with the square of the
@@ -120,11 +121,8 @@ def sentence_spans(text: str, language: str) -> list[Span]:
 
 
 class Cell(NamedTuple):
-    """A column of a line, the name of a speaker, or a whole line.
-
-    Attributes:
-        begins: the start of its text, after the marks of a list or the colon after a speaker's name.
-    """
+    """A column of a line, the name of a speaker, or a whole line. Its text begins after the marks of a list or the
+    colon after a speaker's name."""
 
     start: int
     begins: int
@@ -164,15 +162,15 @@ def ends_of(text: str, language: str) -> set[int]:
 
 def _gaps(lines: Sequence[str]) -> list[set[int]]:
     """Return the starts of columns in each line: after many spaces, or two if a line beside it has a start there."""
-    columns = [{match.end(): len(match.group()) for match in GAP.finditer(line)} for line in lines]
+    widths = [{match.end(): len(match.group()) for match in GAP.finditer(line)} for line in lines]
     return [
-        {end for end, width in here.items() if width >= WIDE_GAP or end in before or end in behind}
-        for before, here, behind in zip([{}, *columns], columns, [*columns[1:], {}], strict=False)
+        {end for end, width in ends.items() if width >= WIDE_GAP or end in before or end in behind}
+        for before, ends, behind in zip([{}, *widths], widths, [*widths[1:], {}], strict=False)
     ]
 
 
 def _lines_with_letters(lines: Sequence[str]) -> set[int]:
-    """Return the numbers of the lines that begin with "a." or "I." next to one with "b." or "II.", and so on."""
+    """Return the numbers of the lines that begin with "a." or "I." next to a line with "b." or "II.", and so on."""
     letters = [(i, LETTER_MARK.match(line)) for i, line in enumerate(lines) if not line.isspace()]
     marked = set()
     for (i, this), (j, following) in pairwise(letters):
@@ -188,7 +186,6 @@ def _are_in_order(mark: str, following: str) -> bool:
 
 
 def _lengths(line: str, language: str) -> Iterator[int]:
-    """Yield the lengths of the sentences of a line, with the white space around them."""
     is_ascii, start = line.isascii(), 0
     if not is_ascii:
         line = WIDE_SPACE.sub(" ", line).translate(QUOTATION_MARKS)
@@ -222,13 +219,12 @@ def _with_note_marks(parts: list[str]) -> list[str]:
 
 
 def _parted(part: str, ends: re.Pattern[str]) -> Iterator[str]:
-    """Yield a part, cut where the pattern ends."""
     cuts = [0, *(match.end() for match in ends.finditer(part)), len(part)]
     return (part[start:end] for start, end in pairwise(cuts) if start < end)
 
 
 def _parted_by_emoji(part: str, language: str) -> Iterator[str]:
-    """Yield a part, cut after emoji that end a sentence: two words follow, and two precede or the next begins one."""
+    """Cut a part after emoji that end a sentence. Two words follow, and two precede or the next word begins one."""
     start, begins = 0, BEGINS_SENTENCE.get(language)
     for match in EMOJI_END.finditer(part):
         is_start = begins.match(part, match.end()) if begins else _has_words(part[start : match.start()])
@@ -267,9 +263,7 @@ def halves(text: str, span: Span) -> tuple[Span, Span] | None:
 
 def with_wide_marks(target: str, source: str, language: str) -> str:
     """Return a translated sentence with wide end marks, if its language uses them and its source ends with such marks.
-
-    Its length stays the same. An ellipsis stays unchanged, and so does a sentence in Latin letters.
-    """
+    Its length stays the same. An ellipsis stays unchanged, and so does a sentence in Latin letters."""
     if language not in _WIDE or not is_unspaced(target) or not _ENDED.search(source):
         return target
     return _LAST_MARKS.sub(lambda marks: "".join(_WIDE[language][mark] for mark in marks.group()), target)
@@ -294,12 +288,7 @@ def without_new_stop(target: str, source: str) -> str:
 
 
 class Before(NamedTuple):
-    """The characters before a piece of a text.
-
-    Attributes:
-        source: the last character of the text before the piece.
-        target: the last character of the translation before the piece.
-    """
+    """The last characters of the text and of the translation before a piece of a text."""
 
     source: str
     target: str
@@ -316,11 +305,9 @@ def join_sentences(
     target_language: str,
     before: Before = NOTHING_BEFORE,
 ) -> tuple[str, list[Span]]:
-    """Return the text with each source span replaced by its target, and the spans of the targets in the result.
-
-    If only the target language writes spaces between sentences, they are inserted. If only the source language does,
-    they are removed, and a mark is inserted between two sentences that would touch without one.
-    """
+    """Return the text with each source span replaced by its target, and the spans of the targets in the result. If only
+    the target language writes spaces between sentences, they are inserted. If only the source language does, they are
+    removed, and a mark is inserted between two sentences that would touch without one."""
     space = " " if source_language in UNSPACED and target_language not in UNSPACED else ""
     wide = _WIDE.get(target_language, {}) if source_language not in UNSPACED else {}
     pieces: list[str] = []

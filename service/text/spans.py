@@ -31,13 +31,13 @@ def overlapping(spans: Sequence[Span], span: Span) -> tuple[int, int]:
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Merge spans that overlap. The spans are in order."""
-    found: list[Span] = []
+    merged: list[Span] = []
     for span in spans:
-        if found and span.start < found[-1].end:
-            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        if merged and span.start < merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, span.end))
         else:
-            found.append(span)
-    return found
+            merged.append(span)
+    return merged
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,8 @@ NO_EDITS = Edits((), ())
 
 
 def chain_edits(parts: Iterable[tuple[Edits, int, int]]) -> Edits:
-    """Chain the edits of the parts of a text to edits of the whole text.
-
-    Args:
-        parts: for each part its edits, and its length before and after them.
-    """
+    """Chain the edits of parts to edits of the whole text. Each part has its edits, and its length before and after
+    them."""
     old: list[Span] = []
     new: list[Span] = []
     n_before = n_after = 0
@@ -91,12 +88,12 @@ def replace_spans(text: str, replacements: Iterable[Replacement]) -> tuple[str, 
     return "".join([*pieces, text[position:]]), Edits(tuple(old), tuple(new))
 
 
-def _map_span(span: Span, here: Sequence[Span], there: Sequence[Span]) -> Span:
-    before = bisect_right(here, span.start, key=lambda edit: edit.end)
-    if before < len(here) and here[before].start <= span.start:
-        start = there[before].start
+def _map_span(span: Span, old: Sequence[Span], new: Sequence[Span]) -> Span:
+    before = bisect_right(old, span.start, key=lambda edit: edit.end)
+    if before < len(old) and old[before].start <= span.start:
+        start = new[before].start
     else:
-        start = span.start + (there[before - 1].end - here[before - 1].end if before else 0)
-    last = bisect_left(here, span.end, key=lambda edit: edit.start) - 1
-    end = span.end if last < 0 else there[last].end + max(0, span.end - here[last].end)
+        start = span.start + (new[before - 1].end - old[before - 1].end if before else 0)
+    last = bisect_left(old, span.end, key=lambda edit: edit.start) - 1
+    end = span.end if last < 0 else new[last].end + max(0, span.end - old[last].end)
     return Span(start, max(start, end))

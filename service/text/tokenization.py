@@ -105,14 +105,8 @@ class Tokenizer:
         return len(self.encode([text])[0]) - sum(self.n_around)
 
     def own_ids(self, text: str, field: str) -> list[int]:
-        """Return the tokens of a text without special ones around it, to join it with another one.
-
-        Args:
-            field: the field of the text.
-
-        Raises:
-            EmptyText: the text has no tokens.
-        """
+        """Return the tokens of a text without special tokens around it, to join it with another text. Raises EmptyText:
+        the text of the field has no tokens."""
         [encoding] = self._tokenizer.encode_batch_fast([self._with_plain_spaces(text)], add_special_tokens=False)
         if not (ids := self._ids(encoding)):
             raise EmptyText(f"A text of `{field}` has no tokens to read: {text[:20]!r}")
@@ -144,8 +138,8 @@ class Tokenizer:
 
     def _pieces(self, special: Collection[int]) -> dict[int, bytes | str]:
         added = self._tokenizer.get_added_tokens_decoder() if self._vocabulary is None else {}
-        own = self._vocabulary.target if self._vocabulary else self._tokenizer.get_vocab(with_added_tokens=True)
-        return {i: token if i in added or i in special else self._piece_of(token) for token, i in own.items()}
+        ids = self._vocabulary.target if self._vocabulary else self._tokenizer.get_vocab(with_added_tokens=True)
+        return {i: token if i in added or i in special else self._piece_of(token) for token, i in ids.items()}
 
     def _can_write(self, text: str) -> bool:
         normalizer = self._tokenizer.normalizer
@@ -163,11 +157,8 @@ class Tokenizer:
     def encode_spans(
         self, text: str, spans: list[Span], limit: int, prefix: Sequence[int] = ()
     ) -> list[tuple[Span, list[int]]]:
-        """Return the token ids of parts of a text. Parts of more than `limit` tokens are halved repeatedly.
-
-        Raises:
-            LimitExceeded: a single character has more tokens.
-        """
+        """Return the token ids of parts of a text. Parts of more than `limit` tokens are halved repeatedly. Raises
+        LimitExceeded: a single character has more tokens."""
         pieces = []
         for span, token_ids in zip(spans, self.encode([span.of(text) for span in spans], prefix), strict=True):
             if len(token_ids) <= limit:
@@ -187,11 +178,8 @@ class Tokenizer:
         return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
     def source_tokens(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
-        """Return the tokens of a source text, each with the characters that it covers before normalization.
-
-        Args:
-            prefix: tokens before the text, which cover nothing.
-        """
+        """Return the tokens of a source text, each with the characters that it covers before normalization. The tokens
+        of a prefix cover nothing."""
         encoding = self._tokenizer.encode(self._with_plain_spaces(text))
         offsets, of_special = encoding.offsets, encoding.special_tokens_mask
         starts = [*(start for start, _ in offsets[1:]), len(text)]
@@ -218,17 +206,14 @@ class Tokenizer:
 
 
 def _is_sign(character: str) -> bool:
-    """Return whether a character must be written as itself, not normalized: m² is not "m2", but a wide "=" is "="."""
+    """A sign must not be normalized: m² is not "m2", but a wide "=" is "="."""
     is_wide = unicodedata.decomposition(character).startswith(("<wide>", "<narrow>"))
     return unicodedata.category(character)[0] in "NS" and not is_wide
 
 
 def refuse_white_space(texts: list[str], verb: str, field: str | None = None) -> None:
-    """Raise EmptyText if a text has only white space.
-
-    Args:
-        field: the field of the texts, if texts of several fields are read.
-    """
+    """Raise EmptyText if a text has only white space. `field` is the field of the texts, if texts of several fields are
+    read."""
     for i, text in enumerate(texts):
         if text.isspace():
             all_texts = f"`{field}`" if field else len(texts)
@@ -240,11 +225,8 @@ async def run_on_each(
     items: Iterable[Item], work: Callable[[Item], Result], n_characters: int, timeout_s: float
 ) -> list[Result]:
     """Return the result of work on each item. Many characters are worked on in a thread, beside the event loop (the
-    tokenizer releases Python's lock). The thread stops early if the request was cancelled.
-
-    Raises:
-        DeadlinePassed: the work took longer than `timeout_s`.
-    """
+    tokenizer releases Python's lock). The thread stops early if the request was cancelled. Raises DeadlinePassed: the
+    work took longer than `timeout_s`."""
     if n_characters <= MAX_CHARACTERS_WITHOUT_THREAD:
         return [work(item) for item in items]
     given_up = threading.Event()

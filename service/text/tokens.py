@@ -12,15 +12,13 @@ from typing import NamedTuple
 from service.text.spans import Span
 
 SPACE = "▁"
-"""The sign that users see for a space at the start of a token."""
+"""Users see this sign for a space at the start of a token."""
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Token(NamedTuple):
-    """A token and its span, text[start:end], without the space before it.
-
-    A token that is part of a character covers the whole character; a token without characters covers text[n:n].
-    """
+    """A token and its span, text[start:end], without the space before it. A token that is part of a character covers
+    the whole character; a token without characters covers text[n:n]."""
 
     token: str
     start: int
@@ -36,11 +34,8 @@ class Token(NamedTuple):
 
 
 def locate_pieces(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
-    """Return the text of joined pieces, without invalid UTF-8, and the token of each piece.
-
-    Args:
-        pieces: the UTF-8 of each token, or the name of a special token, which has no characters.
-    """
+    """Return the text of joined pieces, without invalid UTF-8, and the token of each piece. A piece is the UTF-8 of a
+    token, or the name of a special token, which has no characters."""
     text, ends = _characters(b"".join(piece for piece in pieces if isinstance(piece, bytes)))
     character_at = [i for i, (start, end) in enumerate(pairwise([0, *ends])) for _ in range(start, end)]
     before = [*accumulate((character != REPLACEMENT for character in text), initial=0)]
@@ -68,7 +63,7 @@ def place_token(piece: bytes | str, span: Span, text: str) -> Token:
 
 
 def _characters(data: bytes) -> tuple[str, list[int]]:
-    """Decode UTF-8 with a replacement for each invalid part. Return the text, and where its characters end in bytes."""
+    """Return decoded UTF-8, with a replacement for each invalid part, and the end of each character in bytes."""
     text, ends, position = "", [0], 0
     while position < len(data):
         try:
@@ -96,26 +91,19 @@ def _visible(piece: bytes | str) -> str:
         return space + "".join(f"<0x{byte:02X}>" for byte in rest)
 
 
-def _byte_of() -> dict[str, int]:
-    """Return the byte of each visible character in byte-level BPE: visible bytes stand for themselves, others have
-    other characters (Radford et al. 2019; the order is that of GPT-2's published encoder)."""
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(0x100) if byte not in visible]
-    return {chr(byte): byte for byte in visible} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
-
-
-BYTE_OF = _byte_of()
+_VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_HIDDEN = (byte for byte in range(0x100) if byte not in _VISIBLE)
+BYTE_OF = {chr(byte): byte for byte in _VISIBLE} | {chr(0x100 + i): byte for i, byte in enumerate(_HIDDEN)}
+"""The byte of each character in byte-level BPE (Radford et al. 2019, in the order of GPT-2's encoder)."""
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
 def _of_bytes(token: str) -> bytes:
     return bytes(BYTE_OF[character] for character in token)
 
 
-_BYTE = re.compile("<0x([0-9A-F]{2})>")
-
-
 def _of_metaspace(token: str) -> bytes:
-    """Decode a token of SentencePiece (Kudo and Richardson 2018): a space is a visible sign, and a byte has a name."""
+    """Tokens of SentencePiece (Kudo and Richardson 2018) have a visible sign for a space, and names of bytes."""
     byte = _BYTE.fullmatch(token)
     return bytes([int(byte[1], 16)]) if byte else token.replace(SPACE, " ").encode()
 
@@ -125,11 +113,8 @@ def _of_word_pieces(token: str) -> bytes:
 
 
 def piece_reader(decode: Callable[[list[str]], str]) -> Callable[[str], bytes]:
-    """Return a function from a token in the vocabulary to its UTF-8, chosen by how the tokenizer decodes tokens.
-
-    Raises:
-        ValueError: the tokenizer writes tokens in no known way.
-    """
+    """Return a function from a token in the vocabulary to its UTF-8, chosen by how the tokenizer decodes tokens. Raises
+    ValueError: the tokenizer writes tokens in no known way."""
     if decode(["a", "Ġa"]) == "a a":
         return _of_bytes
     if decode(["a", "▁a"]) == "a a":

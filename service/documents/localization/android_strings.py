@@ -29,7 +29,7 @@ _TAG = re.compile(r"(<!--(?:(?!<!--|-->).)*+-->|<(?:\"[^\"<]*+\"|'[^'<]*+'|[^\"'
 _PLACEHOLDER = re.compile(
     r"<(?P<name>[\w.-]+:g)\b[^<>]*+(?:(?<=/)>|>(?:(?!</?[\w.-]+:g\b).)*+</(?P=name)\s*>)|<xliff-g\b[^<>]*+>", re.DOTALL
 )
-"""What translators must not change, in XLIFF's element <xliff:g>; and what looks like the tag that stands for it."""
+"""XLIFF's element <xliff:g>, which translators must not change, and anything like the tag that stands for it."""
 _NUMBERED = re.compile(r'<xliff-g id="(\d+)"/>')
 _ESCAPED_TAG = re.compile(r'<(/?)x-escaped(?: id="(\d+)")?>')
 _QUOTE = r"['\"]|&apos;|&quot;|&\#3[49];"
@@ -40,12 +40,8 @@ _IN_QUOTES = re.compile(r'(\s*")((?:[^"\\]|\\.)*+)("\s*)', re.DOTALL)
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite strings of an Android program.
-
-    Raises:
-        InvalidDocument: the file is not such a file, or is damaged.
-        TooLarge: the file has too many tags.
-    """
+    """Rewrite strings of an Android program. Raises InvalidDocument: the file is not such a file, or is damaged.
+    TooLarge: it has too many tags."""
     text, encoding, root = read_xml(data)
     if root.tag != "resources":
         raise InvalidDocument(f"The root of the file is <{root.tag}>; strings of Android have <resources>")
@@ -86,7 +82,6 @@ def _string_splices(text: str, element: XmlElement) -> Iterator[Splice]:
 
 
 def _values(text: str, element: XmlElement) -> Iterator[Value]:
-    """Yield what an element says, as HTML. Nearly always this is one value."""
     for span, is_cdata in runs(text, element.content):
         if (quoted := _IN_QUOTES.fullmatch(span.of(text))) is not None:
             span = Span(*quoted.span(2)).moved(span.start)
@@ -96,13 +91,8 @@ def _values(text: str, element: XmlElement) -> Iterator[Value]:
 
 @dataclass
 class _Markup:
-    """The markup of a string.
-
-    Args:
-        is_cdata: whether it is HTML in a CDATA section.
-        placeholders: its elements <xliff:g>.
-        escaped: its pairs of escaped tags, such as &lt;b> and &lt;/b>.
-    """
+    """The markup of a string, which may be HTML in a CDATA section. Its `placeholders` are elements <xliff:g>, and
+    `escaped` are pairs of escaped tags, such as &lt;b> and &lt;/b>."""
 
     is_cdata: bool
     placeholders: list[str] = field(default_factory=list)
@@ -123,12 +113,12 @@ class _Markup:
         opened: list[str] = []
 
         def tag(written: str) -> str:
-            found = _ESCAPED_TAG.fullmatch(written)
-            if found is None:
+            match = _ESCAPED_TAG.fullmatch(written)
+            if match is None:
                 return self._tag(written)
-            if found[1]:
+            if match[1]:
                 return opened.pop() if opened else ""
-            start, end = self.escaped[int(found[2])]
+            start, end = self.escaped[int(match[2])]
             opened.append(end)
             return start
 

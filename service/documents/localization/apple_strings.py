@@ -23,11 +23,8 @@ _ESCAPED |= {92: r"\\", 34: r"\"", 10: r"\n", 13: r"\r", 9: r"\t"}
 
 
 def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
-    """Rewrite messages of a program for macOS or iOS.
-
-    Raises:
-        InvalidDocument: the file is not text, is a property list, or has another mistake.
-    """
+    """Rewrite messages of a program for macOS or iOS. Raises InvalidDocument: the file is not text, is a property list,
+    or has another mistake."""
     if data.startswith((b"bplist", b"<?xml")):
         raise InvalidDocument("The file is a property list; convert it to text, as it is in the program's sources")
     text, encoding = decode(data)
@@ -41,7 +38,7 @@ def _splices(text: str) -> Iterator[Splice]:
         if match["value"]:
             span = Span(*match.span("value"))
             yield from spliced_value(text, Value(span, _text(match["value"]), partial(_encode, before=match["value"])))
-        else:  # a key that is its own value
+        else:  # a key without a value is its value
             end = match.end("key")
             yield from spliced_value(text, Value(Span(end, end), _text(match["key"]), lambda new: f" = {_quoted(new)}"))
     blank = _BLANKS.match(text, position)
@@ -67,11 +64,9 @@ def _character(match: re.Match[str]) -> str:
 def _encode(text: str, before: str) -> str:
     """Return a text as a value. Line ends are escaped unless the value before had them as they are."""
     quoted = _quoted(text)
-    return quoted.replace(r"\n", "\n") if "\n" in before else quoted if before[0] == '"' else _unquoted(text, quoted)
-
-
-def _unquoted(text: str, quoted: str) -> str:
-    return text if re.fullmatch(_WORD, text) else quoted
+    if "\n" in before:
+        return quoted.replace(r"\n", "\n")
+    return quoted if before[0] == '"' or not re.fullmatch(_WORD, text) else text
 
 
 def _quoted(text: str) -> str:

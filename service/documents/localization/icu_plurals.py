@@ -22,7 +22,7 @@ MAX_LENGTH = 5_000
 
 @dataclass(frozen=True)
 class _Message:
-    """A message: what is before its branches, its number ({n}), its kind (plural), and the text of each branch."""
+    """A message: the text before its branches, its number ({n}), its kind (plural), and the text of each branch."""
 
     head: str
     number: str
@@ -34,10 +34,8 @@ class _Message:
 
 
 def with_plural_forms(text: str, options: ReadOptions) -> str:
-    """Return a text whose messages have the plural forms of the target language.
-
-    A text stays that has quoted braces, that is no ICU message, or that would become too long.
-    """
+    """Return a text whose messages have the plural forms of the target language. A text with quoted braces, without an
+    ICU message, or that would become too long, stays."""
     if ARGUMENT.search(text) is None or QUOTED.search(text) or not can_parse(text):
         return text
     new = _rewritten(text, options, MAX_DEPTH)
@@ -45,7 +43,7 @@ def with_plural_forms(text: str, options: ReadOptions) -> str:
 
 
 def _rewritten(text: str, options: ReadOptions, depth: int) -> str | None:
-    """Return the text with its messages rewritten; None if one cannot be."""
+    """Return the text with its messages rewritten; None if a message cannot be rewritten."""
     match = ARGUMENT.search(text)
     if match is None:
         return text
@@ -57,7 +55,7 @@ def _rewritten(text: str, options: ReadOptions, depth: int) -> str | None:
     if any(role == "word" for _, role in icu_messages(text)):  # one of the messages is a part of a sentence
         if "#" in before or "#" in _without_messages(after):  # it would become the number
             return None
-        if ARGUMENT.search(after):  # in the next message # would be that one's number
+        if ARGUMENT.search(after):  # in the next message # would be the number of that message
             branches = {key: branch.replace("#", message.number) for key, branch in branches.items()}
         branches = {key: before + branch + after for key, branch in branches.items()}
         before = after = ""
@@ -94,4 +92,4 @@ def _with_forms(message: _Message, options: ReadOptions) -> dict[str, str]:
     exact = {key: branch for key, branch in message.branches.items() if key.startswith("=")}
     forms = {key: branch for key, branch in message.branches.items() if key not in exact}
     texts = plural_texts(forms, options.source, options.target, message.kind == "selectordinal")
-    return exact | {category: one.text for category, one in texts.items()}
+    return exact | {category: plural.text for category, plural in texts.items()}

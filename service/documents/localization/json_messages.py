@@ -29,7 +29,7 @@ def rewrite_arb(data: bytes, options: ReadOptions) -> Rewriting:
 
 
 def _arb_splices(text: str, root: Node, options: ReadOptions) -> Iterator[Splice]:
-    """Yield what changes in a file of Flutter: names that begin with @ are of metadata."""
+    """In a file of Flutter, names that begin with @ are of metadata."""
     for member in root.members if isinstance(root, Mapping) else ():
         if member.name == "@@locale" and isinstance(member.node, Value) and options.target is not None:
             yield fixed(member.node.span, json.dumps(options.target.replace("-", "_")))
@@ -38,24 +38,20 @@ def _arb_splices(text: str, root: Node, options: ReadOptions) -> Iterator[Splice
 
 
 def parse_json(text: str) -> Node:
-    """Return the root of a JSON file, with the places of its names and strings.
-
-    Raises:
-        InvalidDocument: the text is not JSON.
-    """
+    """Return the root of a JSON file, with the places of its names and strings. Raises InvalidDocument."""
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidDocument(f"The file is not JSON: {error}") from None
     tree = TreeBuilder()
     for match in _TOKEN.finditer(text):
-        found, span = match[0], Span(*match.span())
-        if found in ("{", "["):
-            tree.open(Mapping(",") if found == "{" else Items(), span.start)
-        elif found in ("}", "]"):
+        written, span = match[0], Span(*match.span())
+        if written in ("{", "["):
+            tree.open(Mapping(",") if written == "{" else Items(), span.start)
+        elif written in ("}", "]"):
             tree.close(span.end)
-        elif found[0] == '"':
-            value = Value(span, json.loads(found), partial(_encode, found))
+        elif written[0] == '"':
+            value = Value(span, json.loads(written), partial(_encode, written))
             tree.add(value, span, value.text)
         else:
             tree.add(None, span)
@@ -63,6 +59,5 @@ def parse_json(text: str) -> Node:
 
 
 def _encode(before: str, text: str) -> str:
-    """Return a text as JSON, with the escapes that the string before had."""
     written = json.dumps(text, ensure_ascii="\\u" in before)
     return written.replace("/", "\\/") if "\\/" in before else written

@@ -27,15 +27,8 @@ _NUMBER = re.compile(r"%|\{")
 
 
 def message_splices(text: str, root: Node, options: ReadOptions) -> Iterator[Splice]:
-    """Yield what changes in the translated file.
-
-    Args:
-        text: the text of the file.
-
-    Raises:
-        InvalidDocument: the file has the target language already.
-    """
-    language = _own_language(text, root, options)
+    """Yield the changes of a file with this text. Raises InvalidDocument: the file has the target language already."""
+    language = _source_member(text, root, options)
     nodes: list[Node] = [root]
     if language is not None and isinstance(root, Mapping):
         if options.target is not None:
@@ -61,9 +54,9 @@ def message_value(text: str, value: Value, options: ReadOptions) -> list[Splice]
     return spliced_value(text, replace(value, text=with_plural_forms(value.text, options)))
 
 
-def _own_language(text: str, root: Node, options: ReadOptions) -> Member | None:
+def _source_member(text: str, root: Node, options: ReadOptions) -> Member | None:
     """Return the member of the source language, if a mapping is by languages, as in Rails. Other members may be texts
-    that several languages share, and what is no mapping, such as a version."""
+    that several languages share, and nodes such as a version, which are no mappings."""
     if not isinstance(root, Mapping) or options.source is None:
         return None
     if any(
@@ -72,12 +65,12 @@ def _own_language(text: str, root: Node, options: ReadOptions) -> Member | None:
     ):
         return None
     languages = [member for member in root.members if _is_of_language(member)]
-    found = [member for member in languages if subtag(member.name or "") == subtag(options.source)]
-    exact = [member for member in found if canonical(member.name or "") == canonical(options.source)]
-    own = next(iter(exact or found), None)
-    if own is not None and any(member.name == options.target for member in root.members if member is not own):
-        raise InvalidDocument(f"The file has texts in {options.target} already, beside those in {own.name}")
-    return own
+    close = [member for member in languages if subtag(member.name or "") == subtag(options.source)]
+    exact = [member for member in close if canonical(member.name or "") == canonical(options.source)]
+    source = next(iter(exact or close), None)
+    if source is not None and any(member.name == options.target for member in root.members if member is not source):
+        raise InvalidDocument(f"The file has texts in {options.target} already, beside those in {source.name}")
+    return source
 
 
 def _is_of_language(member: Member) -> bool:
@@ -85,10 +78,8 @@ def _is_of_language(member: Member) -> bool:
 
 
 def _plurals(text: str, mapping: Mapping) -> Iterator[tuple[list[Member], list[PluralForm], str]]:
-    """Yield the members of a mapping in order: those of a plural together, with its forms and what their names share.
-
-    Other members have no forms.
-    """
+    """Yield the members of a mapping in order. Members of a plural come together, with its forms and the common start
+    of their names. Other members have no forms."""
     names = [_FORM.fullmatch(member.name or "") for member in mapping.members]
     is_plural = all(match is not None and match[1] is None for match in names)
     stems = [match and (match[1] or ("" if is_plural else None)) for match in names]
@@ -110,7 +101,7 @@ def _forms(text: str, members: Sequence[Member], categories: Sequence[str]) -> I
 
 
 def _are_plural(forms: Sequence[PluralForm], has_stem: bool) -> bool:
-    """Return whether these are forms of a plural; `no_one` and `no_other` are none."""
+    """Return whether these are forms of a plural; `no_one` and `no_other` are not."""
     texts = {form.category: form.value.text for form in forms}
     has_number = _NUMBER.search(texts.get("other", "")) is not None
     return has_number or (not has_stem and "other" in texts and len(texts) > 1)

@@ -1,4 +1,4 @@
-"""Plural forms of gettext: how many a language has, and which of them belongs to which number."""
+"""Plural forms of gettext: the number of forms in a language, and the form of each number."""
 
 import gettext
 import re
@@ -16,30 +16,25 @@ SAMPLE = range(1001)
 
 @dataclass(frozen=True)
 class PluralForms:
-    """The plural forms of a language.
-
-    Args:
-        header: the value of the header Plural-Forms.
-        of_numbers: the form of each number of `SAMPLE`.
-        n_forms: the number of forms.
-    """
+    """The plural forms of a language, as in the value of the header Plural-Forms."""
 
     header: str
     of_numbers: Sequence[int]
+    """The form of each number of `SAMPLE`."""
     n_forms: int
 
     @classmethod
     def parse(cls, header: str) -> "PluralForms | None":
         """Return the forms of a header; None if gettext cannot read it, or it has a form that does not exist."""
-        found = HEADER.fullmatch(header)
-        if found is None:
+        match = HEADER.fullmatch(header)
+        if match is None:
             return None
         try:
-            of_number = gettext.c2py(found[2].strip())
+            of_number = gettext.c2py(match[2].strip())
             of_numbers = [*map(of_number, SAMPLE)]
         except (ValueError, ArithmeticError, RecursionError):
             return None
-        n_forms = int(found[1])
+        n_forms = int(match[1])
         return cls(header, of_numbers, n_forms) if 0 <= min(of_numbers) <= max(of_numbers) < n_forms else None
 
     @classmethod
@@ -60,8 +55,8 @@ class PluralForms:
     @property
     def singular(self) -> int | None:
         """The form for 1; None if it is for 2 as well."""
-        one, two = self.of_numbers[1], self.of_numbers[2]
-        return one if one != two else None
+        for_1, for_2 = self.of_numbers[1:3]
+        return for_1 if for_1 != for_2 else None
 
     @property
     def is_for_one_alone(self) -> bool:

@@ -1,6 +1,6 @@
 """PO files of gettext (.po, .pot): each message is a text; its translation is written behind it, flagged as fuzzy.
 
-Everything else stays unchanged, except what the header says of the language, of its plural forms and of the encoding.
+Everything else stays unchanged, except the language, its plural forms and the encoding in the header.
 """
 
 import re
@@ -35,7 +35,7 @@ NUMBERED = {"c-format", "objc-format", "php-format"}
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite a PO file. Raises InvalidDocument: the file is none, or not text in the encoding that it declares."""
+    """Rewrite a PO file. Raises InvalidDocument: it is not a PO file, or not text in the encoding that it declares."""
     charset = CHARSET.search(data)
     declared = named_encoding(charset[1].decode()) if charset else None
     text, encoding = decode(data, declared and replace(declared, errors="strict"))
@@ -61,7 +61,6 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
 
 
 def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: PluralForms) -> Iterator[Replacement]:
-    """Yield what changes in translated entries, in order."""
     line_end = _line_end(text)
     width = WIDTH if all(len(line) <= WIDTH for line in STRINGS.findall(text)) else len(text)
     for entry, translations in translated:
@@ -83,7 +82,7 @@ def _edits(text: str, translated: Iterable[tuple[Entry, list[str]]], forms: Plur
 
 
 def _strings(entry: Entry, translations: Sequence[str], forms: PluralForms) -> dict[str, str]:
-    """Return the string of each keyword. A plural form is made of the message or of its plural."""
+    """A plural form is made of the message or of its plural."""
     if len(translations) == 1:
         return {"msgstr": translations[0]}
     singular = forms.singular if forms.is_for_one_alone or _have_same_placeholders(*entry.messages) else None
@@ -91,13 +90,12 @@ def _strings(entry: Entry, translations: Sequence[str], forms: PluralForms) -> d
 
 
 def _have_same_placeholders(message: str, plural: str) -> bool:
-    """Return whether a message has what its plural has, unlike "One file" and "%d files"."""
+    """Placeholders differ in "One file" and "%d files"."""
     in_message, in_plural = (sorted(kept.span.of(text) for kept in kept_spans(text)) for text in (message, plural))
     return in_message == in_plural
 
 
 def _edited(text: str, edits: Iterable[Replacement], header: Entry | None, fields: dict[str, str]) -> str:
-    """Return the file with these edits, and with these fields in its header."""
     line_end = _line_end(text)
     if header is None:
         head = with_fields(EMPTY.format(line_end), NEW | fields, line_end) + 2 * line_end
@@ -108,10 +106,10 @@ def _edited(text: str, edits: Iterable[Replacement], header: Entry | None, field
 
 
 def _end_of_line(text: str, position: int) -> int:
-    found = LINE_END.search(text, position)
-    return found.end() if found else position
+    match = LINE_END.search(text, position)
+    return match.end() if match else position
 
 
 def _line_end(text: str) -> str:
-    found = LINE_END.search(text)
-    return found.group() if found else "\n"
+    match = LINE_END.search(text)
+    return match.group() if match else "\n"

@@ -1,4 +1,4 @@
-"""The header of a PO file: its fields, and how they are set without a change of anything else."""
+"""The header of a PO file: its fields are read, and set without a change of anything else."""
 
 import re
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ UTF_8 = {"Content-Type": "text/plain; charset=UTF-8"}
 NEW = UTF_8 | {"Content-Transfer-Encoding": "8bit"}
 """The fields of a file that had no header."""
 UNDECLARED = "charset=CHARSET"
-"""What a template has in place of an encoding, as long as all of its messages are ASCII."""
+"""A template has this in place of an encoding, as long as all of its messages are ASCII."""
 
 
 def field_of(header: str, name: str) -> str:
     """Return the value of a field; "" if the header lacks it."""
-    found = re.search(rf"^{name}:(.*)$", header, re.MULTILINE | re.IGNORECASE)
-    return found[1].strip() if found else ""
+    match = re.search(rf"^{name}:(.*)$", header, re.MULTILINE | re.IGNORECASE)
+    return match[1].strip() if match else ""
 
 
 def is_in_language(header: str, target: str | None) -> bool:
@@ -28,15 +28,15 @@ def is_in_language(header: str, target: str | None) -> bool:
 
 
 def plural_forms(header: str, target: str) -> PluralForms:
-    """Return the plural forms of a translation: those of the header, unless they are of another language."""
+    """Return the plural forms of a translation, from the header unless it is of another language."""
     declared = PluralForms.parse(field_of(header, "Plural-Forms")) if is_in_language(header, target) else None
-    own = PluralForms.of_language(target)
+    usual = PluralForms.of_language(target)
     is_named = field_of(header, "Language") != ""
-    return declared if declared and (is_named or declared.n_forms == own.n_forms) else own
+    return declared if declared and (is_named or declared.n_forms == usual.n_forms) else usual
 
 
 def translated_fields(header: str, target: str, forms: PluralForms) -> dict[str, str]:
-    """Return the fields that a translation has in place of the header's own."""
+    """Return the fields that a translation has in place of fields of the header."""
     language = field_of(header, "Language")
     fields = {"Plural-Forms": forms.header}
     if not language or not are_same(language, target):

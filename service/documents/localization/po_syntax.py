@@ -26,11 +26,11 @@ class Entry:
     """A message and its translations.
 
     Attributes:
-        start: where its first keyword stands.
-        flags: the comment with its flags; None if it has none.
+        start: the place of its first keyword.
+        flags: the comment with its flags, if any.
         previous: the comments with its previous message.
         strings: the strings behind each keyword, joined.
-        translations: where msgstr stands, from its first keyword to the end of its last string.
+        translations: the place of msgstr, from its first keyword to the end of its last string.
     """
 
     start: int = 0
@@ -57,23 +57,19 @@ class Entry:
 
 
 def entries_of(text: str, encoding: Encoding) -> Iterator[Entry]:
-    """Yield the entries of a file. Obsolete ones are comments.
-
-    Raises:
-        InvalidDocument: the file has something else in it.
-    """
+    """Yield the entries of a file; obsolete entries are comments. Raises InvalidDocument: the syntax is wrong."""
     entry, name = Entry(), ""
     position = 0
-    while found := TOKEN.match(text, position):
-        kind, span = found.lastgroup, Span(position, position := found.end())
-        is_translation = found.group().startswith("msgstr")
+    while token := TOKEN.match(text, position):
+        kind, span = token.lastgroup, Span(position, position := token.end())
+        is_translation = token.group().startswith("msgstr")
         if name.startswith("msgstr") and (kind == "comment" or (kind == "keyword" and not is_translation)):
             yield entry
             entry, name = Entry(), ""
         if kind == "comment":
             _add_comment(entry, span, text)
         elif kind == "keyword":
-            name = found.group()
+            name = token.group()
             if name in entry.strings or (is_translation and "msgid" not in entry.strings):
                 raise _unreadable(text, span.start)
             entry.start = span.start if not entry.strings else entry.start
@@ -81,7 +77,7 @@ def entries_of(text: str, encoding: Encoding) -> Iterator[Entry]:
             if is_translation and not entry.translations.end:
                 entry.translations = span
         elif kind == "string" and name:
-            lines = re.findall(STRING, found.group())
+            lines = re.findall(STRING, token.group())
             entry.strings[name] += "".join(_unescape(line[1:-1], encoding) for line in lines)
             if name.startswith("msgstr"):
                 entry.translations = Span(entry.translations.start, span.end)
@@ -111,7 +107,7 @@ def quoted(keyword: str, text: str, width: int, line_end: str) -> str:
 
 def _add_comment(entry: Entry, span: Span, text: str) -> None:
     begins = text[span.start : span.start + 2]
-    if begins == "#~":  # what stood before it belongs to an obsolete entry
+    if begins == "#~":  # comments before it belong to an obsolete entry
         entry.flags, entry.previous = None, []
     elif begins == "#,":
         entry.flags = span
@@ -120,14 +116,14 @@ def _add_comment(entry: Entry, span: Span, text: str) -> None:
 
 
 def _unescape(written: str, encoding: Encoding) -> str:
-    return ESCAPE.sub(lambda found: _unescaped(found, encoding), written) if "\\" in written else written
+    return ESCAPE.sub(lambda match: _unescaped(match, encoding), written) if "\\" in written else written
 
 
-def _unescaped(found: re.Match[str], encoding: Encoding) -> str:
-    """Return what an escape stands for. Numbers are bytes of the file's encoding."""
-    if found[2] is not None:
-        return ESCAPES.get(found[2], found[2])
-    octets = (int(hexadecimal, 16) if hexadecimal else int(octal, 8) for hexadecimal, octal in OCTET.findall(found[1]))
+def _unescaped(match: re.Match[str], encoding: Encoding) -> str:
+    """Numbers are bytes of the file's encoding."""
+    if match[2] is not None:
+        return ESCAPES.get(match[2], match[2])
+    octets = (int(hexadecimal, 16) if hexadecimal else int(octal, 8) for hexadecimal, octal in OCTET.findall(match[1]))
     return bytes(octet & 0xFF for octet in octets).decode(encoding.name, "replace")
 
 

@@ -11,10 +11,8 @@ NUMBERED = re.compile(r"%\d+\$")
 
 
 def in_order(text: str, translation: str) -> str:
-    """Return a translation with the numbers of its conversions, if they have another order than those of the text.
-
-    Nothing changes if a conversion is lost, or has a number already (`%1$s`).
-    """
+    """Return a translation with numbers in its conversions, if they have another order than in the text. Nothing
+    changes if a conversion is lost, or has a number already (`%1$s`)."""
     before, after = _conversions(text), _conversions(translation)
     if before == after or Counter(before) != Counter(after) or NUMBERED.search(text):
         return translation
@@ -23,16 +21,16 @@ def in_order(text: str, translation: str) -> str:
         free[rest].append(i)
     first_arguments = [*accumulate((1 + conversion.count("*") for conversion in before), initial=1)]
 
-    def numbered(found: re.Match[str]) -> str:
-        if found["rest"] is None:
-            return found.group()
-        i = free[found["rest"]].popleft()
+    def numbered(match: re.Match[str]) -> str:
+        if match["rest"] is None:
+            return match.group()
+        i = free[match["rest"]].popleft()
         arguments = count(first_arguments[i])  # each * takes one, before the conversion does
-        rest = re.sub(r"\*", lambda _: f"*{next(arguments)}$", found["rest"])
+        rest = re.sub(r"\*", lambda _: f"*{next(arguments)}$", match["rest"])
         return f"%{next(arguments)}${rest}"
 
     return CONVERSION.sub(numbered, translation)
 
 
 def _conversions(text: str) -> list[str]:
-    return [found["rest"] for found in CONVERSION.finditer(text) if found["rest"]]
+    return [match["rest"] for match in CONVERSION.finditer(text) if match["rest"]]

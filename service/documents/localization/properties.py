@@ -61,13 +61,9 @@ def _unescaped(raw: str) -> str:
 
 
 def _encode(text: str, before: str, is_format: bool, writable: str) -> str:
-    """Return a text as a value.
-
-    Args:
-        before: the value in the file; where it continued on a new line after a line end, so does the new one.
-        is_format: whether it has arguments: then MessageFormat reads two apostrophes as one.
-        writable: the encoding whose characters need no escape.
-    """
+    """Return a text as a value like `before`: it continues on a new line after a line end if that did. In a format,
+    with arguments, MessageFormat reads two apostrophes as one. Characters that the encoding `writable` lacks are
+    escaped."""
     doubled = text.replace("'", "''") if is_format else text
     escaped = "".join(_ESCAPED.get(character) or _written(character, writable) for character in doubled)
     if (continued := _CONTINUATION.search(before)) is not None:

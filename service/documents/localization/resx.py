@@ -14,12 +14,8 @@ STRING = "System.String"
 
 
 def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
-    """Rewrite resources of .NET.
-
-    Raises:
-        InvalidDocument: the file is not such a file, or is damaged.
-        TooLarge: the file has too many tags.
-    """
+    """Rewrite resources of .NET. Raises InvalidDocument: the file is not such a file, or is damaged. TooLarge: it has
+    too many tags."""
     text, encoding, root = read_xml(data)
     if root.tag != "root":
         raise InvalidDocument(f"The root of the file is <{root.tag}>; resources of .NET have <root>")
@@ -35,7 +31,7 @@ def _splices(text: str, root: XmlElement) -> Iterator[Splice]:
 
 
 def _is_string(entry: XmlElement) -> bool:
-    """Return whether an entry is a string, and none that a form designer writes for itself."""
+    """Return whether an entry is a string, unless a form designer wrote it for itself."""
     kind = entry.attributes.get("type", STRING).partition(",")[0].strip()
     is_text = kind == STRING and "mimetype" not in entry.attributes
     return entry.tag == "data" and is_text and not entry.attributes.get("name", "").startswith(">>")

@@ -1,4 +1,4 @@
-"""Replace the texts of a file by position: every other character of the file stays where and what it is."""
+"""Replace the texts of a file by position: every other character of the file stays as it is."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -27,12 +27,7 @@ _IDENTIFIER = re.compile(
 
 @dataclass(frozen=True)
 class Splice:
-    """A span of a file, and what a translated file has there.
-
-    Args:
-        texts: the texts to translate, maybe none.
-        write: returns the new text of the span, for a translation of each text.
-    """
+    """A span of a file, the texts in it to translate, and a function that writes the span with their translations."""
 
     span: Span
     texts: Sequence[str]
@@ -41,13 +36,7 @@ class Splice:
 
 @dataclass(frozen=True)
 class Value:
-    """A text of a file.
-
-    Args:
-        span: where the file has the text, as it writes it.
-        text: the text itself.
-        encode: returns a text as the file writes it in the span.
-    """
+    """A text, and its place in a file. `encode` returns a text as the file writes it there."""
 
     span: Span
     text: str
@@ -58,18 +47,13 @@ class Value:
         return is_translatable(self.text)
 
     def written(self, file_text: str, translation: str) -> str:
-        """Return what a translated file has in the span: the same as before if the translation is the text."""
+        """Return the translation as the file writes it: the same as before if the translation is the text."""
         return self.span.of(file_text) if translation == self.text else self.encode(translation)
 
 
 @dataclass(frozen=True)
 class PluralForm:
-    """A form of a plural.
-
-    Args:
-        span: the whole form.
-        name: the name of its category in it.
-    """
+    """A form of a plural: its category, the span of the form, and in it the name of the category and the value."""
 
     category: str
     span: Span
@@ -87,11 +71,7 @@ def fixed(span: Span, replacement: str) -> Splice:
 
 
 def spliced_value(text: str, value: Value) -> list[Splice]:
-    """Return the splice of a value of a file; [] if there is nothing to translate.
-
-    Args:
-        text: the text of the file.
-    """
+    """Return the splice of a value in the text of a file; [] if there is nothing to translate."""
     if not value.has_text:
         return []
     return [Splice(value.span, (value.text,), lambda translations: value.written(text, translations[0]))]
@@ -100,13 +80,8 @@ def spliced_value(text: str, value: Value) -> list[Splice]:
 def spliced_plural(
     text: str, forms: Sequence[PluralForm], options: ReadOptions, separator: str = "", is_ordinal: bool = False
 ) -> list[Splice]:
-    """Return the splice of the forms of a plural, which become the forms of the target language.
-
-    Args:
-        text: the text of the file.
-        forms: forms that follow each other in the file.
-        separator: what must be between two forms, beside white space.
-    """
+    """Return the splice of the forms of a plural, which follow each other in the text of a file. They become the forms
+    of the target language, with `separator` and white space between them."""
     by_category = {form.category: form for form in forms}
     if len(by_category) < len(forms) or not all(form.value.has_text for form in forms):
         return [splice for form in forms for splice in spliced_value(text, form.value)]
@@ -133,23 +108,16 @@ def spliced_plural(
 
 
 def line_break_before(text: str, start: int) -> str:
-    """Return the line end and the white space before a span; a space if its line begins with something else."""
-    found = INDENTATION.search(text, max(0, start - MAX_INDENTATION), start)
-    return found[0] if found else " "
+    """Return the line end and the white space before a span; a space if its line begins with other characters."""
+    indentation = INDENTATION.search(text, max(0, start - MAX_INDENTATION), start)
+    return indentation[0] if indentation else " "
 
 
 def rewrite_spliced(
     data: bytes, text: str, encoding: Encoding, splices: Iterable[Splice], kind: Format, source: str | None = None
 ) -> Rewriting:
-    """Rewrite a file by splices.
-
-    Args:
-        data: the file.
-        text: the text of the file.
-        splices: in any order; no two overlap.
-        kind: the format of the texts.
-        source: the language of the texts, if the file tells.
-    """
+    """Rewrite a file, whose text is `text`, by splices in any order, of which no two overlap. `source` is the language
+    of the texts, if the file tells."""
     ordered = sorted(splices, key=lambda splice: splice.span.pair)
     texts = [splice_text for splice in ordered for splice_text in splice.texts]
     translations = yield Contents(texts, kind, source)

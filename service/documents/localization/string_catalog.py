@@ -19,21 +19,16 @@ from service.text.spans import Span
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite a string catalog; with `options.only_missing`, the texts that have no translation.
-
-    Raises:
-        InvalidDocument: the file is not text, or no string catalog.
-    """
+    """Rewrite a string catalog; with `options.only_missing`, the texts that have no translation. Raises
+    InvalidDocument: the file is not text, or no string catalog."""
     text, encoding = decode(data)
     root = parse_json(text)
     try:
         catalog = json.loads(text)
         strings = _find(root, "strings")
-        splices = [
-            splice
-            for member in _members(strings.node if strings else None)
-            for splice in _splices(text, member, catalog["strings"][member.name], catalog["sourceLanguage"], options)
-        ]
+        splices: list[Splice] = []
+        for member in _members(strings.node if strings else None):
+            splices += _splices(text, member, catalog["strings"][member.name], catalog["sourceLanguage"], options)
     except (AttributeError, KeyError, TypeError, RecursionError):
         raise InvalidDocument("The file is not a string catalog of Xcode") from None
     return rewrite_spliced(data, text, encoding, splices, "text")
@@ -71,7 +66,7 @@ def _texts(localization: dict[str, Any], options: ReadOptions) -> list[str]:
 
 
 def _localize(localization: dict[str, Any], options: ReadOptions, translate: Callable[[str], str]) -> dict[str, Any]:
-    """Return a localization with other texts: one text, or one for each plural form, kind of device or substitution."""
+    """Return a localization with other texts: a single text, or a text for each plural form, device or substitution."""
     localized = dict(localization)
     if "stringUnit" in localization:
         text = localization["stringUnit"]["value"]
@@ -80,7 +75,7 @@ def _localize(localization: dict[str, Any], options: ReadOptions, translate: Cal
         if name == "plural":
             cases = _localize_plural(variations, options, translate)
         else:
-            cases = {case: _localize(one, options, translate) for case, one in variations.items()}
+            cases = {case: _localize(variation, options, translate) for case, variation in variations.items()}
         localized["variations"] = localized["variations"] | {name: cases}
     for name, substitution in localization.get("substitutions", {}).items():
         localized["substitutions"] = localized["substitutions"] | {name: _localize(substitution, options, translate)}
@@ -101,7 +96,7 @@ def _unit(text: str) -> dict[str, str]:
 
 
 def _is_translated(localization: dict[str, Any]) -> bool:
-    """Return whether somebody has written a translation: Xcode adds empty ones itself, as new."""
+    """Xcode adds empty translations itself, as new."""
     unit = localization.get("stringUnit")
     return bool(localization) if unit is None else bool(unit.get("value")) and unit.get("state") != "new"
 
@@ -117,11 +112,10 @@ def _find(node: Node, name: str) -> Member | None:
 
 
 def _place(text: str, parent: Member, name: str) -> tuple[Span, Callable[[dict[str, Any]], str]]:
-    """Return where a member of this name belongs in a mapping, and a function that writes it. Xcode sorts the names."""
+    """Return the place for a member of this name in a mapping, and a function that writes it. Xcode sorts the names."""
     members = _members(parent.node)
-    line = (
-        line_break_before(text, members[0].span.start) if members else f"{line_break_before(text, parent.span.start)}  "
-    )
+    first, indentation = (members[0], "") if members else (parent, "  ")
+    line = line_break_before(text, first.span.start) + indentation
     later = next((member.span.start for member in members if str(member.name) > name), None)
     before = _find(parent.node, name)
     begin = end = ""

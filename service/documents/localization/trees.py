@@ -8,13 +8,8 @@ from service.text.spans import Span
 
 @dataclass(frozen=True)
 class Member:
-    """A name of a mapping, and what it stands for.
-
-    Args:
-        name: None: not a string.
-        name_span: where the file has the name, as it writes it.
-        span: from the name to the end of its value.
-    """
+    """A name of a mapping, and its value. `name` is None if it is not a string, `name_span` its place as the file
+    writes it, and `span` reaches from the name to the end of the value."""
 
     name: str | None
     name_span: Span
@@ -24,11 +19,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Mapping:
-    """The members of an object of JSON or a mapping of YAML, in order.
-
-    Args:
-        separator: what must be between two members, beside white space.
-    """
+    """The members of an object of JSON or a mapping of YAML, in order, with a separator between them."""
 
     separator: str
     members: list[Member] = field(default_factory=list)
@@ -47,8 +38,6 @@ Node = Mapping | Items | Value | None
 
 @dataclass
 class _Open:
-    """A mapping or sequence that is not closed."""
-
     node: Mapping | Items
     start: int
     name: tuple[str | None, Span] | None = None
@@ -56,18 +45,14 @@ class _Open:
 
 
 class TreeBuilder:
-    """Builds trees from what a parser finds, in order. In a mapping each second node is a value, after its name."""
+    """Builds trees from the nodes that a parser finds. In a mapping each second node is a value, after its name."""
 
     def __init__(self) -> None:
         self.roots: list[Node] = []
         self._open: list[_Open] = []
 
     def add(self, node: Node, span: Span, name: str | None = None) -> None:
-        """Add a node.
-
-        Args:
-            name: what a node says that is a name.
-        """
+        """Add a node. `name` is its text if it is a name."""
         if not self._open:
             self.roots.append(node)
         elif isinstance(parent := self._open[-1].node, Items):

@@ -30,8 +30,8 @@ class _Unit:
 
     Attributes:
         holder: the trans-unit or segment.
-        written: the element whose content becomes that of the target: the source, or the source in segments.
-        contents: what is translated, and its place in the file.
+        written: the element whose content becomes the content of the target: the source, or the source in segments.
+        contents: the translated contents, and their places in the file.
     """
 
     holder: XmlElement
@@ -41,12 +41,8 @@ class _Unit:
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite an XLIFF file.
-
-    Raises:
-        InvalidDocument: the file is damaged, or no XLIFF.
-        TooLarge: the file has too many tags.
-    """
+    """Rewrite an XLIFF file. Raises InvalidDocument: the file is damaged, or no XLIFF. TooLarge: it has too many
+    tags."""
     text, encoding, root = read_xml(data)
     if root.name != "xliff":
         raise InvalidDocument(f"The file is no XLIFF: its first element is {root.tag[:40]}")
@@ -69,10 +65,9 @@ def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]
         segments = [element for element in segmented.all() if element.attributes.get("mtype") == "seg"] or [segmented]
         if holder.parent not in codes:
             codes[holder.parent] = _original_codes(text, holder.parent)
-        keeps_space = source.inherited("xml:space") == "preserve"
-        read = [
-            (part.content, XliffContent(part.content.of(text), keeps_space, codes[holder.parent])) for part in segments
-        ]
+        keeps_space, codes_of_unit = source.inherited("xml:space") == "preserve", codes[holder.parent]
+        spans = [segment.content for segment in segments]
+        read = [(span, XliffContent(span.of(text), keeps_space, codes_of_unit)) for span in spans]
         contents = [(span, content) for span, content in read if content.has_words]
         if contents or (target is None and source.content.of(text).strip()):  # codes alone are copied
             yield _Unit(holder, target, segmented, contents)
@@ -89,7 +84,6 @@ def _stays(text: str, holder: XmlElement, target: XmlElement | None, options: Re
 
 
 def _original_codes(text: str, unit: XmlElement | None) -> dict[str, str]:
-    """Return what the codes of a unit of version 2 stand for, by their id."""
     data = unit.child("originalData") if unit is not None else None
     return {code.attributes.get("id", ""): unescape(code.content.of(text)) for code in data.children} if data else {}
 
@@ -108,10 +102,9 @@ def _unit_splices(text: str, unit: _Unit, language: str) -> Iterator[Splice]:
     before = "" if target else _indentation(text, written.start_tag.start)
 
     def write(translations: Sequence[str]) -> str:
-        new = [
-            (span.moved(-written.content.start), content.translated(translation))
-            for (span, content), translation in zip(unit.contents, translations, strict=True)
-        ]
+        pairs = zip(unit.contents, translations, strict=True)
+        start = written.content.start
+        new = [(span.moved(-start), content.translated(translation)) for (span, content), translation in pairs]
         return f"{before}{start_tag}{replace_spans(written.content.of(text), new)[0]}</{tag}>"
 
     texts = [content.html for _, content in unit.contents]
@@ -127,7 +120,6 @@ def _with_attributes(text: str, element: XmlElement, values: Mapping[str, str | 
 
 
 def _indentation(text: str, position: int) -> str:
-    """Return the line break and the white space before an element."""
     start = position
     while start > 0 and text[start - 1] in " \t":
         start -= 1
@@ -137,7 +129,7 @@ def _indentation(text: str, position: int) -> str:
 
 
 def _language_splices(text: str, root: XmlElement, target: str) -> Iterator[Splice]:
-    """Yield the start tags that name another language than that of the targets."""
+    """Yield start tags that do not name the language of the targets."""
     is_second_version = "srcLang" in root.attributes
     name = TARGET_LANGUAGE[is_second_version]
     for element in [root] if is_second_version else [child for child in root.children if child.name == "file"]:

@@ -22,10 +22,10 @@ CONTAINERS = {"g", "mrk", "pc"}
 """Elements around words; others hold codes of the original file."""
 STARTS = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
 ENDS = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef", "id"), "em": ("startRef",)}
-"""Codes that begin and end an element, and the attributes of which the first one tells the pair."""
+"""Codes that begin and end an element, and the attributes that tell the pair, the first of those present."""
 PAIRS = {"ept": "bpt", "ex": "bx", "ec": "sc", "em": "sm"}
 EQUIVALENT = ("equiv-text", "disp", "equiv")
-"""Attributes that tell what a code stands for."""
+"""Attributes that tell the meaning of a code."""
 WORD, MARK, LINE_END = "x", "wbr", "br"
 """The most similar element of HTML: a word, a mark that may stand in a word, and the end of a line."""
 
@@ -39,7 +39,7 @@ class _Piece:
     key: str = ""
     """The name that a start and its end share."""
     tag: str = MARK
-    """The element of HTML, if it is no start or end, or has no other half."""
+    """The element of HTML for a mark, or for a start or end without its other half."""
 
 
 class XliffContent:
@@ -48,7 +48,7 @@ class XliffContent:
     Args:
         written: the XML.
         keeps_space: whether white space has a meaning (xml:space).
-        codes: what the codes stand for, by their id, if the file tells (originalData).
+        codes: the original codes, by their id, if the file tells (originalData).
     """
 
     def __init__(self, written: str, keeps_space: bool, codes: Mapping[str, str]) -> None:
@@ -89,25 +89,25 @@ class XliffContent:
 
 def _pieces(written: str, keeps_space: bool, codes: Mapping[str, str]) -> Iterator[_Piece]:
     tags = [*MARKUP.finditer(written)]
-    kinds = {found: _kind(found) for found in tags}
-    ends = ends_of_elements((kinds[found], found["start"] or found["end"] or "") for found in tags)
+    kinds = {tag: _kind(tag) for tag in tags}
+    ends = ends_of_elements((kinds[tag], tag["start"] or tag["end"] or "") for tag in tags)
     position = i = 0
     while i < len(tags):
-        found = tags[i]
-        yield from _texts(written[position : found.start()], keeps_space)
-        name = (found["start"] or found["end"] or "").rpartition(":")[2]
-        attributes = attributes_of(found.group())
+        tag = tags[i]
+        yield from _texts(written[position : tag.start()], keeps_space)
+        name = (tag["start"] or tag["end"] or "").rpartition(":")[2]
+        attributes = attributes_of(tag.group())
         is_kept = attributes.get("translate") == "no" or attributes.get("mtype") == "protected"
         last = tags[ends.get(i, i)]
-        position = found.end()
-        if found["data"] is not None:
-            yield _Piece(PieceKind.TEXT, found.group(), found["inside"])
-        elif name in CONTAINERS and not found["empty"] and not is_kept:
-            yield _Piece(kinds[found], found.group(), key=name)
+        position = tag.end()
+        if tag["data"] is not None:
+            yield _Piece(PieceKind.TEXT, tag.group(), tag["inside"])
+        elif name in CONTAINERS and not tag["empty"] and not is_kept:
+            yield _Piece(kinds[tag], tag.group(), key=name)
         elif name == "":
-            yield _Piece(PieceKind.MARK, found.group())
+            yield _Piece(PieceKind.MARK, tag.group())
         else:
-            whole, inside = written[found.start() : last.end()], written[found.end() : last.start()]
+            whole, inside = written[tag.start() : last.end()], written[tag.end() : last.start()]
             yield _code(name, attributes, whole, WORD if name in CONTAINERS else inside, codes)
             i, position = ends.get(i, i), last.end()
         i += 1
@@ -129,7 +129,7 @@ def _texts(written: str, keeps_space: bool) -> Iterator[_Piece]:
 
 
 def _code(name: str, attributes: Mapping[str, str], written: str, content: str, codes: Mapping[str, str]) -> _Piece:
-    """Return an inline code as a piece: a start or an end if it says so, or stands for a tag of HTML."""
+    """An inline code is a start or an end if its name says so, or if it stands for a tag of HTML."""
     if name in STARTS or name in ENDS:
         kind, pair = (PieceKind.START, name) if name in STARTS else (PieceKind.END, PAIRS[name])
         return _Piece(kind, written, key=f"{pair} {_first(attributes, (STARTS | ENDS)[name])}")

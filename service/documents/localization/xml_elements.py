@@ -5,15 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape, unescape
 
-from service.documents.archive import parse_xml
-from service.documents.encodings import Encoding, decode, named_encoding
+from service.documents.archive import INVALID_XML, parse_xml
+from service.documents.encodings import XML_ENCODING, Encoding, decode, named_encoding
 from service.markup.xml import MARKUP
 from service.text.spans import Span
 
-DECLARED = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
 ATTRIBUTE = re.compile(r"(?<!\s)\s++([^\s<>/=]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')")
-INVALID = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that XML cannot hold."""
 
 
 @dataclass(eq=False)
@@ -50,16 +47,16 @@ class XmlElement:
         return next((child for child in self.children if child.tag == tag), None)
 
     def inherited(self, name: str) -> str:
-        """Return an attribute of this element, or of the closest element around it; "" if none of them has it."""
+        """Return an attribute of this element, or of the closest element around it; "" if no element has it."""
         element: XmlElement | None = self
         while element is not None and name not in element.attributes:
             element = element.parent
         return "" if element is None else element.attributes[name]
 
     def attribute_span(self, text: str, name: str) -> Span:
-        """Return where the text of the file has the value of an attribute of this element."""
-        found = next(match for match in ATTRIBUTE.finditer(text, *self.start_tag.pair) if match[1] == name)
-        return Span(*found.span(2 if found[2] is not None else 3))
+        """Return the place of the value of an attribute in the text of the file."""
+        attribute = next(match for match in ATTRIBUTE.finditer(text, *self.start_tag.pair) if match[1] == name)
+        return Span(*attribute.span(2 if attribute[2] is not None else 3))
 
     def all(self) -> Iterator["XmlElement"]:
         """Yield this element and all elements in it, in order."""
@@ -71,13 +68,9 @@ class XmlElement:
 
 
 def read_xml(data: bytes) -> tuple[str, Encoding, XmlElement]:
-    """Return the text of an XML file, its encoding, and its root.
-
-    Raises:
-        InvalidDocument: the file is not well-formed, has a document type definition, or is not in its encoding.
-        TooLarge: the file has too many tags.
-    """
-    declared = DECLARED.match(data)
+    """Return the text of an XML file, its encoding, and its root. Raises InvalidDocument: the file is not well-formed,
+    has a document type definition, or is not in its encoding. TooLarge: it has too many tags."""
+    declared = XML_ENCODING.match(data)
     text, encoding = decode(data, named_encoding(declared[1].decode()) if declared else None)
     parse_xml(text.encode(), "The file")
     return text, encoding, _root(text)
@@ -89,13 +82,13 @@ def attributes_of(tag: str) -> dict[str, str]:
 
 
 def with_attributes(tag: str, values: Mapping[str, str | None]) -> str:
-    """Return a start tag with other values of some attributes; None removes one."""
+    """Return a start tag with other values of some attributes; None removes an attribute."""
     missing = {name: value for name, value in values.items() if value is not None}
 
-    def replaced(found: re.Match[str]) -> str:
-        name, value = found[1], values.get(found[1], "")
+    def replaced(match: re.Match[str]) -> str:
+        name, value = match[1], values.get(match[1], "")
         missing.pop(name, None)
-        return "" if value is None else f' {name}="{escape(value)}"' if name in values else found.group()
+        return "" if value is None else f' {name}="{escape(value)}"' if name in values else match.group()
 
     tag = ATTRIBUTE.sub(replaced, tag)
     end = len(tag.removesuffix(">").removesuffix("/").rstrip())
@@ -105,11 +98,11 @@ def with_attributes(tag: str, values: Mapping[str, str | None]) -> str:
 
 def escape_text(text: str) -> str:
     """Return a text as XML, without the characters that XML cannot hold."""
-    return escape(INVALID.sub("", text), quote=False)
+    return escape(INVALID_XML.sub("", text), quote=False)
 
 
 def runs(text: str, content: Span) -> Iterator[tuple[Span, bool]]:
-    """Yield the parts of an element's content in order, and whether each is what a CDATA section has."""
+    """Yield the parts of an element's content in order, and whether each is inside a CDATA section."""
     start = content.start
     for section in MARKUP.finditer(text, *content.pair):
         if section["data"] is not None:
@@ -121,22 +114,22 @@ def runs(text: str, content: Span) -> Iterator[tuple[Span, bool]]:
 
 def for_cdata(text: str) -> str:
     """Return a text as CDATA sections have it, without the first start and the last end."""
-    return INVALID.sub("", text).replace("]]>", "]]]]><![CDATA[>")
+    return INVALID_XML.sub("", text).replace("]]>", "]]]]><![CDATA[>")
 
 
 def _root(text: str) -> XmlElement:
     around: list[XmlElement] = []
-    for found in MARKUP.finditer(text):
-        if found["end"]:
+    for tag in MARKUP.finditer(text):
+        if tag["end"]:
             element = around.pop()
-            element.content, element.end = Span(element.start_tag.end, found.start()), found.end()
+            element.content, element.end = Span(element.start_tag.end, tag.start()), tag.end()
             root = element
-        elif found["start"]:
-            span, parent = Span(*found.span()), around[-1] if around else None
+        elif tag["start"]:
+            span, parent = Span(*tag.span()), around[-1] if around else None
             content = Span(span.end, span.end)
-            root = XmlElement(found["start"], attributes_of(found.group()), span, content, span.end, parent)
+            root = XmlElement(tag["start"], attributes_of(tag.group()), span, content, span.end, parent)
             if parent is not None:
                 parent.children.append(root)
-            if not found["empty"]:
+            if not tag["empty"]:
                 around.append(root)
     return root

@@ -20,7 +20,7 @@ _STRING = "tag:yaml.org,2002:str"
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+(?:#.*\s+)*)*")
 """An anchor and a tag, before a value."""
 _BLOCK_HEADER = re.compile(r"[|>][^\n]*\n(?:[ \t\r]*\n)*")
-"""The first line of a block, and the empty ones after it."""
+"""The first line of a block, and the empty lines after it."""
 _ESCAPED = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 """Characters that only a string in double quotes may have, or that YAML reads as line ends."""
 _NOT_IN_BLOCKS = re.compile(rf"(?!\t){_ESCAPED.pattern}")
@@ -44,7 +44,7 @@ def _splices(text: str, options: ReadOptions) -> Iterator[Splice]:
 
 
 def _parse(text: str) -> list[Node]:
-    """Return the root of each document. Nothing but events is read: no object is made, and no alias is followed."""
+    """Return the root of each document. Only events are read: no object is made, and no alias is followed."""
     tree = TreeBuilder()
     are_flows = [False]
     try:
@@ -74,7 +74,7 @@ def _tag(event: yaml.ScalarEvent) -> str:
 
 
 def _value(text: str, span: Span, event: yaml.ScalarEvent, is_flow: bool) -> Value | None:
-    """Return a string; None if it stays. Of a block (| or >) the span has the lines, but no empty ones at its ends."""
+    """Return a string; None if it stays. The span of a block (| or >) has its lines, without empty ends."""
     raw = span.of(text)
     start = properties.end() if (event.tag or event.anchor) and (properties := _PROPERTIES.match(raw)) else 0
     if event.style not in ("|", ">"):
@@ -117,11 +117,8 @@ def _double_quoted(text: str) -> str:
 
 
 def _block(text: str, indentation: str, width: int | None, line_end: str) -> str:
-    """Return the lines of a block. It has no escapes, so characters that would need one are left out.
-
-    Args:
-        width: the length of its longest line, where lines are joined by spaces (>); None: they are not (|).
-    """
+    """Return the lines of a block. It has no escapes, so characters that would need one are left out. Where lines are
+    joined by spaces (>), `width` is the length of the longest line."""
     lines = [_NOT_IN_BLOCKS.sub("", line) for line in _LINE_END.split(text)]
     if width is not None:
         lines = [*_folded(lines, width)]

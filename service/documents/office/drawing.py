@@ -1,13 +1,14 @@
-"""DrawingML: the texts of shapes, slides, charts and diagrams in Office files, and what describes pictures."""
+"""DrawingML: the texts of shapes, slides, charts and diagrams in Office files, and descriptions of pictures."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from lxml import etree
 
+from service.documents.archive import INVALID_XML
 from service.documents.contents import ReadOptions
 from service.documents.inline_tags import escaped
-from service.documents.office.inline_paragraph import INVALID_XML, InlineParagraph
+from service.documents.office.inline_paragraph import InlineParagraph
 from service.documents.office.nodes import (
     DRAWING,
     SPACE,
@@ -28,7 +29,7 @@ CHARTS = (
 )
 CHART_VALUES = [f"{{{namespace}}}{name}" for namespace in CHARTS for name in ("v", "pt")]
 AROUND_STRINGS = {"tx", "txData", "strCache", "strLit", "strDim", "multiLvlStrCache"}
-"""Names of elements in charts whose values are strings; the values of others are numbers."""
+"""Names of elements in charts whose values are strings; other values are numbers."""
 MAX_LEVELS = 3
 """The most levels between a value and such an element."""
 DESCRIBED = {
@@ -40,13 +41,13 @@ DESCRIBED = {
     "tblDescription": ("val",),
     **dict.fromkeys(("hyperlink", "hlinkClick", "hlinkHover", "hlinkMouseOver"), ("tooltip",)),
 }
-"""Attributes that are texts: what is read aloud for pictures and tables, or shown for links, letters of old WordArt."""
+"""Attributes that are texts: read aloud for pictures and tables, or shown for links, letters of old WordArt."""
 CHOICE = "listItem"
 """The name of an item in the list of a content control."""
 
 
 class PlainText:
-    """A text without markup: of an element, or of an attribute."""
+    """A text of an element or an attribute, without markup."""
 
     def __init__(self, element: Element, attribute: str | None = None) -> None:
         self._element, self._attribute = element, attribute
@@ -71,8 +72,9 @@ class Choice:
         self.has_words = any(map(str.isalnum, name))
         self.html = escaped(name)
         control = next(item.iterancestors("{*}sdt"), None)
-        is_shown = control is not None and shown_choice(control) == name
-        self._shown: list[Element] = control.findall("{*}sdtContent//{*}t") if is_shown else []
+        self._shown: list[Element] = []
+        if control is not None and shown_choice(control) == name:
+            self._shown = control.findall("{*}sdtContent//{*}t")
 
     def write(self, translation: str) -> None:
         """Replace the text by a translation. The value, which programs read, stays."""
@@ -87,16 +89,11 @@ OfficeText = InlineParagraph | PlainText | Choice
 
 
 def office_texts(root: Element, options: ReadOptions, paragraphs: Sequence[str] = ()) -> Iterator[OfficeText]:
-    """Yield the texts with words in a part of an Office file, in order.
-
-    Args:
-        paragraphs: names of elements that are paragraphs, besides those of DrawingML.
-    """
+    """Yield the texts with words in a part of an Office file, in order. Elements in `paragraphs` are paragraphs, as are
+    those of DrawingML."""
     described = [f"{{*}}{name}" for name in DESCRIBED]
     for element in root.iter(*paragraphs, *PARAGRAPHS, *CHART_VALUES, f"{{*}}{CHOICE}", *described):
-        for text in _texts_of(element, options):
-            if text.has_words:
-                yield text
+        yield from (text for text in _texts_of(element, options) if text.has_words)
 
 
 def _texts_of(element: Element, options: ReadOptions) -> Iterator[OfficeText]:

@@ -2,7 +2,7 @@
 of pictures, headers, footers and messages about input.
 
 Numbers, names of sheets, formulas and their results stay. So does a cell with a text that a formula has in quotes, as
-in IF(A1="Yes"). What repeats the text of a cell, such as the name of a table's column, follows the cell.
+in IF(A1="Yes"). Attributes that repeat the text of a cell, such as the name of a table's column, follow the cell.
 """
 
 import re
@@ -55,20 +55,15 @@ MESSAGES = {"promptTitle": 32, "prompt": 255, "errorTitle": 32, "error": 255}
 """Attributes with messages about input, and how long Excel lets each be."""
 MAX_CELL, MAX_HEADER = 32_767, 255
 """Number of characters that Excel allows in a cell and in a header. A longer text stays."""
-REPEATING = {
-    "tableColumn": ("name", "totalsRowLabel"),
-    "cacheField": ("name",),
-    "s": ("v",),
-    "filter": ("val",),
-}
+REPEATING = {"tableColumn": ("name", "totalsRowLabel"), "cacheField": ("name",), "s": ("v",), "filter": ("val",)}
 """Attributes that repeat the text of a cell: of columns of tables, fields of pivots and their items, and filters."""
 FORMULA = re.compile(
     rb"<(?:[\w.-]+:)?(?:f|formula\d?|definedName|calculatedColumnFormula|totalsRowFormula)(?: [^<>]*)?>([^<]+)<"
 )
 IN_CELLS = re.compile(rb"""["']inlineStr["']|<(?:[\w.-]+:)?c\b(?=[^<>]*+>\s*+<(?:[\w.-]+:)?v\b)[^<>]*?["']str["']""")
-"""A cell that has a text of its own, and not a number of a shared string or the result of a formula."""
+"""A cell with a text, and not a number of a shared string or the result of a formula."""
 NO_ELEMENT = re.compile(rb"<!|<\?(?!xml\s)")
-"""The start of a comment or the like, which may have what looks like a tag."""
+"""The start of a comment or the like, which may have a part like a tag."""
 SHEET_DATA = re.compile(rb"<((?:[\w.-]+:)?sheetData)>")
 
 
@@ -88,11 +83,7 @@ rewrite = office_rewrite(_parts)
 
 @dataclass(frozen=True)
 class _SheetPart:
-    """A part of a workbook.
-
-    Args:
-        cut: the rows of a sheet, which are left out of its XML if all its texts are in another part.
-    """
+    """A part of a workbook. The rows of a sheet are `cut` out of its XML if all its texts are in another part."""
 
     name: str
     root: Element
@@ -110,7 +101,7 @@ class _SheetPart:
 
     @property
     def repeating(self) -> list[Names]:
-        """The attributes that repeat texts of cells. The texts of a group differ from each other."""
+        """Attributes that repeat texts of cells. The texts of a group differ from each other."""
         groups = defaultdict(list)
         if self.root.get("headerRowCount") != "0":
             for element in self.root.iter(*(f"{{*}}{name}" for name in REPEATING)):
@@ -120,7 +111,7 @@ class _SheetPart:
         return [*groups.values()]
 
     def texts(self, options: ReadOptions, repeated: RepeatedTexts, compared: Collection[str]) -> Iterator[PartText]:
-        """Yield the texts of the part, in order, also those without words."""
+        """Yield the texts of the part, in order, also texts without words."""
         for string in self.root.iter(*STRINGS):
             if local_name(string) == "v" and not _is_text(string.getparent()):
                 continue
@@ -140,7 +131,7 @@ class _SheetPart:
         yield from office_texts(self.root, options)
 
     def finish(self, options: ReadOptions, repeated: RepeatedTexts) -> bool:
-        """Change what follows the translations. Return whether anything was changed."""
+        """Let names and languages follow the translations. Return whether anything was changed."""
         changed = [repeated.rename(names) for names in self.repeating]
         return mark_languages(self.root, options) or any(changed)
 
@@ -155,16 +146,12 @@ class _SheetPart:
 
 
 def _is_text(cell: Element | None) -> bool:
-    """Return whether the value of a cell is a text, and not a number or the result of a formula."""
     return cell is not None and cell.get("t") == "str" and cell.find("{*}f") is None
 
 
 class ShortText:
-    """A text of limited length. It stays if its translation is longer, since Excel would call the file damaged.
-
-    Args:
-        attribute: the attribute of the element that has the text; None: the element itself.
-    """
+    """A text of limited length, of an element or its attribute. It stays if its translation is longer, because Excel
+    would call the file damaged."""
 
     def __init__(self, text: PartText, element: Element, attribute: str | None, max_length: int) -> None:
         self._text, self._element, self._attribute, self._max_length = text, element, attribute, max_length

@@ -1,4 +1,4 @@
-"""Texts that formulas of a spreadsheet look for: a cell with such a text must stay, or they do not find it any more."""
+"""Texts that formulas of a spreadsheet look for. A cell with such a text must stay, or a formula does not find it."""
 
 import re
 from collections.abc import Iterable
@@ -12,15 +12,15 @@ ESCAPE = re.compile("'(.)")
 def compared_texts(formulas: Iterable[str]) -> set[str]:
     """Return the texts in quotes in formulas, the items of lists such as "yes,no" and the names of columns, in the form
     of `folded`."""
-    found: set[str] = set()
+    texts: set[str] = set()
     for formula in formulas:
         for quoted in QUOTED.findall(formula):
             text = quoted.replace('""', '"')
-            found.update(map(folded, (text, *text.split(","))))
-        found.update(folded(ESCAPE.sub(r"\1", name)) for name in COLUMN.findall(formula))
-    return found
+            texts.update(map(folded, (text, *text.split(","))))
+        texts.update(folded(ESCAPE.sub(r"\1", name)) for name in COLUMN.findall(formula))
+    return texts
 
 
 def folded(text: str) -> str:
-    """Return a text in a form in which texts are equal that formulas take for equal."""
+    """Return a form of a text that is the same for texts that are equal to formulas."""
     return text.strip().casefold()

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
+from service.documents.archive import INVALID_XML
 from service.documents.contents import ReadOptions
 from service.documents.inline_tags import escaped, texts_and_tags
 from service.documents.office.line_breaks import join_lines, part_lines
 from service.documents.office.nodes import NO_BREAK_HYPHEN, Element, Group, Node, NonText, RunChild, Text
-
-INVALID_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 HYPHENATED = re.compile(rf"(?<!\w)\w++(?:[-{NO_BREAK_HYPHEN}]\w++)+")
 PARAGRAPH = -1
@@ -23,20 +22,18 @@ PARAGRAPH = -1
 
 
 class InlineXml(Protocol):
-    """How a kind of document writes text and its styles in XML. A run is what gives a text its style.
-
-    The methods with a body are for text without styles and groups.
-    """
+    """How a kind of document writes text and its styles in XML. A run gives a text its style. The methods with a body
+    are for text without styles and groups."""
 
     def nodes(self, paragraph: Element) -> Sequence[Node]:
         """Return the nodes of a paragraph."""
 
     def style(self, run: Any) -> bytes:  # noqa: ARG002
-        """Return what a reader sees of a run's style. Equal styles have equal bytes."""
+        """Return the visible style of a run. Equal styles have equal bytes."""
         return b""
 
     def exact_style(self, run: Any) -> bytes:  # noqa: ARG002
-        """Return all properties of a run, also those that say nothing to a reader."""
+        """Return all properties of a run, also those that no reader sees."""
         return b""
 
     def raised(self, run: Any) -> str:  # noqa: ARG002
@@ -58,19 +55,16 @@ class InlineXml(Protocol):
         """Append elements, each in a run like its own."""
 
     def put_text(self, text: str, run: Any, into: Element) -> None:
-        """Append text in a run like another one; None: without a style."""
+        """Append text in a run like `run`; None: without a style."""
 
     def close(self, paragraph: Element) -> None:  # noqa: ARG002
-        """Put what stands behind the text of a paragraph there."""
+        """Put elements behind the text of a paragraph there."""
         return
 
 
 class InlineParagraph:
-    """A paragraph, read once and changed only when a translation is written.
-
-    Args:
-        options: tell the source language, in which sentences are found.
-    """
+    """A paragraph, read once and changed only when a translation is written. Sentences are found in the source language
+    of the options."""
 
     def __init__(self, element: Element, xml: InlineXml, options: ReadOptions) -> None:
         self._element = element
@@ -120,7 +114,7 @@ class InlineParagraph:
         for node, style in zip(nodes, styles, strict=True):
             if isinstance(node, Text) and style is not None:
                 sizes[style] += len(node.text)
-        most = max(sizes, key=lambda style: sizes[style], default=None)
+        most = max(sizes, key=sizes.__getitem__, default=None)
         if most is not None:
             alike = [node for node, style in zip(nodes, styles, strict=True) if style == most]
             self._plain[group] = self._typical(alike)
@@ -166,7 +160,7 @@ class InlineParagraph:
         return content
 
     def _with_unbroken(self, text: str) -> str:
-        """Return a text in which the hyphens of these words do not break."""
+        """Return a text with no-break hyphens in words that have them in the source."""
 
         def unbroken(word: re.Match[str]) -> str:
             return word[0].replace("-", NO_BREAK_HYPHEN) if word[0].lower() in self._unbroken else word[0]
@@ -174,7 +168,7 @@ class InlineParagraph:
         return HYPHENATED.sub(unbroken, text) if self._unbroken else text
 
     def _typical(self, nodes: Sequence[Node]) -> Text:
-        """Return a text of one style whose properties, also those that say nothing, most of the characters have."""
+        """Return a text of one style whose properties, also invisible ones, most of the characters have."""
         sizes: Counter[bytes] = Counter()
         texts: dict[bytes, Text] = {}
         for node in nodes:
@@ -184,7 +178,7 @@ class InlineParagraph:
             exact = self._xml.exact_style(node.child.run)
             sizes[exact] += len(node.text)
             texts.setdefault(exact, node)
-        return texts[max(sizes, key=lambda exact: sizes[exact])]
+        return texts[max(sizes, key=sizes.__getitem__)]
 
     def _styles(self, nodes: Sequence[Node]) -> list[bytes | None]:
         """Return the style of each text node, else None. A space between two nodes of a style has it too."""
@@ -201,7 +195,5 @@ def _with_hyphens(text: str) -> str:
 
 
 def _text(nodes: Sequence[Node]) -> str:
-    parts = (
-        _text(node.nodes) if isinstance(node, Group) else node.text for node in nodes if not isinstance(node, NonText)
-    )
-    return "".join(parts)
+    shown = (node for node in nodes if not isinstance(node, NonText))
+    return "".join(_text(node.nodes) if isinstance(node, Group) else node.text for node in shown)

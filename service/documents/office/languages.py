@@ -1,4 +1,4 @@
-"""Marks of languages in Office files. Word has one for each kind of letters: Western, East Asian and complex ones."""
+"""Marks of languages in Office files. Word has a mark for each kind of letters: Western, East Asian and complex."""
 
 from functools import lru_cache
 
@@ -22,8 +22,8 @@ def foreign_mark(properties: Element, options: ReadOptions) -> str:
     """Return the language that the properties of a run name; "" if they name none, or the language of the source."""
     if options.source is None:
         return ""
-    said = next((element for element in properties if local_name(element) == "lang"), None)
-    mark = properties.get("lang", "") if said is None else attribute(said, kind_of_letters(options.source))
+    element = next((element for element in properties if local_name(element) == "lang"), None)
+    mark = properties.get("lang", "") if element is None else attribute(element, kind_of_letters(options.source))
     return "" if canonical(mark) is None or options.is_source(mark) else mark
 
 
@@ -54,16 +54,16 @@ def _marks_of_word(element: Element, options: ReadOptions) -> dict[str, str]:
     assert options.target is not None
     if "val" in element.attrib:  # a chart has one mark for all letters, without a namespace
         return {"val": options.translated_mark(element.get("val"))}
-    own, kind = attribute(element, kind_of_letters(options.source)), kind_of_letters(options.target)
-    own = own or attribute(element, "val")
-    if not options.is_source(own):
+    of_source = attribute(element, kind_of_letters(options.source)) or attribute(element, "val")
+    if not options.is_source(of_source):
         return {}
     marks = {name: options.translated_mark(mark) for name, mark in element.items()}
-    return marks | {attribute_name(element, kind): options.translated_mark(own)}
+    target_name = attribute_name(element, kind_of_letters(options.target))
+    return marks | {target_name: options.translated_mark(of_source)}
 
 
 @lru_cache(maxsize=100)
 def kind_of_letters(language: str) -> str:
-    """Return the name of Word's attribute for letters as a language has them."""
+    """Return the name of Word's attribute for the letters of a language."""
     letters = script(language)
     return "eastAsia" if letters in EAST_ASIAN else "bidi" if letters in COMPLEX else "val"

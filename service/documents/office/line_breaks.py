@@ -1,6 +1,6 @@
 """Line breaks within sentences: a sentence is read without them, and its translation is cut into lines anew.
 
-Which breaks these are is told by the lines alone. Other breaks end what is read.
+Only the lines tell whether a break is within a sentence. Other breaks end a text.
 """
 
 import re
@@ -17,7 +17,7 @@ BREAK = re.compile(r'<br id="(\d+)">')
 BEGINS_ELEMENT, ENDS_ELEMENT = re.compile(r"<(?:ins|span)\b[^<>]*>\s*$"), re.compile(r"\s*</(?:ins|span)>")
 """A break at the edge of an element, such as an insertion, belongs to it."""
 FIRST_WORD = re.compile(r"[\"'“„«‘(]*([^\W\d_]+(?:['’-][^\W\d_]+)*)(?=[\s,;.!?)\"'”»’]|$)")  # noqa: RUF001
-"""The first word of a line, but nothing like www.example.org or a@example.org."""
+"""The first word of a line, unless it is an address such as www.example.org or a@example.org."""
 ENDS_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»」』)]*$")  # noqa: RUF001
 ENDS_READING = re.compile(rf"[:：]$|{ENDS_SENTENCE.pattern}")
 LABEL = re.compile(r"[^\s:：]+(?: [^\s:：]+){0,2} ?(?::(?=\s|$)|：)")
@@ -27,11 +27,11 @@ JOINING_KANA = re.compile(r".{3}[をにへのはがとでも、，]$")
 CAPITALIZED = {"de", "lb"}
 """Languages whose nouns begin with capitals: after a small word, a capital at the start of a line begins nothing."""
 MAX_SHORT = 3
-"""Most letters of a word that is mostly an article, a preposition or the like."""
+"""A word with at most this many letters is mostly an article, a preposition or the like."""
 AMOUNT = re.compile(r"[^\w\s]?\d")
 """A number at the start of a line, perhaps with a sign of a currency."""
 FULL_LINE, FULL_JAPANESE_LINE = 40, 15
-"""Number of characters from which a line may end because it is full."""
+"""A line with at least as many characters may end because it is full."""
 MIN_WORDS, MEAN_WORDS = 2, 3
 """The least number of words in each line of a title, and the least mean of three lines or more. Other lines without a
 full stop are a list."""
@@ -46,13 +46,8 @@ class Lines:
 
 
 def join_lines(html: str, is_layout: Callable[[int], bool], language: str | None = None) -> tuple[str, list[Lines]]:
-    """Return a text without the breaks within sentences, and the lines between its other breaks.
-
-    Args:
-        html: a text with breaks <br id="0">.
-        is_layout: tells by its number whether a break may be within a sentence.
-        language: the language of the text, if it is known.
-    """
+    """Return a text without the breaks (<br id="0">) within sentences, and the lines between its other breaks.
+    `is_layout` returns whether the break with a number may be within a sentence."""
     parts = BREAK.split(html)
     shown = [visible_text(part).strip() for part in parts[::2]]
     layout = [
@@ -75,16 +70,16 @@ def join_lines(html: str, is_layout: Callable[[int], bool], language: str | None
 
 
 def part_lines(translation: str, lines: Sequence[Lines]) -> str:
-    """Return the translation of a text with all of its breaks. If it has lost one, the joined lines stay joined."""
+    """Return the translation of a text with all of its breaks. If it has lost a break, joined lines stay joined."""
     parts = BREAK.split(translation)
     if len(parts[::2]) != len(lines):
         return translation
-    for i, one in enumerate(lines):
-        if one.numbers:
+    for i, joined in enumerate(lines):
+        if joined.numbers:
             inside = parts[2 * i].strip()
             before, after = parts[2 * i].split(inside) if inside else (parts[2 * i], "")
-            first, *others = wrap(inside, one.lengths, between_phrases=True)
-            breaks = (f'<br id="{number}">{line}' for number, line in zip(one.numbers, others, strict=True))
+            first, *others = wrap(inside, joined.lengths, between_phrases=True)
+            breaks = (f'<br id="{number}">{line}' for number, line in zip(joined.numbers, others, strict=True))
             parts[2 * i] = "".join([before, first, *breaks, after])
         if 2 * i + 1 < len(parts):
             parts[2 * i + 1] = f'<br id="{parts[2 * i + 1]}">'
@@ -92,11 +87,9 @@ def part_lines(translation: str, lines: Sequence[Lines]) -> str:
 
 
 def _within_sentences(lines: Sequence[str], layout: Sequence[bool], has_capitals: bool) -> list[bool]:
-    """Return for each break whether it is within a sentence.
-
-    A line that begins with a small letter continues the line before it, in a sentence or a title. If a full stop ends
-    the last line, so do numbers, nouns with capitals, and whatever follows a full line or a short word.
-    """
+    """Return for each break whether it is within a sentence. A line that begins with a small letter continues the line
+    before it, in a sentence or a title. If a full stop ends the last line, so do numbers, nouns with capitals, and
+    lines after a full line or a short word."""
     pairs = [*zip(pairwise(lines), layout, strict=True)]
     continues = [may_be and _continues(*pair) for pair, may_be in pairs]
     may_continue = [may_be and _may_continue(*pair, has_capitals) for pair, may_be in pairs]
@@ -111,7 +104,7 @@ def _within_sentences(lines: Sequence[str], layout: Sequence[bool], has_capitals
 
 
 def _may_continue(before: str, after: str, has_capitals: bool) -> bool:
-    """Return whether a line may be the continuation of another, if a full stop ends the last line."""
+    """Return whether a line may continue another line, if a full stop ends the last line."""
     if _are_apart(before, after):
         return False
     is_full = len(before) >= (FULL_JAPANESE_LINE if is_unspaced(before[-1]) else FULL_LINE)
@@ -120,14 +113,12 @@ def _may_continue(before: str, after: str, has_capitals: bool) -> bool:
 
 
 def _ends_with_short_word(line: str) -> bool:
-    """Return whether a line ends with a word such as "of", "für" or "в": no sentence ends there, but a name may follow.
-    After a number it is a unit."""
+    """No sentence ends with a word such as "of", "für" or "в", but a name may follow. After a number it is a unit."""
     *others, last = line.split()
     return bool(others) and last.isalpha() and len(last) <= MAX_SHORT and not others[-1][-1].isdigit()
 
 
 def _continues(before: str, after: str) -> bool:
-    """Return whether a line can only be the continuation of another."""
     word = FIRST_WORD.match(after)
     is_within = JOINING_KANA.search(before) is not None or (word is not None and word[1][0].islower())
     return is_within and not _are_apart(before, after)
@@ -146,7 +137,6 @@ def _is_title(lines: Sequence[str]) -> bool:
 
 
 def _runs(joined: Sequence[bool]) -> list[tuple[int, int]]:
-    """Return the first and the last line of each run of lines that are joined."""
     runs: list[tuple[int, int]] = []
     for i, is_joined in enumerate(joined):
         if is_joined and runs and runs[-1][1] == i:

@@ -1,7 +1,7 @@
 """The nodes of a paragraph in an Office file: texts, inline objects without text, and groups of both, such as links.
 
 Paragraphs of Word and of DrawingML (slides, charts, diagrams) consist of runs with properties and texts. Elements are
-told by their names without the namespace, which has two versions in either.
+told by their names without the namespace, because both formats have two versions of it.
 """
 
 import re
@@ -22,23 +22,21 @@ PROPERTIES = {"pPr", "rPr", "sdtPr", "sdtEndPr", "smartTagPr", "customXmlPr", LA
 """Names of elements that hold properties of their parent."""
 IGNORED = PROPERTIES | {"", "proofErr", "softHyphen", "lastRenderedPageBreak"}
 """Names of elements that are left out: properties, comments (""), and notes on the old text."""
-TAGS = dict.fromkeys(("br", "cr", "tab", "ptab"), "br") | dict.fromkeys(
-    ("sym", "pgNum", "oMath", "oMathPara", "fld"), "x"
-)
+TAGS = {
+    **dict.fromkeys(("br", "cr", "tab", "ptab"), "br"),
+    **dict.fromkeys(("sym", "pgNum", "oMath", "oMathPara", "fld"), "x"),
+}
 PICTURES = {"drawing", "pict", "object", "AlternateContent"}
 GROUPS = {"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"}
 LINK = "span"
-"""Not `a`: in HTML two links that touch share no word, but Word may cut a link in mid-word."""
+"""Not `a`: in HTML touching links share no word, but Word may cut a link in mid-word."""
 RANGE = re.compile(r"(.+?)-?(Start|start|End|end)|(annotation)")
 """The two marks of a bookmark, a commented range or the like. They share an id, or a name in OpenDocument."""
 NAMES_OF_RANGES = ("id", "name", "change-id")
 MAX_RANGES_AROUND = 8
 """The limit of ranges around one word."""
 
-DRAWING = {
-    "http://schemas.openxmlformats.org/drawingml/2006/main",
-    "http://purl.oclc.org/ooxml/drawingml/main",
-}
+DRAWING = {"http://schemas.openxmlformats.org/drawingml/2006/main", "http://purl.oclc.org/ooxml/drawingml/main"}
 """The namespaces of DrawingML. Texts in it keep their spaces without saying so."""
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 LINE_END = "_x000B_"
@@ -182,13 +180,13 @@ def _nodes_of_run(run: Element, element: Element) -> Iterator[Text | NonText]:
 
 
 def _is_hidden(run: Element) -> bool:
-    """Return whether a run is hidden text, which would hide words that a reader should see."""
+    """Hidden text would hide words that a reader should see."""
     return any(attribute(hidden, "val") not in OFF for hidden in run.findall("{*}rPr/{*}vanish"))
 
 
 def _texts(text: str, child: RunChild) -> Iterator[Text | NonText]:
-    """Yield the parts of a text. Three or more spaces stand between columns, as a tab does, and are not text. A sign of
-    a font stands for a word."""
+    """Three or more spaces stand between columns, as a tab does, and are not text. A sign of a font stands for a
+    word."""
     for i, part in enumerate(NOT_TEXT.split(text)):
         if i % 2:
             tag = "br" if part.isspace() or part == LINE_END else "x"
@@ -198,8 +196,8 @@ def _texts(text: str, child: RunChild) -> Iterator[Text | NonText]:
 
 
 def _with_fields(nodes: Sequence[Node], links: bool = True) -> Iterator[Node]:
-    """Replace each field by one node: a link by a group, any other field, such as a page number, by a word. A field
-    that begins or ends in another paragraph, such as a table of contents, stays as marks around its visible text."""
+    """Replace each field by a node: a link by a group, any other field, such as a page number, by a word. If a field
+    begins or ends in another paragraph, as a table of contents may, its marks stay around its visible text."""
     ends = _ends_of_fields(nodes)
     i = 0
     while i < len(nodes):
@@ -222,8 +220,8 @@ def _ends_of_fields(nodes: Sequence[Node]) -> dict[int, int]:
 def _field_node(nodes: Sequence[Node], links: bool) -> Node:
     separate = next((i for i, node in enumerate(nodes) if _field_mark(node) == "separate"), len(nodes) - 1)
     elements = [child.element for child in _children(nodes[:separate])]
-    said = "".join(element.text or "" for element in elements if local_name(element) == "instrText")
-    if links and _is_link(said) and separate < len(nodes) - 2:
+    instruction = "".join(element.text or "" for element in elements if local_name(element) == "instrText")
+    if links and _is_link(instruction) and separate < len(nodes) - 2:
         inside = [*_with_fields(nodes[separate + 1 : -1], links=False)]
         return Group(LINK, inside, None, _children(nodes[: separate + 1]), _children(nodes[-1:]))
     return NonText("x", _children(nodes))
@@ -241,33 +239,30 @@ def _is_link(instruction: str) -> bool:
 
 
 def _with_ranges(nodes: Sequence[Node], ranges: Mapping[int, int]) -> list[Node]:
-    """Make one group of the nodes between the marks of a range, such as a bookmark; other marks that touch become one.
-
-    Args:
-        ranges: the end of each range by its start; two ranges are nested or apart.
-    """
+    """Make a group of the nodes between the marks of a range, such as a bookmark; other marks that touch become one.
+    `ranges` has the end of each range by its start; ranges are nested or apart."""
     starts = {end: start for start, end in ranges.items()}
     inside: list[list[Node]] = [[]]
     for is_mark, run in groupby(range(len(nodes)), lambda i: _is_mark(nodes[i])):
-        here = [*run]
+        numbers = [*run]
         if not is_mark:
-            inside[-1] += [nodes[i] for i in here]
+            inside[-1] += [nodes[i] for i in numbers]
             continue
-        ends = sorted((i for i in here if i in starts), key=lambda end: -starts[end])
-        alone = [i for i in here if i not in starts and i not in ranges]
+        ends = sorted((i for i in numbers if i in starts), key=lambda end: -starts[end])
+        alone = [i for i in numbers if i not in starts and i not in ranges]
         n_before = bisect_left(alone, min(ends, default=len(nodes)))
         inside[-1] += _merge_marks([nodes[i] for i in alone[:n_before]])
         for end in ends:
             group = inside.pop()
             inside[-1].append(Group(LINK, group, None, _children([nodes[starts[end]]]), _children([nodes[end]])))
         inside[-1] += _merge_marks([nodes[i] for i in alone[n_before:]])
-        inside += [[] for i in here if i in ranges]
+        inside += [[] for i in numbers if i in ranges]
     return inside[0]
 
 
 def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
-    """Map the start of each range with more than marks inside to its end. Overlapping ranges and ranges inside too many
-    others are left out: groups must not be nested much deeper than the XML."""
+    """Map the start of each range with more than marks inside to its end. Overlapping ranges, and ranges inside too
+    many others, are left out, because groups must not be nested much deeper than the XML."""
     n_before = [*accumulate(not _is_mark(node) for node in nodes)]
     begun: dict[tuple[str, str], int] = {}
     pairs: list[tuple[int, int]] = []
@@ -281,15 +276,15 @@ def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
                 begun[key] = i
             elif n_before[begun.get(key, i)] < n_before[i]:
                 pairs.append((begun.pop(key), i))
-    found: dict[int, int] = {}
+    ranges: dict[int, int] = {}
     around: list[int] = []
     for start, end in sorted(pairs, key=lambda pair: (n_before[pair[0]], -n_before[pair[1]])):
         while around and around[-1] <= n_before[start]:
             around.pop()
         if not around or (n_before[end] <= around[-1] and len(around) < MAX_RANGES_AROUND):
             around.append(n_before[end])
-            found[start] = end
-    return found
+            ranges[start] = end
+    return ranges
 
 
 def _merge_marks(marks: Sequence[Node]) -> list[Node]:

@@ -29,7 +29,7 @@ MEDIA_TYPES = {
     ending: f"application/vnd.oasis.opendocument.{name}"
     for ending, name in ((".odt", "text"), (".ods", "spreadsheet"), (".odp", "presentation"))
 }
-"""The media type of each kind of file, by its ending. That of a template has `-template` at its end."""
+"""The media type of each kind of file, by its ending. Templates have `-template` at the end of theirs."""
 MANIFEST = "META-INF/manifest.xml"
 DOCTYPE = re.compile(rb"<!DOCTYPE[^<>\[]*>")
 """The type of a manifest by OpenOffice 2, which defines nothing."""
@@ -45,14 +45,13 @@ TEXTS = frozenset(
 """Elements that contain a text: paragraphs, headers and footers of slides, descriptions of pictures."""
 CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
 STRING_VALUE = f"{OFFICE}string-value"
-"""The value of a cell with text, beside what the cell shows."""
+"""The value of a cell with text, beside the text that it shows."""
 SHOWN_ATTRIBUTES = (f"{FORM}label", f"{FORM}title", f"{OFFICE}title")
 """Labels of forms, and texts that are shown beside the pointer."""
 DELETED = (f"{{{TEXT}}}tracked-changes", f"{TABLE}tracked-changes")
 SHOWN = ("header", "footer", "date-time", "page-number")
 """Frames of a master page that its slides show. Its other frames have prompts, which only authors see."""
 FORMULAS = (f"{TABLE}formula", f"{TABLE}condition", f"{STYLE}condition")
-"""Attributes with formulas."""
 NAMED = {
     f"{TABLE}filter-condition": f"{TABLE}value",
     f"{TABLE}filter-set-item": f"{TABLE}value",
@@ -63,12 +62,8 @@ NAMED = {
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite an OpenDocument file.
-
-    Raises:
-        InvalidDocument: the file is damaged or encrypted.
-        TooLarge: the unpacked file is too large.
-    """
+    """Rewrite an OpenDocument file. Raises InvalidDocument: the file is damaged or encrypted. TooLarge: it is too
+    large."""
     return rewrite_parts(data, options, _parts)
 
 
@@ -99,11 +94,8 @@ def _folders(manifest: bytes | None) -> dict[str, None]:
 
 
 def _texts(element: Element, compared: Collection[str]) -> Iterator[tuple[Element, str | None]]:
-    """Yield the elements with a text, in order, each with the name of the attribute that has it, or None.
-
-    Args:
-        compared: the texts with which formulas compare cells.
-    """
+    """Yield the elements with a text, in order, each with the name of the attribute that has it, or None. Formulas
+    compare cells with the texts in `compared`."""
     stays = element.tag in CELLS and _stays(element, compared)
     if not stays and element.tag in CELLS and element.get(STRING_VALUE):
         yield element, STRING_VALUE
@@ -122,9 +114,8 @@ def _stays(cell: Element, compared: Collection[str]) -> bool:
     """Return whether a cell is a number, a date or a result, or has a text that a formula compares it with."""
     if cell.get(f"{TABLE}formula") is not None or cell.get(f"{OFFICE}value-type", "string") != "string":
         return True
-    return (
-        bool(compared) and folded("\n".join("".join(text.itertext()) for text in cell.iterchildren(*TEXTS))) in compared
-    )
+    texts = ("".join(text.itertext()) for text in cell.iterchildren(*TEXTS))
+    return bool(compared) and folded("\n".join(texts)) in compared
 
 
 def _is_unseen(element: Element) -> bool:

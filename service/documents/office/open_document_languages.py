@@ -1,4 +1,4 @@
-"""The marks of languages in OpenDocument, one for letters of each kind: Western, East Asian and complex ones."""
+"""Marks of languages in OpenDocument, one for each kind of letters: Western, East Asian and complex."""
 
 from service.documents.contents import ReadOptions
 from service.documents.office.languages import LANGUAGE, kind_of_letters

@@ -1,7 +1,7 @@
 """The text of an OpenDocument paragraph: text and spans become nodes, and translated text is written in spans again.
 
 Spans may be nested: a run is the chain of spans around a text. Texts of one run that follow each other share its
-copies, or a small file with many spans around many texts would become a huge one.
+copies, because otherwise a small file with many spans around many texts would become huge.
 """
 
 import re
@@ -40,12 +40,12 @@ IGNORED = {"", "soft-page-break"}
 """Names of elements that are left out: comments ("") and notes on the old text."""
 BREAKS = {"tab", "line-break"}
 MARK = re.compile(r"note|change|.*-mark|bookmark|.*-(?:start|end)")
-"""Names of elements of text that are no words. All others are fields, such as a page number."""
+"""Names of elements of text that are not words. All others are fields, such as a page number."""
 INVISIBLE = re.compile(
     r"(?:language|country|script|rfc-language-tag)(?:-\w+)?|(?:paragraph-)?rsid|letter-(?:spacing|kerning)"
     r"|text-scale|hyphenate"
 )
-"""Properties of text that no reader sees, or that change from word to word and mean nothing."""
+"""Properties of text that no reader sees, or that change from word to word without a meaning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,6 @@ class Run:
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of their styles."""
         return [attribute(span, "style-name") for span in self.spans]
 
 
@@ -64,18 +63,14 @@ NO_RUN = Run()
 
 
 class SpanXml(InlineXml):
-    """Spans of a part.
-
-    Args:
-        root: the part, with the automatic styles that its spans name.
-        options: tell the source language. Text that is marked as another language is kept apart.
-    """
+    """Spans of a part, whose automatic styles they name. Text that is marked as another language than the source is
+    kept apart."""
 
     def __init__(self, root: Element, options: ReadOptions) -> None:
         self._looks: dict[str, bytes] = {}
         self._raised: dict[str, str] = {}
         self._last: tuple[Run, Element, Element, Element] | None = None
-        """The run that was copied last, where to, and the outermost and the innermost copy."""
+        """The last copied run, the element that it was copied into, and the outermost and the innermost copy."""
         for style in root.iterfind("{*}automatic-styles/{*}style"):
             if attribute(style, "family") != "text":
                 continue
@@ -124,7 +119,7 @@ class SpanXml(InlineXml):
                     etree.SubElement(span, f"{{{TEXT}}}s", {f"{{{TEXT}}}c": str(len(part) - 1)})
 
     def _spans(self, run: Run | None, into: Element) -> Element:
-        """Return the innermost of copies of the spans of a run, one in the other, at the end of an element."""
+        """Return the innermost copy of the spans of a run, which are nested at the end of an element."""
         if run is None or not run.spans:
             return into
         if self._last is not None:

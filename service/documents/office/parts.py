@@ -31,9 +31,9 @@ class Part:
 
     Args:
         name: the name of the file in the zip.
-        texts: its texts that have words, in order.
+        texts: its texts with words, in order.
         serialize: returns the XML with the translations.
-        finish: changes what must follow the translations, after all texts are written. It returns whether it changed
+        finish: lets other content follow the translations, after all texts are written. It returns whether it changed
             the part.
     """
 
@@ -47,12 +47,8 @@ ReadParts = Callable[[Archive, ReadOptions], Iterable[Part]]
 
 
 def rewrite_parts(data: bytes, options: ReadOptions, parts_of: ReadParts) -> Rewriting:
-    """Rewrite a document by its parts. Files of the zip in which nothing changes stay byte for byte.
-
-    Raises:
-        InvalidDocument: the file is damaged.
-        TooLarge: the unpacked file is too large.
-    """
+    """Rewrite a document by its parts. Files of the zip in which nothing changes stay byte for byte. Raises
+    InvalidDocument: the file is damaged. TooLarge: the unpacked file is too large."""
     archive = unpack(data, options.max_bytes)
     parts = [*parts_of(archive, options)]
     texts = [(part, text) for part in parts for text in part.texts]
@@ -69,11 +65,8 @@ def rewrite_parts(data: bytes, options: ReadOptions, parts_of: ReadParts) -> Rew
 
 
 def office_rewrite(parts_of: Callable[[Package, ReadOptions], Iterable[Part]]) -> Rewrite:
-    """Return the function that rewrites Office files of a kind.
-
-    Args:
-        parts_of: returns the parts with texts, without the properties of the file.
-    """
+    """Return the function that rewrites Office files of a kind. `parts_of` returns the parts with texts, except the
+    properties of the file."""
 
     def all_parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
         package = Package.of(archive)
@@ -84,7 +77,7 @@ def office_rewrite(parts_of: Callable[[Package, ReadOptions], Iterable[Part]]) -
 
 
 def office_part(name: str, root: Element, texts: Sequence[PartText], options: ReadOptions) -> Part:
-    """Return a part of an Office file, in which the target is named where the source was."""
+    """Return a part of an Office file, which names the target language in place of the source."""
     return Part(name, texts, partial(serialize_xml, root), partial(mark_languages, root, options))
 
 

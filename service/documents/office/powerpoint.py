@@ -1,7 +1,7 @@
 """PowerPoint files (.pptx): each paragraph with words is a text: in shapes, tables, charts, diagrams, speakers' notes
 and comments, in the order of the slides. So is the description of a picture.
 
-Of layouts and masters only shapes are read that slides show. A placeholder there has a prompt, which authors alone see.
+Only shapes of layouts and masters that slides show are read. Placeholders there have prompts, which only authors see.
 """
 
 from collections.abc import Iterator
@@ -29,13 +29,11 @@ FOLLOWED = {
     MAIN: ("slide",),
     "slide": (*GRAPHICS, "notesSlide", "comments", "slideLayout"),
     "slideLayout": (*GRAPHICS, "slideMaster"),
-    "slideMaster": GRAPHICS,
-    "chart": GRAPHICS,
-    "chartEx": GRAPHICS,
+    **dict.fromkeys(("slideMaster", "chart", "chartEx"), GRAPHICS),
 }
 """The links that lead to texts, by the kind of the part."""
 BEHIND = ("slideLayout", "slideMaster")
-"""Kinds of parts with what stands behind the texts of a slide."""
+"""Kinds of parts that stand behind the texts of a slide."""
 SHAPES = "{*}cSld/{*}spTree/*"
 COMMENTS = (
     "{http://schemas.openxmlformats.org/presentationml/2006/main}text",

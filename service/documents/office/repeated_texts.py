@@ -1,6 +1,6 @@
 """Texts of cells that other parts of a workbook repeat: names of columns in tables and pivots, values of filters.
 
-Excel calls a file damaged if the name of a column is not the text of its header cell, or if two columns have one name.
+Excel calls a file damaged if the name of a column is not the text of its header cell, or if two columns share a name.
 """
 
 from collections import Counter, defaultdict
@@ -15,7 +15,7 @@ from service.documents.office.sheet_strings import string_text
 MAX_LENGTH = 255
 """Maximum length of the name of a column."""
 MAX_ROUNDS = 10
-"""After so many rounds of putting texts back, all that are repeated are put back."""
+"""After this many rounds of putting texts back, all repeated texts are put back."""
 
 Names = Sequence[tuple[Element, str]]
 """Elements and their attributes that repeat texts of cells; the texts differ from each other."""
@@ -27,7 +27,7 @@ class RepeatedTexts:
 
     groups: Sequence[Names]
     _strings: dict[str, list[tuple[Element, Element]]] = field(default_factory=lambda: defaultdict(list))
-    """Each string of cells that is repeated, and a copy of it before its translation, by its text."""
+    """Repeated strings of cells, each with a copy of it before its translation, by their texts."""
     _settled: bool = False
 
     def __post_init__(self) -> None:
@@ -39,15 +39,15 @@ class RepeatedTexts:
             self._strings[text].append((string, deepcopy(string)))
 
     def settle(self) -> None:
-        """Put back translations that are no name: two of one text, two texts with one, and those that are too long."""
+        """Put back translations that cannot be names: two of one text, the same of two texts, and too long ones."""
         if self._settled:
             return
         self._settled = True
         for _ in range(MAX_ROUNDS):
-            kept = {name for group in self.groups for name in self._unusable(group)}
-            if not kept:
+            unusable = {name for group in self.groups for name in self._unusable(group)}
+            if not unusable:
                 return
-            self._put_back(kept)
+            self._put_back(unusable)
         self._put_back(self._strings.keys())
 
     def rename(self, names: Names) -> bool:
@@ -56,7 +56,7 @@ class RepeatedTexts:
         is_changed = False
         for element, attribute in names:
             old = _decoded(element, attribute)
-            if old in self._strings and (new := self._new(old)) != old:
+            if old in self._strings and (new := string_text(self._strings[old][0][0])) != old:
                 element.set(attribute, new.replace("\n", "_x000a_"))
                 is_changed = True
         return is_changed
@@ -70,9 +70,6 @@ class RepeatedTexts:
             if any(new != old for new in all_new)
             and (len({*all_new}) > 1 or used[folded(all_new[0])] > 1 or not 0 < len(all_new[0]) <= MAX_LENGTH)
         ]
-
-    def _new(self, text: str) -> str:
-        return string_text(self._strings[text][0][0]) if text in self._strings else text
 
     def _all(self, text: str) -> list[str]:
         return [string_text(string) for string, _ in self._strings.get(text, ())]

@@ -1,4 +1,4 @@
-"""Runs of Word and of DrawingML: how their text and its styles are read and written."""
+"""Read and write runs of Word and of DrawingML, with the styles of their texts."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -13,7 +13,6 @@ from service.documents.office.nodes import (
     NO_BREAK_HYPHEN,
     PROPERTIES,
     Element,
-    Node,
     RunChild,
     attribute,
     attribute_name,
@@ -28,32 +27,20 @@ from service.documents.office.styles import exact_style, properties_of, style_of
 
 @dataclass(frozen=True)
 class OfficeXml:
-    """Runs of Word and of DrawingML.
-
-    Args:
-        options: tell the source language. Text that is marked as another language is kept apart.
-    """
+    """Runs of Word and of DrawingML. Text that is marked as another language than the source is kept apart."""
 
     options: ReadOptions
-
-    def nodes(self, paragraph: Element) -> list[Node]:
-        return nodes_of(paragraph)
+    nodes = staticmethod(nodes_of)
+    exact_style = staticmethod(exact_style)
+    raised = staticmethod(vertical_tag)
+    content_of = staticmethod(content_of)
 
     def style(self, run: Element) -> bytes:
         return style_of(run, self.options)
 
-    def exact_style(self, run: Element) -> bytes:
-        return exact_style(run)
-
-    def raised(self, run: Element) -> str:
-        return vertical_tag(run)
-
     def is_line_break(self, element: Element) -> bool:
         is_break = local_name(element) in ("br", "cr") and attribute(element, "type") in ("", "textWrapping")
         return is_break or element.text == LINE_END
-
-    def content_of(self, group: Element) -> Element:
-        return content_of(group)
 
     def empty(self, element: Element) -> None:
         for child in [*element]:
@@ -78,7 +65,7 @@ class OfficeXml:
 
 
 def _unbind_controls(paragraph: Element) -> None:
-    """Let content controls in and around a paragraph show its text, and not the data that they are bound to."""
+    """Let content controls in and around a paragraph show its text, and not the data of their bindings."""
     for control in [*paragraph.iter("{*}sdt"), *paragraph.iterancestors("{*}sdt")]:
         for binding in control.findall("{*}sdtPr/{*}dataBinding"):
             binding.getparent().remove(binding)

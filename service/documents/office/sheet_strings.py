@@ -7,16 +7,7 @@ from lxml import etree
 
 from service.documents.contents import DEFAULT_OPTIONS
 from service.documents.office.inline_paragraph import InlineXml
-from service.documents.office.nodes import (
-    SPACE,
-    Element,
-    Node,
-    NonText,
-    RunChild,
-    Text,
-    attribute_name,
-    local_name,
-)
+from service.documents.office.nodes import SPACE, Element, Node, NonText, RunChild, Text, attribute_name, local_name
 from service.documents.office.runs import OfficeXml, copied_run
 
 BREAK = re.compile(r"((?:\r?\n|\t|_x000[9AD]_)+| {3,})")
@@ -85,7 +76,7 @@ class StringXml(InlineXml):
         self._plain[1].append(text)
 
     def _end_plain(self) -> None:
-        """Write the plain text as a whole: with each part anew it would take quadratic time."""
+        """Write the plain text as a whole, because writing it with each part would take quadratic time."""
         if self._plain is not None:
             element, parts = self._plain
             element.text, self._plain = "".join(parts), None
@@ -95,7 +86,7 @@ class HeaderXml(InlineXml):
     """Headers and footers: a text with codes."""
 
     def nodes(self, header: Element) -> list[Node]:
-        found: list[Node] = []
+        nodes: list[Node] = []
         for i, part in enumerate(CODE.split(header.text or "")):
             element = etree.Element(header.tag)
             element.text = part
@@ -103,10 +94,10 @@ class HeaderXml(InlineXml):
             if not part:
                 continue
             if i % 2 == 0 or part == "&&":
-                found.append(Text(part.replace("&&", "&"), child))
+                nodes.append(Text(part.replace("&&", "&"), child))
             else:
-                found.append(NonText("br" if part in SECTIONS else "x" if part in FIELDS else "wbr", [child]))
-        return found
+                nodes.append(NonText("br" if part in SECTIONS else "x" if part in FIELDS else "wbr", [child]))
+        return nodes
 
     def empty(self, header: Element) -> None:
         header.text = ""

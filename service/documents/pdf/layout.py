@@ -1,4 +1,4 @@
-"""The layout of a PDF's page: its lines of text, and its tables. Nothing in the file says what belongs together."""
+"""The layout of a PDF's page: its lines of text, and its tables. The file itself has only words at places."""
 
 import re
 from bisect import bisect_left
@@ -13,25 +13,25 @@ from service.documents.pdf.words import Page, Rule, Word
 LARGER = 1.15
 """The letters of a heading are larger than those of most text by this factor."""
 GAP, WIDE_GAP = 1.0, 2.5
-"""The width of a gap that ends a cell, in sizes of letters: if it is wider than others in its line, and always."""
+"""The width of a gap that ends a cell, in sizes of letters: `GAP` if other gaps in its line are narrower."""
 MIN_JUSTIFIED = 2
 LINE_PITCH = 1.8
 """The maximum distance of two lines of a cell, in sizes of letters."""
 MAX_CELL_LINES = 8
 EDGE_LINES, MARGIN = 3, 0.12
-"""The number of lines at the top and at the bottom of a page that may be a header or a footer, and the part of the page
-in which they are."""
+"""The number of lines at the top and at the bottom of a page that may be a header or a footer, and their part of the
+page."""
 NUMBERS, NUMBER = re.compile(r"\d+|\b[ivxlc]+\b"), "0"
-"""Page numbers, in digits or in Roman, and what stands for them when pages are compared."""
+"""Page numbers, in digits or in Roman, and their stand-in when pages are compared."""
 LEADER = re.compile(r"\s?(?:[.·_]\s?){5,}")
 """The dots between a title and its page number."""
 MARKER = re.compile(r"[•◦▪▫■□●○‣⁃➢➤✓✔*–—-]|[\ue000-\uf8ff]|\(?(?:\d{1,3}|[a-zA-Z])[.)]")  # noqa: RUF001
-"""What begins an item of a list; Word and others take bullets from the private area of Unicode."""
+"""The mark of an item of a list; Word and others take bullets from the private area of Unicode."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text, or the part of one that is in a cell of a table. Lengths are as those of words."""
+    """A line of text, or the part of a line in a cell of a table. Lengths are as in words."""
 
     page: int
     text: str
@@ -41,23 +41,19 @@ class Line:
     size: float
     is_bold: bool
     first_width: float
-    """The width of its first word."""
 
 
 @dataclass
 class Row:
-    """A row of a table, or what looks like one.
-
-    Args:
-        top, bottom: the heights of its first and of its last line.
-    """
+    """A row of a table, or lines that look like a row. `top` and `bottom` are the heights of its first and last
+    line."""
 
     cells: list[list[Line]]
     top: float
     bottom: float
 
     def add(self, line: Line) -> bool:
-        """Take a line that is in the next cell or goes on in the last one. Return whether it is."""
+        """Take a line that is in the next cell or goes on in the last cell. Return whether it was taken."""
         last = self.cells[-1]
         if line.page != last[-1].page:
             return False
@@ -81,7 +77,7 @@ def lines_of(page: Page, number: int) -> Iterator[Line]:
             lines.append(words[start:i])
             start = i
     gaps = [_wide_gaps(line) for line in lines]
-    # In justified text any gap may be wide; such lines begin and end where others do.
+    # In justified text any gap may be wide. Such lines begin and end at the same places.
     ends = Counter(_ends(line) for line, wide in zip(lines, gaps, strict=True) if not wide)
     for line, wide in zip(lines, gaps, strict=True):
         cuts = wide if ends[_ends(line)] < MIN_JUSTIFIED else []
@@ -100,15 +96,11 @@ def _ends(line: Sequence[Word]) -> tuple[int, int]:
 
 
 def _wide_gaps(line: Sequence[Word]) -> list[int]:
-    """Return the indexes of the words after wide gaps."""
     gaps = [after.left - before.right for before, after in pairwise(line)]
-    usual = median(gaps) if gaps else 0
-    return [
-        i
-        for i, (gap, before) in enumerate(zip(gaps, line, strict=False), 1)
-        if (gap > WIDE_GAP * before.size or (gap > GAP * before.size and gap > 2 * usual))
-        and not MARKER.fullmatch(before.text)
-    ]
+    limit = 2 * median(gaps) if gaps else 0
+    pairs = enumerate(zip(gaps, line, strict=False), 1)
+    wide = [(i, word) for i, (gap, word) in pairs if gap > min(WIDE_GAP * word.size, max(GAP * word.size, limit))]
+    return [i for i, word in wide if not MARKER.fullmatch(word.text)]
 
 
 def _has_rule(before: Word, after: Word, rules: Sequence[Rule]) -> bool:
@@ -123,24 +115,14 @@ def _line(words: Sequence[Word], page: int) -> Line:
         sizes[word.size] += len(word.text)
     size = max(sizes, key=sizes.__getitem__)
     base = next(word.base for word in words if word.size == size)
-    return Line(
-        page,
-        LEADER.sub(" … ", " ".join(word.text for word in words)).strip(),
-        words[0].left,
-        words[-1].right,
-        base,
-        size,
-        all(word.is_bold for word in words),
-        words[0].right - words[0].left,
-    )
+    text = LEADER.sub(" … ", " ".join(word.text for word in words)).strip()
+    first, is_bold = words[0], all(word.is_bold for word in words)
+    return Line(page, text, first.left, words[-1].right, base, size, is_bold, first.right - first.left)
 
 
 def without_margins(pages: Sequence[Sequence[Line]], size: float) -> list[list[Line]]:
-    """Leave out headers, footers and page numbers: they are at the same place on several pages, but for numbers.
-
-    Args:
-        size: the size of the letters of most text; larger lines are headings.
-    """
+    """Leave out headers, footers and page numbers: they are the same at the same place of several pages, except
+    numbers. Lines that are larger than the usual `size` of letters are headings."""
     edges = [_edges([line for line in page if line.size < LARGER * size]) for page in pages]
     counts = Counter(look for looks in edges for look in {*looks.values()})
     kept = []
@@ -152,8 +134,8 @@ def without_margins(pages: Sequence[Sequence[Line]], size: float) -> list[list[L
 
 
 def _least(look: tuple[str, int], n_pages: int) -> int:
-    """Return the least number of pages with a header: two if it begins or ends with a page number, as the title of a
-    chapter is on few pages."""
+    """Return the least number of pages with a header: two if it begins or ends with a page number, because the title of
+    a chapter is on few pages."""
     return 2 if n_pages < 5 or NUMBER in (look[0][0], look[0][-1]) else 3
 
 
@@ -170,20 +152,20 @@ def _edges(page: Sequence[Line]) -> dict[int, tuple[str, int]]:
 
 def with_rows(lines: Iterable[Line]) -> list[Line | Row]:
     """Group lines that stand side by side, one after the other in the file, into rows."""
-    found: list[Line | Row] = []
+    items: list[Line | Row] = []
     for line in lines:
-        last = found[-1] if found else None
+        last = items[-1] if items else None
         if isinstance(last, Row):
             if last.add(line):
                 continue
         elif last and line.left > last.right and line.page == last.page and line.base > last.base - line.size / 2:
-            cell = _taken_back(found, line)
+            cell = _taken_back(items, line)
             if cell:
                 bases = [cell_line.base for cell_line in [*cell, line]]
-                found.append(Row([cell, [line]], max(bases), min(bases)))
+                items.append(Row([cell, [line]], max(bases), min(bases)))
                 continue
-        found.append(line)
-    return found
+        items.append(line)
+    return items
 
 
 def _goes_on(cell: list[Line], line: Line) -> bool:
@@ -193,18 +175,18 @@ def _goes_on(cell: list[Line], line: Line) -> bool:
     return overlaps and line.page == last.page and 0 < below < LINE_PITCH * line.size and len(cell) < MAX_CELL_LINES
 
 
-def _taken_back(found: list[Line | Row], beside: Line) -> list[Line]:
-    """Take the lines back that are in the first cell of a row: those that are not higher than the second cell."""
+def _taken_back(items: list[Line | Row], beside: Line) -> list[Line]:
+    """Take back the lines of the first cell of a row, which are not higher than its second cell."""
     cell: list[Line] = []
-    while found and len(cell) <= MAX_CELL_LINES:
-        last = found[-1]
+    while items and len(cell) <= MAX_CELL_LINES:
+        last = items[-1]
         if isinstance(last, Row) or last.page != beside.page or last.right > beside.left:
             break
         if last.base > beside.base + beside.size / 2 or (cell and not _goes_on([last], cell[0])):
             break
         cell.insert(0, last)
-        found.pop()
+        items.pop()
     if len(cell) > MAX_CELL_LINES:  # a column of text
-        found += cell
+        items += cell
         return []
     return cell

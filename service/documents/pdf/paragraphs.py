@@ -22,8 +22,8 @@ INDENT, SPACE, MAX_GAP, MIN_FULL = 0.7, 0.25, 4.0, 10.0
 """In sizes of letters: the least indent of a line, a space, the widest gap within a line, and the least length of
 a full line."""
 MIN_HEADING = 0.4
-"""The least length of a full line of a heading, relative to the widest line of its page: a shorter one is a heading of
-its own, such as the title before the first heading."""
+"""The least length of a full line of a heading, relative to the widest line of its page. A shorter line is a separate
+heading, such as the title before the first heading."""
 PITCH_TOLERANCE = 1.25
 MAX_ROW_GAP = 8.0
 """The widest gap between two rows of a table, in sizes of letters."""
@@ -35,12 +35,7 @@ BULLETS = f"•◦▪▫■□●○‣⁃➢➤✓✔*{DASHES}"  # noqa: RUF001
 
 @dataclass
 class Paragraph:
-    """Lines that are read as one text.
-
-    Args:
-        level: the level of a heading; 0: none.
-        marker: what begins an item of a list; "": none.
-    """
+    """Lines that are read as one text. It may be a heading of a level from 1 on, or an item of a list with a marker."""
 
     lines: list[Line]
     text: str = ""
@@ -54,33 +49,28 @@ class Table:
 
 
 def blocks_of(layout: Sequence[Line | Row], size: float) -> list[Paragraph | Table]:
-    """Return the headings, paragraphs, items and tables of a document.
-
-    Args:
-        size: the size of the letters of most text.
-    """
+    """Return the headings, paragraphs, items and tables of a document, whose usual size of letters is `size`."""
     words = Counter(_bare(word) for item in layout for line in _lines(item) for word in line.text.split())
     columns = _Columns([line for item in layout for line in _lines(item)], LARGER * size)
     blocks: list[Paragraph | Table] = []
     for group in _groups(layout):
         table = _table([item for item in group if isinstance(item, Row)], words)
-        lines = [line for item in group for line in _lines(item)]
-        blocks += (
-            [table]
-            if table
-            else [Paragraph(part, join([line.text for line in part], words)) for part in columns.paragraphs(lines)]
-        )
+        if table:
+            blocks.append(table)
+            continue
+        parts = columns.paragraphs([line for item in group for line in _lines(item)])
+        blocks += [Paragraph(part, join([line.text for line in part], words)) for part in parts]
     paragraphs = [block for block in blocks if isinstance(block, Paragraph)]
     _find_headings(paragraphs, size)
     for paragraph in paragraphs:
-        found = ITEM.match(paragraph.text)
-        if found and not paragraph.level:
-            paragraph.marker, paragraph.text = found[1], paragraph.text[found.end() :]
+        item = ITEM.match(paragraph.text)
+        if item and not paragraph.level:
+            paragraph.marker, paragraph.text = item[1], paragraph.text[item.end() :]
     return blocks
 
 
 def _groups(layout: Sequence[Line | Row]) -> Iterator[list[Line | Row]]:
-    """Yield rows that may be a table, and what is between such rows."""
+    """Yield rows that may be a table, and the lines between such rows."""
     group: list[Line | Row] = []
     for item in layout:
         if group and not _is_beside(group[-1], item):
@@ -99,11 +89,7 @@ def _is_beside(before: Line | Row, item: Line | Row) -> bool:
 
 
 def join(lines: Sequence[str], words: Counter[str]) -> str:
-    """Join lines. A hyphen at the end of a line stays only in a word that has it elsewhere.
-
-    Args:
-        words: the words of the document.
-    """
+    """Join lines. A hyphen at the end of a line stays only in a word that has it elsewhere in the document."""
     parts: list[str] = [""]
     for line in lines:
         start, end = parts[-1].rsplit(" ", 1)[-1], line.split(" ", 1)[0]
@@ -124,9 +110,8 @@ def _bare(word: str) -> str:
 
 def _table(rows: Sequence[Row], words: Counter[str]) -> Table | None:
     """Return a table if the cells of at least two rows stand in columns."""
-    spans = sorted(
-        (min(line.left for line in cell), max(line.right for line in cell)) for row in rows for cell in row.cells
-    )
+    cells = (cell for row in rows for cell in row.cells)
+    spans = sorted((min(line.left for line in cell), max(line.right for line in cell)) for cell in cells)
     columns: list[float] = []  # their right ends
     for left, right in spans:
         if columns and left < columns[-1]:
@@ -137,12 +122,12 @@ def _table(rows: Sequence[Row], words: Counter[str]) -> Table | None:
         return None
     table = []
     for row in rows:
-        cells = [""] * len(columns)
+        texts = [""] * len(columns)
         for cell in row.cells:
             column = min(bisect_right(columns, cell[0].left), len(columns) - 1)
             text = join([line.text for line in cell], words)
-            cells[column] = f"{cells[column]} {text}".strip()
-        table.append(cells)
+            texts[column] = f"{texts[column]} {text}".strip()
+        table.append(texts)
     return Table(table)
 
 
@@ -151,7 +136,7 @@ def _lines(item: Line | Row) -> Iterable[Line]:
 
 
 class _Columns:
-    """The columns of text on all pages: where their lines end, and how far these are apart."""
+    """The columns of text on all pages: the right ends of their lines, and the distance between lines."""
 
     def __init__(self, lines: Sequence[Line], heading_size: float) -> None:
         self._heading_size = heading_size
@@ -196,11 +181,11 @@ class _Columns:
         return is_full or (is_open and line.text[:1].islower())
 
     def _begins_item(self, paragraph: Sequence[Line], line: Line, is_full: bool) -> bool:
-        """Tell whether a line begins an item. A dash or a number may also begin a line within a sentence."""
-        found = ITEM.match(line.text)
-        if not found:
+        """A dash or a number may also begin a line within a sentence."""
+        item = ITEM.match(line.text)
+        if not item:
             return False
-        is_bullet = (found[1] in BULLETS and found[1] not in DASHES) or found[1] >= "\ue000"
+        is_bullet = (item[1] in BULLETS and item[1] not in DASHES) or item[1] >= "\ue000"
         return is_bullet or not is_full or ITEM.match(paragraph[0].text) is not None
 
     def _is_full(self, last: Line, line: Line) -> bool:
@@ -216,7 +201,7 @@ class _Columns:
 
 
 def _below(before: Line, line: Line) -> float:
-    """Return how far a line is below another one, in sizes of letters; 0 for one beside it."""
+    """Return the distance of a line below another line, in sizes of letters; 0 for a line beside it."""
     below = (before.base - line.base) / max(line.size, 1)
     return 0 if abs(below) < 0.3 else below
 
@@ -226,16 +211,12 @@ def _find_headings(paragraphs: Sequence[Paragraph], size: float) -> None:
     bold_is_usual = 2 * n_bold > sum(len(paragraph.text) for paragraph in paragraphs)
     headings: list[tuple[Paragraph, float]] = []
     for paragraph in paragraphs:
-        first = paragraph.lines[0]
+        first, are_bold = paragraph.lines[0], all(line.is_bold for line in paragraph.lines)
         is_larger = first.size >= LARGER * size
-        is_bold = (
-            not bold_is_usual
-            and all(line.is_bold for line in paragraph.lines)
-            and not ENDS_SENTENCE.search(paragraph.text)
-        )
+        is_bold = not bold_is_usual and are_bold and not ENDS_SENTENCE.search(paragraph.text)
         is_short = len(paragraph.lines) <= MAX_HEADING_LINES and len(paragraph.text) <= MAX_HEADING_CHARACTERS
-        found = ITEM.match(paragraph.text)
-        is_item = found is not None and found[1] in BULLETS
+        item = ITEM.match(paragraph.text)
+        is_item = item is not None and item[1] in BULLETS
         if is_short and not is_item and (is_larger or is_bold) and any(map(str.isalpha, paragraph.text)):
             headings.append((paragraph, round(first.size) if is_larger else 0))
     sizes = sorted({size for _, size in headings}, reverse=True)

@@ -17,12 +17,8 @@ MAX_TITLE = 200
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite a PDF as HTML.
-
-    Raises:
-        InvalidDocument: the file is damaged or encrypted, or has no text.
-        TooLarge: it has too many pages or too much text.
-    """
+    """Rewrite a PDF as HTML. Raises InvalidDocument: the file is damaged or encrypted, or has no text. TooLarge: it has
+    too many pages or too much text."""
     pages = [[*lines_of(page, i)] for i, page in enumerate(read_pages(data, options.max_bytes))]
     sizes: Counter[float] = Counter()
     for line in (line for page in pages for line in page):
@@ -39,14 +35,9 @@ def _html(blocks: Sequence[Paragraph | Table], language: str | None) -> str:
     titles = [block.text for block in paragraphs if block.level] + [block.text for block in paragraphs]
     title = next((text for text in titles if len(text) <= MAX_TITLE), "")
     named = f' lang="{escape(language)}"' if language else ""
-    return "\n".join(
-        [
-            f'<!DOCTYPE html>\n<html{named}>\n<head>\n<meta charset="utf-8">',
-            f"<title>{escape(title, quote=False)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-            *_elements(blocks),
-            "</body>\n</html>\n",
-        ]
-    )
+    head = f"<title>{escape(title, quote=False)}</title>\n<style>{STYLE}</style>"
+    begin = f'<!DOCTYPE html>\n<html{named}>\n<head>\n<meta charset="utf-8">\n{head}\n</head>\n<body>'
+    return "\n".join([begin, *_elements(blocks), "</body>\n</html>\n"])
 
 
 def _elements(blocks: Sequence[Paragraph | Table]) -> Iterator[str]:
@@ -62,7 +53,6 @@ def _elements(blocks: Sequence[Paragraph | Table]) -> Iterator[str]:
 
 
 def _list_of(block: Paragraph | Table) -> str:
-    """Return the element of a list that a block is in: "ul", "ol" or "" for none."""
     if isinstance(block, Table) or not block.marker:
         return ""
     number = block.marker.strip("().")

@@ -20,17 +20,13 @@ LIGATURES = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0x
 BOLD_WEIGHT = 600
 MAX_NAME = 128
 MAX_OBJECTS, MAX_RULES, MIN_RULE = 20_000, 500, 5.0
-"""The numbers of objects and of lines that are looked at on a page, and the least length of a line, in points."""
+"""The limits of objects and of lines that are read on a page, and the least length of a line, in points."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word on a page; all lengths are in points, from the lower left corner.
-
-    Args:
-        base: the height of the line on which its letters stand.
-        size: the size of its letters: 12 for a font of 12 points.
-    """
+    """A word on a page. All lengths are in points, from the lower left corner. Its letters stand on the height `base`,
+    and have the size of a font."""
 
     text: str
     left: float
@@ -52,21 +48,14 @@ class Rule:
 @dataclass(frozen=True)
 class Page:
     words: list[Word]
-    """The words, in the order in which the file writes them."""
+    """The words, in the order of the file."""
     rules: list[Rule]
     """The vertical lines, from left to right."""
 
 
 def read_pages(data: bytes, max_bytes: int) -> Iterator[Page]:
-    """Yield the pages of a PDF.
-
-    Args:
-        max_bytes: the size limit of all words together.
-
-    Raises:
-        InvalidDocument: the file is damaged or encrypted.
-        TooLarge: it has too many pages or words.
-    """
+    """Yield the pages of a PDF. All its words together have at most `max_bytes`. Raises InvalidDocument: the file is
+    damaged or encrypted. TooLarge: it has too many pages or words."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -106,10 +95,10 @@ def _rules(page: pdfium.FPDF_PAGE) -> list[Rule]:
 
 
 def _words(page: pdfium.FPDF_TEXTPAGE) -> tuple[int, list[Word]]:
-    """Return the direction that most words of the page have, in quarter turns, and these words. Other words are
-    watermarks, for example."""
+    """Return the usual direction of words on the page, in quarter turns, and the words in this direction. Other words
+    are watermarks, for example."""
     n_characters = pdfium.FPDFText_CountChars(page)
-    found: defaultdict[int, list[Word]] = defaultdict(list)
+    by_direction: defaultdict[int, list[Word]] = defaultdict(list)
     first = 0
     text = ""
     for i in range(n_characters + 1):
@@ -123,14 +112,14 @@ def _words(page: pdfium.FPDF_TEXTPAGE) -> tuple[int, list[Word]]:
         if text:
             placed = _word(page, text, first, i if character == HYPHEN else i - 1)
             if placed is not None:
-                found[placed[0]].append(placed[1])
+                by_direction[placed[0]].append(placed[1])
         first, text = i + 1, ""
-    return max(found.items(), key=lambda item: len(item[1]), default=(0, []))
+    return max(by_direction.items(), key=lambda item: len(item[1]), default=(0, []))
 
 
 def _word(page: pdfium.FPDF_TEXTPAGE, text: str, first: int, last: int) -> tuple[int, Word] | None:
     """Return the direction of a word in quarter turns, and the word as if it were horizontal; None if its letters have
-    no height, or it is nowhere."""
+    no height or no place."""
     matrix, start, end = pdfium.FS_MATRIX(), pdfium.FS_RECTF(), pdfium.FS_RECTF()
     pdfium.FPDFText_GetMatrix(page, first, matrix)
     pdfium.FPDFText_GetLooseCharBox(page, first, start)

@@ -1,6 +1,4 @@
-"""Sentences over several lines and cues, in every kind of subtitles: each is one text, and its translation is cut in
-proportion.
-"""
+"""Sentences over several lines and cues, in every kind of subtitles: each is a text, whose translation is cut again."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -41,8 +39,8 @@ class Line:
         raw: the line as the file has it.
         write: returns the line with another text.
         place: the position on the screen that the line names; it stays if there are too few words for the line.
-        dropped: what stays of the line if there are too few words for it.
-        speaker: who speaks; "" if the file does not say.
+        dropped: the rest of the line if there are too few words for it.
+        speaker: the speaker, if the file tells.
         is_balanced: whether elements that begin on this line end on it.
     """
 
@@ -59,23 +57,15 @@ class Line:
 _Speech = list[Line]
 """Lines that are translated together as one text."""
 _Exchange = list[_Speech]
-"""Speeches that share cues: each begins in the cue where the last one ends. An element may span several speeches."""
+"""Speeches that share cues: each begins in the cue where the last speech ends. An element may span several speeches."""
 
 
 def rewrite_subtitles(
     data: bytes, parts: Sequence[str | Line], times: Sequence[Times], encoding: Encoding, timing: str
 ) -> Rewriting:
-    """Rewrite a file with subtitles.
-
-    Args:
-        data: the file.
-        parts: the lines of text and everything between them, in order.
-        times: the times of each cue.
-        timing: a line that begins a cue, as an example.
-
-    Raises:
-        InvalidDocument: the file has no cue.
-    """
+    """Rewrite a file with subtitles. `parts` are the lines of text and everything between them, in order, `times` the
+    times of each cue, and `timing` is an example of a line that begins a cue. Raises InvalidDocument: there is no
+    cue."""
     if not times:
         raise InvalidDocument(f'The file has no subtitles: it has no line such as "{timing}"')
     exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, Line)], times))
@@ -95,7 +85,7 @@ def rewrite_subtitles(
 
 
 def _unframed(text: str) -> tuple[str, str, str]:
-    """Return a text and what is around it: the brackets of a sound. With them, its words would be read as a name."""
+    """Return a text between the brackets of a sound, with which its words would be read as a name."""
     sound = SOUND.fullmatch(text)
     return (sound[1], sound[2], sound[3]) if sound else ("", text, "")
 
@@ -107,7 +97,6 @@ def seconds(*values: str | None) -> float:
 
 
 def _speeches(lines: list[Line], times: Sequence[Times]) -> list[_Speech]:
-    """Group the lines that belong to one sentence or one speaker."""
     last_lines = [[*cue][-1] for _, cue in groupby(lines, key=lambda line: line.cue)]
     # If few cues end in a punctuation mark, a missing mark does not mean that the sentence continues.
     are_marked = 3 * sum(ENDS_SENTENCE.search(line.html) is not None for line in last_lines) >= len(last_lines)
@@ -148,7 +137,7 @@ def _html(speech: _Speech) -> str:
 
 def _exchange_lines(exchange: _Exchange, texts: list[str], translations: list[str]) -> Iterator[str]:
     """Yield the lines of an exchange. A speech that is not translated stays unchanged, unless an element spans it and a
-    translated one: then it gets balanced tags."""
+    translated speech: then it gets balanced tags."""
     for speech, text, translation in zip(exchange, texts, translations, strict=True):
         if translations == texts or translation == text == _html(speech):
             yield from (line.raw for line in speech)

@@ -51,21 +51,14 @@ def _rewrite(data: bytes, timing: re.Pattern[str], example: str) -> Rewriting:
 
 
 def _line(cue: int, line: str, line_end: str) -> str | Line:
-    found = BEGINS_LINE.match(line)
-    assert found is not None, "it may be empty"
-    before, text = found.group(), line[found.end() :].rstrip()
+    begin = BEGINS_LINE.match(line)
+    assert begin is not None, "it may be empty"
+    before, text = begin.group(), line[begin.end() :].rstrip()
     if not visible_text(text).strip():
         return line + line_end
-    end = line[len(before) + len(text) :] + line_end
-    dropped = line_end if found["mark"] else ""
-    return Line(
-        cue,
-        mapped(text, escaped, tags=TAG),
-        line + line_end,
-        partial(_written, before, end),
-        found["place"].strip(),
-        dropped,
-    )
+    write = partial(_written, before, line[len(before) + len(text) :] + line_end)
+    html, dropped = mapped(text, escaped, tags=TAG), line_end if begin["mark"] else ""
+    return Line(cue, html, line + line_end, write, begin["place"].strip(), dropped)
 
 
 def _written(before: str, end: str, html: str) -> str:

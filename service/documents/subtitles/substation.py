@@ -1,6 +1,6 @@
 """Subtitles of SubStation Alpha (.ass, .ssa): only the text of dialogue changes; styles, comments and drawings stay.
 
-Karaoke is dropped from a line that is translated, since its words change places.
+Karaoke is dropped from a line that is translated, because its words change places.
 """
 
 import re
@@ -15,7 +15,7 @@ EVENT = re.compile(r"\s{0,9}(Format|Dialogue)\s{0,9}:\s{0,9}", re.IGNORECASE)
 TIME = re.compile(r"\s{0,9}(\d{1,4}):(\d{1,2}):(\d{1,2})(?:[.:](\d{1,3}))?\s{0,9}")
 BREAK = re.compile(r"(\\[Nn])")
 FIELDS: tuple[str, ...] = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
-"""The fields of an event in a file that does not name them. The text is the last one; only it may have commas."""
+"""The fields of an event in a file that does not name them. The text is the last field, and may have commas."""
 MAX_FIELDS = 32
 
 

@@ -1,4 +1,4 @@
-"""Overrides of style in SubStation's texts, such as {\\i1}: the words that they are for become an element of HTML."""
+"""Overrides of style in SubStation's texts, such as {\\i1}: their words become an element of HTML."""
 
 import re
 from functools import partial
@@ -17,7 +17,7 @@ STYLE = re.compile(
     r"\\(fn|fscx|fscy|fsp|fs|frx|fry|frz|fr|fax|fay|fe|[xy]?bord|[xy]?shad|blur|be|alpha|[1-4]a|[1-4]?c(?!lip)"
     r"|[bius](?!clip)|r)((?:\([^()]*\)?|[^\\()}])*)"
 )
-"""An override that is for the words after it, and its value. All others are for the whole event."""
+"""An override for the words after it, and its value. All other overrides are for the whole event."""
 OF_TIME = re.compile(r"\\[kK][fot]?\s{0,9}\d*|\\t\((?:[^()]|\([^()]*\))*\)?")
 """Karaoke, and styles that change in time."""
 TOGGLES = frozenset("bius")
@@ -25,11 +25,11 @@ TOGGLES = frozenset("bius")
 State = dict[str, str]
 """The value of each override that is in force, by name."""
 Change = tuple[tuple[str, str], ...]
-"""What differs from the state in which the text of an event begins; "" for an override that is not in force."""
+"""Differences from the state in which the text of an event begins; "" for an override that is not in force."""
 
 
 class Overrides:
-    """The overrides of a file. Each different change of style has an element of its own, <x0>: the translation of a
+    """The overrides of a file. Each different change of style has a separate element, <x0>: the translation of a
     sentence over several events may take it to another event."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Overrides:
         self._base: State | None = None
 
     def line(self, cue: int, line_break: str, text: str, speaker: str) -> str | Line:
-        """Return a line of an event, with the line break before it. A line that shows no text stays as it is."""
+        """Return a line of an event, with the line break before it. A line without visible text stays as it is."""
         parts = BLOCK.split(text)
         blocks = parts[1::2]
         states = [*accumulate(blocks, _next_state, initial=self._state)]
@@ -54,7 +54,7 @@ class Overrides:
         if any(map(DRAWING.match, blocks[first:last])):  # it has its place between words
             return line_break + text
         base = self._base = states[first] if self._base is None else self._base
-        before_words, words = ("".join(parts[: 2 * first]), "".join(parts[2 * first : 2 * last + 1]))
+        before_words, words = "".join(parts[: 2 * first]), "".join(parts[2 * first : 2 * last + 1])
         spaced = words.replace(r"\h", "  ")  # as long as the words
         start, end = (len(before_words) + n for n in (len(spaced) - len(spaced.lstrip()), len(spaced.rstrip())))
         pieces = [(_change(base, states[i]), _plain(parts[2 * i])) for i in range(first, last + 1)]
@@ -78,15 +78,9 @@ class Overrides:
     def _written(
         self, before: str, after: str, after_of_event: str, states: tuple[State, State, State, State], html: str
     ) -> str:
-        """Return a line.
-
-        Args:
-            before: what comes before its words.
-            after: what comes after its words, if they end with the style that they had.
-            after_of_event: what that says about the whole event.
-            states: the state in which the event begins, and those where the words begin, where they end, and where the
-                line ends.
-        """
+        """Return a line. Its words stand between `before` and `after`, or between `before` and the overrides of the
+        whole event if they end in another style. The states are those in which the event, the words, their end and the
+        line's end are."""
         base, state, words_end, line_end = states
         wanted = base
         written = [before]
@@ -106,7 +100,7 @@ def _plain(text: str) -> str:
 
 
 def _next_state(state: State, block: str) -> State:
-    """Return the state after a block of overrides. A toggle that changes back is no longer in force."""
+    """A toggle that changes back is no longer in force."""
     state = {**state}
     for written, value in STYLE.findall(OF_TIME.sub("", block)):
         name = "c" if written == "1c" else written
@@ -124,7 +118,6 @@ def _change(base: State, state: State) -> Change:
 
 
 def _written_change(state: State, wanted: State) -> str:
-    """Return the block of overrides that leads from one state to another."""
     written = ""
     if state.get("r") != wanted.get("r"):
         written, state = rf"\r{wanted.get('r', '')}", {"r": wanted.get("r", "")}
@@ -136,7 +129,7 @@ def _written_change(state: State, wanted: State) -> str:
 
 
 def _of_event(block: str) -> str:
-    """Return what a block says about its whole event, its comments, and its drawing."""
+    """Return the overrides of a block for its whole event, its comments, and its drawing."""
     if DRAWING.match(block):
         return block
     kept = STYLE.sub("", OF_TIME.sub("", block))

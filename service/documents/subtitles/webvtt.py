@@ -1,6 +1,6 @@
 """Subtitles of the web (WebVTT, .vtt): only the text of the cues changes; notes, styles and regions stay.
 
-Times within a cue (karaoke) are dropped from a cue that is translated, since its words change places.
+Times within a cue (karaoke) are dropped from a cue that is translated, because its words change places.
 """
 
 import re
@@ -19,7 +19,7 @@ HEADER = "WEBVTT"
 LANGUAGE = re.compile(r"(Language:\s{0,9})([\w-]{2,35})")
 """The language of the captions, in the header."""
 NOT_CUES = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
-"""The first line of a block that is no cue. A block ends at an empty line."""
+"""The first line of a block that is not a cue. A block ends at an empty line."""
 TAG = re.compile(r"(<[^<>]*>?)")
 NAME = re.compile(r"</?([a-z]*)")
 LEFT_OUT = re.compile(r"<rt\b[^<>]*>[^<>]*(?:</rt>)?|</?ruby\b[^<>]*>|<[\d:.]*>|<c>")
@@ -36,7 +36,7 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
     parts: list[str | Line] = []
     times: list[Times] = []
     markup = _Markup("&gt;" in text)
-    block = HEADER  # what the line belongs to: "" between blocks, "cue" after a line of times
+    block = HEADER  # the block of the line: "" between blocks, "cue" after a line of times
     for i, (line, end) in enumerate(lines):
         timing = TIMING.fullmatch(line) if "-->" in line and not NOT_CUES.match(block) else None
         if timing:
@@ -59,11 +59,7 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
 
 
 class _Markup:
-    """Turns tags of WebVTT into elements of HTML and back. Each different tag has an element of its own, <x0>.
-
-    Args:
-        escapes_greater: whether `>` is written as `&gt;`.
-    """
+    """Turns tags of WebVTT into elements of HTML and back. Each different tag has a separate element, <x0>."""
 
     def __init__(self, escapes_greater: bool) -> None:
         self._escapes_greater = escapes_greater
@@ -76,7 +72,7 @@ class _Markup:
         self._speaker = ""
 
     def line(self, cue: int, line: str, line_end: str, is_last: bool) -> str | Line:
-        """Return a line of a cue; a line that shows no text stays as it is."""
+        """Return a line of a cue; a line without visible text stays as it is."""
         if voice := VOICE.match(line):
             self._speaker = voice.group().strip()
         start = len(line) - len(line.lstrip()) if voice is None else voice.end()
@@ -115,5 +111,5 @@ class _Markup:
 
 
 def _name(tag: str) -> str:
-    found = NAME.match(tag)
-    return found[1] if found else ""
+    match = NAME.match(tag)
+    return match[1] if match else ""

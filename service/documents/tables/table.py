@@ -1,4 +1,4 @@
-"""Tables in text files (.csv, .tsv): each cell with words is a text, of all columns or of those that are named.
+"""Tables in text files (.csv, .tsv): each cell with words is a text, in all columns or in named columns.
 
 Separators, quotes, line ends and all other cells stay unchanged.
 """
@@ -16,15 +16,8 @@ from service.text.spans import Replacement, Span, replace_spans
 
 
 def _rewrite(data: bytes, options: ReadOptions, separator: str | None) -> Rewriting:
-    """Rewrite a table.
-
-    Args:
-        separator: what stands between two cells; None: found by the content.
-
-    Raises:
-        InvalidDocument: the file is not text, or lacks a column that is asked for.
-        TooLarge: the table has too many cells, or would have with cells for the translations.
-    """
+    """Rewrite a table. The content tells the separator if it is None. Raises InvalidDocument: the file is not text, or
+    lacks a wanted column. TooLarge: the table has too many cells, or would have with cells for the translations."""
     text, encoding = decode(data)
     rows, separator = rows_of(text, separator)
     width = max(map(len, rows), default=0)
@@ -87,7 +80,7 @@ def _written(text: str, translation: str, source: Cell, like: Cell, separator: s
 
 
 def _row_edits(row: Sequence[Cell], values: dict[int, str], separator: str) -> Iterator[Replacement]:
-    """Yield what changes in a row. Cells behind its end are appended."""
+    """Cells behind the end of the row are appended."""
     n_cells, appended = len(row), ""
     for number in sorted(values):
         if number < len(row):

@@ -1,4 +1,4 @@
-"""The cells of tables in text files (.csv, .tsv): what they hold, and where they stand in the file."""
+"""The cells of tables in text files (.csv, .tsv): their texts, and their places in the file."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ FORMULA = "=+-@\t\r"
 
 
 class Cell(NamedTuple):
-    """A cell: its place in the file, and what it says."""
+    """A cell: its place in the file, and its text."""
 
     start: int
     end: int
@@ -28,14 +28,8 @@ class Cell(NamedTuple):
 
 
 def rows_of(text: str, separator: str | None) -> tuple[list[list[Cell]], str]:
-    """Return the cells of each row, and the separator.
-
-    Args:
-        separator: the separator; None: found by the beginning of the file. A file of one column may have none ("").
-
-    Raises:
-        TooLarge: the table has too many cells.
-    """
+    """Return the cells of each row, and the separator. The beginning of the file tells the separator if it is None; a
+    file of one column may have none (""). Raises TooLarge: the table has too many cells."""
     named = NAMED.match(text)
     position = named.end() if named else 0
     separator = separator or (named[1] if named else _find_separator(text[:SAMPLE_CHARACTERS]))
@@ -44,14 +38,14 @@ def rows_of(text: str, separator: str | None) -> tuple[list[list[Cell]], str]:
     goes_on = False
     n_cells = 0
     while position < len(text) or goes_on:
-        found = pattern.match(text, position)
-        assert found is not None, "a cell may be empty"
-        quoted, bare, end = found.groups()
+        match = pattern.match(text, position)
+        assert match is not None, "a cell may be empty"
+        quoted, bare, end = match.groups()
         if not goes_on:
             rows.append([])
-        cell_end = found.end() - len(end)
+        cell_end = match.end() - len(end)
         rows[-1].append(Cell(position, cell_end, bare if quoted is None else quoted[1:-1].replace('""', '"')))
-        position, goes_on = found.end(), end != "" and end == separator
+        position, goes_on = match.end(), end != "" and end == separator
         n_cells += 1
         if n_cells > MAX_CELLS:
             raise TooLarge(f"The table has more than {MAX_CELLS} cells")
@@ -59,13 +53,8 @@ def rows_of(text: str, separator: str | None) -> tuple[list[list[Cell]], str]:
 
 
 def written_cell(translation: str, source: str, like: str, separator: str) -> str:
-    """Return a cell as it is written in a file. It is quoted if it must be, or if the cell that it is like is quoted.
-
-    A translation never begins a formula where its source does not: then a space stands before it.
-
-    Args:
-        like: another cell, as it is written.
-    """
+    """Return a cell as it is written in a file. It is quoted if it must be, or if the written cell `like` is quoted. A
+    translation never begins a formula unless its source does: a space stands before it."""
     if translation[:1] in FORMULA and source[:1] not in FORMULA:
         translation = f" {translation}"
     must_be = translation.startswith('"') or ('"' in translation and '"' not in like)
@@ -83,7 +72,7 @@ def _cell(separator: str) -> re.Pattern[str]:
 
 
 def _find_separator(sample: str) -> str:
-    """Return the character that most lines have equally often, one of the first line if there is one; "" for none."""
+    """Return the character that most lines have equally often, preferably one of the first line; "" for none."""
     lines = [line for line in QUOTED.sub("", sample).splitlines() if line][:SAMPLE_LINES]
     best, best_score = "", (False, len(lines) / 2, 0)
     for separator in SEPARATORS:

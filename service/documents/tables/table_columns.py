@@ -1,4 +1,4 @@
-"""Which columns of a table are translated into which: those that a request names, or those named as languages."""
+"""Source and target columns of a table: columns that a request names, or columns with names of languages."""
 
 import re
 from collections.abc import Sequence
@@ -12,19 +12,14 @@ from service.text.languages import are_same, english_name
 MAX_NAME_LENGTH = 40
 SENTENCE_END = re.compile(r"[.!?…。！？]\s*$")
 MAX_LANGUAGES = 1_000
-"""The number of columns that are looked at for names of languages."""
+"""The number of columns that are searched for names of languages."""
 MAX_LISTED_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that is translated.
-
-    Args:
-        source: the number of the column.
-        target: the number of the column for its translation, which may be the same.
-        name: the name of a column for translations that the file does not have yet.
-    """
+    """The numbers of a translated column and of the column for its translation, which may be the same, and the name of
+    the latter if it is new."""
 
     source: int
     target: int
@@ -32,11 +27,8 @@ class Column:
 
 
 def find_columns(rows: Sequence[Sequence[Cell]], width: int, options: ReadOptions) -> tuple[list[Column], bool]:
-    """Return the columns that are translated, and whether the first row has their names.
-
-    Raises:
-        InvalidDocument: the table lacks a column that is asked for.
-    """
+    """Return the translated columns, and whether the first row has names. Raises InvalidDocument: a column is
+    missing."""
     names = [cell.text.strip() for cell in rows[0]] if rows else []
     if options.columns:
         pairs = [_named_columns(wanted, names) for wanted in options.columns]
@@ -62,9 +54,8 @@ def _language_columns(names: Sequence[str], options: ReadOptions) -> tuple[str, 
     """Return the columns named as source and target language (en and fr, English and French), if the first exists."""
     if not options.source or not options.target:
         return None
-    source, target = (
-        next((name for name in names if _is_language(name, code)), None) for code in (options.source, options.target)
-    )
+    codes = options.source, options.target
+    source, target = (next((name for name in names if _is_language(name, code)), None) for code in codes)
     if source is None:
         return None
     is_code = source.casefold() != english_name(options.source).casefold()
@@ -83,10 +74,7 @@ def _numbered(pairs: Sequence[tuple[str, str]], names: Sequence[str], width: int
 
 
 def _is_header(names: Sequence[str]) -> bool:
-    """Return whether cells look like the names of columns: all of them differ, and none is a number or a sentence."""
-    are_names = (
-        any(map(str.isalpha, name)) and len(name) <= MAX_NAME_LENGTH and not SENTENCE_END.search(name)
-        for name in names
-        if name
-    )
-    return len({*names}) == len(names) and all(are_names)
+    """Names of columns differ from each other, and none is a number or a sentence."""
+    filled = [name for name in names if name]
+    are_words = (any(map(str.isalpha, name)) and not SENTENCE_END.search(name) for name in filled)
+    return len({*names}) == len(names) and all(len(name) <= MAX_NAME_LENGTH for name in filled) and all(are_words)

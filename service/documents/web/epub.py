@@ -30,12 +30,8 @@ ReadPart = Callable[[bytes, ReadOptions], FileInPieces]
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite a book.
-
-    Raises:
-        InvalidDocument: the file is damaged, or its pages are encrypted.
-        TooLarge: the unpacked file is too large.
-    """
+    """Rewrite a book. Raises InvalidDocument: the file is damaged, or its pages are encrypted. TooLarge: it is too
+    large."""
     archive = unpack(data, options.max_bytes)
     parts = _read_parts(archive, options)
     texts = [text for part in parts.values() for text in part.texts]
@@ -47,17 +43,16 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
 
 
 def _read_parts(archive: Archive, options: ReadOptions) -> dict[str, FileInPieces]:
-    """Return the files with texts by their names, in the order in which they are read."""
     files = {info.filename: content for info, content in archive}
     if CONTAINER not in files:
         raise InvalidDocument(f"The file is a damaged book: it has no {CONTAINER}")
     _refuse_encrypted(files)
-    found: dict[str, ReadPart] = {}
+    readers: dict[str, ReadPart] = {}
     for name in _packages(files):
-        found.setdefault(name, read_metadata)
+        readers.setdefault(name, read_metadata)
         for part, read in _parts_of_package(parse_xml(DOCTYPE.sub(b"", files[name], 1), name), posixpath.dirname(name)):
-            found.setdefault(part, read)
-    return {name: read(files[name], options) for name, read in found.items() if name in files}
+            readers.setdefault(part, read)
+    return {name: read(files[name], options) for name, read in readers.items() if name in files}
 
 
 def _refuse_encrypted(files: Mapping[str, bytes]) -> None:
@@ -68,7 +63,6 @@ def _refuse_encrypted(files: Mapping[str, bytes]) -> None:
 
 
 def _packages(files: Mapping[str, bytes]) -> list[str]:
-    """Return the names of the package documents. A book with several has one for each rendition."""
     names = [rootfile.get("full-path", "") for rootfile in parse_xml(files[CONTAINER], CONTAINER).iter("{*}rootfile")]
     names = [*dict.fromkeys(name if name in files else unquote(name) for name in names)]
     if not files.keys() & {*names}:
@@ -77,7 +71,6 @@ def _packages(files: Mapping[str, bytes]) -> list[str]:
 
 
 def _parts_of_package(package: etree._Element, folder: str) -> Iterator[tuple[str, ReadPart]]:
-    """Yield the names of the parts with texts: pages in the order of the book, other pages, the table of contents."""
     items = {item.get("id"): item for item in package.iter("{*}item")}
     spine = [items[idref] for link in package.iter("{*}itemref") if (idref := link.get("idref")) in items]
     in_order = sorted([*spine, *items.values()], key=lambda item: item.get("media-type") == NCX)

@@ -21,12 +21,12 @@ PART = re.compile(
       (?:(?P<text>[^<]*+)</(?P=name)\s*+>)?""",
     re.VERBOSE | re.DOTALL,
 )
-"""A start tag with its text, if it has nothing else inside; or what is skipped."""
+"""A start tag with its text, if it has nothing else inside; or a part that is skipped."""
 ATTRIBUTE = re.compile(r"""\s(?P<name>xml:lang|title)\s*=\s*(?P<quote>["'])(?P<value>.*?)(?P=quote)""", re.DOTALL)
 TEXTS = frozenset(("title", "description", "text"))
 """Elements with a text: dc:title and dc:description of a package document, <text> of an NCX."""
 MARKED = TEXTS | {"package", "metadata", "ncx", "navMap", "navLabel", "docTitle"}
-"""Elements whose `xml:lang` marks what is translated."""
+"""Elements whose `xml:lang` marks translated text."""
 
 
 def read_metadata(data: bytes, options: ReadOptions) -> FileInPieces:
@@ -41,7 +41,7 @@ def read_metadata(data: bytes, options: ReadOptions) -> FileInPieces:
 
 
 def _values(xml: str, languages: MarkedLanguages | None) -> Iterator[tuple[Span, str | Text]]:
-    """Yield the spans of texts and of marks of languages, and what they become."""
+    """Yield the spans of texts and of marks of languages, and their replacements."""
     for part in PART.finditer(xml):
         name, text = part["local"], part["text"]
         for attribute in ATTRIBUTE.finditer(xml, *part.span("attributes")) if name else ():
@@ -61,7 +61,7 @@ def _values(xml: str, languages: MarkedLanguages | None) -> Iterator[tuple[Span,
 
 
 def _element(written: str) -> Text:
-    """Return the text of an element. It may be HTML that is escaped, as descriptions often are."""
+    """Return the text of an element. Descriptions are often escaped HTML."""
     html = unescape(written)
     return Text(html, lambda translation: escape(translation, quote=False)) if "</" in html else Text(written)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from html import escape, unescape
 
 from service.documents.contents import Contents, ReadOptions, Rewriting
-from service.documents.encodings import Encoding, decode, named_encoding
+from service.documents.encodings import XML_ENCODING, Encoding, decode, named_encoding
 from service.documents.web.pieces import FileInPieces, Text
 from service.kept.placeholders import protect
 from service.kept.restoration import Restored, keep_original
@@ -14,14 +14,12 @@ from service.markup.passages import Passage, fill, split_at_anchors
 from service.text.spans import NO_EDITS
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-IN_PROLOG = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
-"""The declaration of an encoding in XHTML, for a file without <meta>."""
 PRESCAN = 1024
 """Number of bytes in which HTML must declare its encoding."""
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite an HTML file. Raises InvalidDocument: the file is not text in its encoding, or nobody knows that."""
+    """Rewrite an HTML file. Raises InvalidDocument: the file is not text in its encoding, or that is unknown."""
     page = read_page(data, options)
     translations = yield Contents(page.texts, "html")
     return data if translations == page.texts else page.write(translations)
@@ -34,14 +32,14 @@ def read_page(data: bytes, options: ReadOptions) -> FileInPieces:
 
 
 def _pieces(parts: Iterable[str | Passage]) -> Iterator[str | Text]:
-    """Yield the parts of a page. The attributes of a block-level tag are texts; a passage is one with its own tags."""
+    """Yield the parts of a page. Attributes of a block-level tag are texts; a passage is a text with its tags."""
     values: dict[str, Passage] = {}
     for part in parts:
         if isinstance(part, Passage) and part.anchor:
             values[part.anchor] = part
             continue
         if isinstance(part, Passage):
-            yield Text(fill(_render_source(part), {anchor: _render_source(one) for anchor, one in values.items()}))
+            yield Text(fill(_render_source(part), {anchor: _render_source(value) for anchor, value in values.items()}))
         else:
             yield from (_value(values[piece]) if piece in values else piece for piece in split_at_anchors(part, values))
         values = {}
@@ -63,12 +61,7 @@ def _render_source(passage: Passage) -> str:
 
 
 def declared_encoding(data: bytes) -> Encoding | None:
-    """Return the encoding that a page declares, with its label read as browsers do (WHATWG's Encoding Standard).
-
-    Raises:
-        InvalidDocument: the standard does not know the label.
-    """
-    match = CHARSET.search(data[:PRESCAN]) or IN_PROLOG.match(data[:PRESCAN])
-    if match is None:
-        return None
-    return named_encoding(match[1].decode())
+    """Return the encoding that a page declares in <meta>, or in the prolog of XHTML. Raises InvalidDocument: it is
+    unknown."""
+    match = CHARSET.search(data[:PRESCAN]) or XML_ENCODING.match(data[:PRESCAN])
+    return named_encoding(match[1].decode()) if match else None

@@ -16,6 +16,7 @@ from service.text.spans import Edits, Span, chain_edits
 from service.text.tokens import Token
 
 Weights = NDArray[np.float32]
+Show = Callable[[Token], ShownToken]
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
@@ -44,15 +45,17 @@ class AlignedSentence:
     """(T, S); each row sums to 1."""
 
     def moved(self, source: int, target: int) -> "AlignedSentence":
-        """Return the sentence with all spans moved by so many characters."""
-        return AlignedSentence(
-            [token.moved(source) for token in self.source], [token.moved(target) for token in self.target], self.weights
+        """Return the sentence with all spans moved by a number of characters."""
+        sources, targets = (
+            [token.moved(source) for token in self.source],
+            [token.moved(target) for token in self.target],
         )
+        return AlignedSentence(sources, targets, self.weights)
 
 
 def after_prefix(weights: Weights, n_prefix: int) -> Weights:
-    """Return the weights (T, S) without attention to the first source tokens, which name a language and have no
-    translation. Each row still sums to 1."""
+    """Return the weights (T, S) without attention to the first `n_prefix` source tokens, which name a language and have
+    no translation. Each row still sums to 1."""
     if not n_prefix:
         return weights
     rest = weights.copy()
@@ -87,7 +90,7 @@ class TextView:
 
     @classmethod
     def joined(cls, views: Sequence["TextView"]) -> "TextView":
-        """Return the view of a whole text from those of its pieces."""
+        """Return the view of a whole text from the views of its pieces."""
         return cls(
             "".join([view.text for view in views]),
             chain_edits((view.kept, len(view.text), len(view.bare)) for view in views),
@@ -124,16 +127,13 @@ def align(sentences: list[AlignedSentence], source: TextView, target: TextView) 
 
 
 def _join_links(
-    sentences: list[tuple[list[Token], list[Token], list[tuple[int, int]]]],
-    show_source: Callable[[Token], ShownToken],
-    show_target: Callable[[Token], ShownToken],
+    sentences: list[tuple[list[Token], list[Token], list[tuple[int, int]]]], show_source: Show, show_target: Show
 ) -> Links:
-    """Return the links of all sentences of a text, with token numbers of the whole text."""
     sources: list[ShownToken] = []
     targets: list[ShownToken] = []
     links: list[tuple[int, int]] = []
-    for source, target, own in sentences:
-        links += [(len(sources) + s, len(targets) + t) for s, t in own]
+    for source, target, links_of_sentence in sentences:
+        links += [(len(sources) + s, len(targets) + t) for s, t in links_of_sentence]
         sources += map(show_source, source)
         targets += map(show_target, target)
     return _links(sources, targets, links)
@@ -141,13 +141,12 @@ def _join_links(
 
 def _links(sources: list[ShownToken], targets: list[ShownToken], links: list[tuple[int, int]]) -> Links:
     pairs = " ".join([f"{s}-{t}" for s, t in links])
-    return Links(
-        source=sources, target=targets, pairs=pairs, spans=[(sources[s].span, targets[t].span) for s, t in links]
-    )
+    spans = [(sources[s].span, targets[t].span) for s, t in links]
+    return Links(source=sources, target=targets, pairs=pairs, spans=spans)
 
 
 def compose(first: Alignment, second: Alignment) -> Alignment:
-    """Return the alignment from the source of the first translation to the target of the second, its translation."""
+    """Return the alignment from the source of the first translation to the target of the second translation."""
     words = _compose_links(first.words, second.words)
     return Alignment.model_construct(**dict(_compose_links(first, second)), words=words)
 
@@ -157,13 +156,13 @@ def _compose_links(first: Links, second: Links) -> Links:
     sources: dict[int, list[int]] = {}
     for s, middle in _numbers(first):
         sources.setdefault(middle, []).append(s)
-    found = {
+    links = {
         (s, t)
         for middle, t in _numbers(second)
         for other in _overlapping(first.target, second.source[middle])
         for s in sources.get(other, [])
     }
-    return _links(first.source, second.target, sorted(found, key=lambda link: (link[1], link[0])))
+    return _links(first.source, second.target, sorted(links, key=lambda link: (link[1], link[0])))
 
 
 def _numbers(links: Links) -> list[tuple[int, int]]:
@@ -171,21 +170,15 @@ def _numbers(links: Links) -> list[tuple[int, int]]:
 
 
 def _overlapping(tokens: list[ShownToken], token: ShownToken) -> range:
-    """Return the numbers of the tokens, given in order, that overlap another token."""
     start, end = token.span
-    first = bisect_left(tokens, start + 1, key=lambda one: one.span[1])
-    last = bisect_left(tokens, end, key=lambda one: one.span[0])
+    first = bisect_left(tokens, start + 1, key=lambda other: other.span[1])
+    last = bisect_left(tokens, end, key=lambda other: other.span[0])
     return range(first, max(first, last))
 
 
 def words_of(tokens: list[Token], text: str) -> list[Token]:
-    """Return the words of a sentence.
-
-    In scripts without spaces every letter is a word, except that letters of one token are one word.
-
-    Args:
-        tokens: tokens of the sentence, with spans in the text.
-    """
+    """Return the words of a sentence, whose tokens have spans in the text. In scripts without spaces every letter is a
+    word, except that letters of one token are one word."""
     start, end = tokens[0].start, tokens[-1].end
     inside = {position for token in tokens for position in range(token.start + 1, token.end)}
     whole: list[Token] = []
@@ -198,10 +191,8 @@ def words_of(tokens: list[Token], text: str) -> list[Token]:
 
 
 def word_weights(sentence: AlignedSentence, source_words: list[Token], target_words: list[Token]) -> Weights:
-    """Return how much each target word attends to each source word, (W target, W source); rows sum to at most 1.
-
-    A source word has the sum of its tokens, a target word the mean.
-    """
+    """Return how much each target word attends to each source word, (W target, W source); rows sum to at most 1. A
+    source word has the sum of its tokens, a target word the mean."""
     in_source, in_target = _membership(sentence.source, source_words), _membership(sentence.target, target_words)
     counts = np.maximum(in_target.sum(axis=0), np.float32(1))
     weights: Weights = in_target.T @ sentence.weights @ in_source / counts[:, None]
@@ -209,23 +200,23 @@ def word_weights(sentence: AlignedSentence, source_words: list[Token], target_wo
 
 
 def _word_links(weights: Weights) -> list[tuple[int, int]]:
-    """Return source and target word of each link. A word that attends most to the end of the source has no link."""
+    """A word that attends most to the end of the source has no link."""
     return [(int(row.argmax()), t) for t, row in enumerate(weights) if row.any() and row.max() > 1 - row.sum()]
 
 
-def _membership(tokens: list[Token], of_text: list[Token]) -> Weights:
-    """Return (tokens, words), 1 where a token is in a word. White space and the end of sequence are in none."""
-    starts = [word.start for word in of_text]
-    members = np.zeros((len(tokens), len(of_text)), np.float32)
+def _membership(tokens: list[Token], words: list[Token]) -> Weights:
+    """Return (tokens, words), 1 where a token is in a word. White space and the end of sequence are in no word."""
+    starts = [word.start for word in words]
+    members = np.zeros((len(tokens), len(words)), np.float32)
     for t, token in enumerate(tokens):
         word = int(np.searchsorted(starts, token.start, side="right")) - 1
-        if word >= 0 and token.start < token.end and token.start < of_text[word].end:
+        if word >= 0 and token.start < token.end and token.start < words[word].end:
             members[t, word] = 1
     return members
 
 
 def _token_links(sentence: AlignedSentence) -> list[tuple[int, int]]:
-    """Return source and target token of each link. A token that attends most to the end of the source has no link."""
+    """A token that attends most to the end of the source has no link."""
     best = sentence.weights.argmax(axis=1).tolist()
     links = [(s, t, sentence.source[s], sentence.target[t]) for t, s in enumerate(best)]
     return [(s, t) for s, t, source, target in links if source.start < source.end and target.start < target.end]

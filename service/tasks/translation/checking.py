@@ -1,4 +1,4 @@
-"""Tell what is wrong in the translation of a passage, beside lost numbers, which verification.py finds and mends."""
+"""Find mistakes in the translation of a passage, except lost numbers, which verification.py finds and mends."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ _MARKS: dict[CheckKind, str] = {"brackets": "()[]{}", "quotes": '"'}
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»「」『』", '"'))
 """Languages have quotation marks of their own."""
 MAX_PERIOD, MIN_TIMES = 8, 3
-"""Tokens that come this many times, one after the other, are repeated."""
+"""Up to `MAX_PERIOD` tokens that come `MIN_TIMES` times, one after the other, are repeated."""
 MIN_REPEATED = 6
 
 
 def checks_of(
     passage: PreparedPassage, written: str, targets: SequenceOf[Span], is_name: Callable[[str], bool] = lambda _: False
 ) -> Iterator[Check]:
-    """Yield what the translation of a passage lost, and what looks wrong in it.
+    """Yield losses and apparent mistakes in the translation of a passage.
 
     Args:
         written: the translation, with stand-ins in place of kept spans.
@@ -42,29 +42,24 @@ def _wrong_in(sentence: Sentence, source: str, target: str, is_name: Callable[[s
     for kind, marks in _MARKS.items():
         if any(shown[0].count(mark) != shown[1].count(mark) for mark in marks):
             yield kind
-    hypothesis = sentence.hypothesis()
-    if hypothesis.finish_reason == "length":
+    token_ids, reason = sentence.hypothesis().token_ids, sentence.hypothesis().finish_reason
+    if reason == "length":
         yield "end"
-    if hypothesis.finish_reason == "repetition" or (
-        _repeats(hypothesis.token_ids) and not _repeats(sentence.sequence.source_ids)
-    ):
+    if reason == "repetition" or (_repeats(token_ids) and not _repeats(sentence.sequence.source_ids)):
         yield "repetition"
     words = re.findall(r"[^\W\d_]+", source)
-    if (
-        words
-        and (len(words) > 1 or not is_name(words[0]))
-        and shown[0].casefold().strip() == shown[1].casefold().strip()
-    ):
+    may_differ = words and (len(words) > 1 or not is_name(words[0]))
+    if may_differ and shown[0].casefold().strip() == shown[1].casefold().strip():
         yield "untranslated"
 
 
 def _lost_placeholders(passage: PreparedPassage, sentence: Sentence) -> Iterator[int]:
-    """Yield the numbers of the kept spans of a sentence whose slots its translation lacks, or that have none."""
+    """Yield the numbers of kept spans that have no slot in the translation of their sentence."""
     token_ids = sentence.hypothesis().token_ids
-    there = {number for number, slot in sentence.slots if slot.target_id in token_ids}
+    written = {number for number, slot in sentence.slots if slot.target_id in token_ids}
     placeholders = passage.protected.placeholders
     for number in passage.protected.numbers_in(sentence.span):
-        if placeholders[number].stand_in and number not in there:
+        if placeholders[number].stand_in and number not in written:
             yield number
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import get_args
 
 import numpy as np
@@ -79,23 +80,15 @@ class Rendering:
 def renderings(
     prepared: PreparedText, tokenizer: Tokenizer, direction: Direction, before: Before = NOTHING_BEFORE, rank: int = 0
 ) -> Iterator[Rendering]:
-    """Yield the translation of each passage.
-
-    Args:
-        before: the characters before the text, if it is a piece of a plain text.
-        rank: the rank of the hypothesis of each sentence; 0 is the best.
-    """
+    """Yield the translation of each passage, from the hypothesis with this rank of each sentence; 0 is the best. A
+    piece of a plain text has characters `before` it."""
     for passage in prepared.passages:
         protected, sentences = passage.protected, passage.sentences
+        source, target = direction.source_subtag, direction.target_subtag
         decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
         spans = [sentence.span for sentence in sentences]
-        translated = [
-            _edited(target, sentence, rank, protected, direction.target_subtag)
-            for sentence, target in zip(sentences, decoded, strict=True)
-        ]
-        written, targets = join_sentences(
-            protected.text, spans, translated, direction.source_subtag, direction.target_subtag, before
-        )
+        translated = [_edited(text, s, rank, protected, target) for s, text in zip(sentences, decoded, strict=True)]
+        written, targets = join_sentences(protected.text, spans, translated, source, target, before)
         attended = []
         if rank == 0 and any(sentence.attention_pass is not None for sentence in sentences):
             attended = _aligned_sentences(passage, targets, tokenizer, direction.source_prefix)
@@ -108,30 +101,30 @@ def renderings(
             restored = keep_original(protected)
         elif protected.edits.old:
             slots = _slot_places(passage, targets, tokenizer, rank)
-            starts = _starts(passage, targets, slots) if direction.target_subtag not in UNSPACED else ()
-            restored = restore(protected, written, slots, words, before, starts, direction.target_subtag)
+            starts = _starts(passage, targets, slots) if target not in UNSPACED else ()
+            restored = restore(protected, written, slots, words, before, starts, target)
         else:
             restored = Restored(written, NO_EDITS, (), partial(list, words))
         if WRITTEN.search(protected.original) and direction.is_translation:
-            restored = _with_own_numbers(restored, passage, direction)
+            restored = _with_numbers(restored, passage, direction)
         yield Rendering(passage, written, targets, attended, restored)
         if prepared.parsed.is_plain:
             before = Before(protected.text[-1:], written[-1:])
 
 
-def _with_own_numbers(restored: Restored, passage: PreparedPassage, direction: Direction) -> Restored:
-    """Return a translation whose numbers are written as its language does. What the request keeps stays as it is, and
-    so do kept spans that are more than a number."""
+def _with_numbers(restored: Restored, passage: PreparedPassage, direction: Direction) -> Restored:
+    """Return a translation whose numbers are written as its language does. Spans that the request keeps, and kept spans
+    with letters, stay as they are."""
     copies = restored.copies if passage.sentences or passage.named else ()
     text = restored.text
-    own = [there for here, there in copies if here in passage.named or any(map(str.isalpha, there.of(text)))]
+    kept = [place for span, place in copies if span in passage.named or any(map(str.isalpha, place.of(text)))]
     languages = direction.source_subtag, direction.target_subtag
-    return replace(restored, text=write_numbers(passage.protected.original, text, languages, own))
+    return replace(restored, text=write_numbers(passage.protected.original, text, languages, kept))
 
 
 def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, language: str) -> str:
-    """Return the translation of a sentence with the marks at its end that its source calls for. The name of a
-    speaker stays as it is if the model is not sure of it."""
+    """Return the translation of a sentence with the end marks that its source calls for. The name of a speaker stays
+    as it is if the model is not sure of it."""
     source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
     if sentence.is_capitals:
         target = in_capitals(target)
@@ -169,15 +162,10 @@ def compose_answer(
     direction: Direction,
     selection: Selection | None,
     alignment: bool,
-    checks: bool = False,
+    checks: bool,
 ) -> Translation:
-    """Return the answer to one text, all sentences of which are finished.
-
-    Args:
-        selection: the attention matrices to return, if any.
-        alignment: whether to return the alignment.
-        checks: whether to return what the translation lost or has wrong.
-    """
+    """Return the answer to one text, all sentences of which are finished. The attention matrices of `selection`, the
+    alignment, and the checks are part of it if they are wanted."""
     sentences = prepared.sentences
     rendered = [*renderings(prepared, tokenizer, direction)]
     best = _alternative(sentences, 0, prepared.parsed.render(rendering.restored for rendering in rendered))
@@ -185,11 +173,8 @@ def compose_answer(
     translation = Translation(**vars(best), source_tokens=source_tokens)
     if checks:
         is_name = partial(_is_name, tokenizer=tokenizer, direction=direction)
-        translation.checks = [
-            check
-            for rendering in rendered
-            for check in checks_of(rendering.passage, rendering.written, rendering.targets, is_name)
-        ]
+        by_passage = (checks_of(r.passage, r.written, r.targets, is_name) for r in rendered)
+        translation.checks = [*chain.from_iterable(by_passage)]
     if not prepared.parsed.is_plain:
         return translation
     if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
@@ -212,9 +197,8 @@ def _show_parts(
     sentences: list[Sentence],
     rendered: list[Rendering],
     selection: Selection | None,
-    alignment: bool,
+    is_aligned: bool,
 ) -> None:
-    """Add the places of sentences, the attention and the alignment to the translation of a plain text."""
     pairs: list[tuple[Span, Span]] = []
     attended: list[AlignedSentence] = []
     n_source = n_target = 0
@@ -227,12 +211,12 @@ def _show_parts(
     target = TextView.joined([rendering.target_view for rendering in rendered])
     if len(sentences) > 1:
         translation.segments = [
-            Segment(source=_with_marks(source, here).pair, target=_with_marks(target, there).pair)
-            for here, there in pairs
+            Segment(source=_with_marks(source, span).pair, target=_with_marks(target, place).pair)
+            for span, place in pairs
         ]
     if selection is not None:
         translation.attention = _attention(sentences, attended, source, target, selection)
-    if alignment:
+    if is_aligned:
         translation.alignment = align(attended, source, target)
 
 
@@ -256,7 +240,7 @@ def _with_marks(view: TextView, sentence: Span) -> Span:
 def _alternatives(
     prepared: PreparedText, best: Alternative, tokenizer: Tokenizer, direction: Direction
 ) -> list[Alternative] | None:
-    """Return the texts of the second best hypotheses of all sentences, of the third best, and so on, each text once."""
+    """Return the texts of the second best hypotheses of all sentences, of the third best, and so on, without copies."""
     by_text = {best.text: best}
     n_best = max([len(sentence.sequence.output.best()) for sentence in prepared.sentences])
     for rank in range(1, n_best):
@@ -270,12 +254,8 @@ def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative
     hypotheses = [sentence.hypothesis(rank) for sentence in sentences]
     target_tokens = sum([len(hypothesis.token_ids) for hypothesis in hypotheses])
     reasons = [hypothesis.finish_reason for hypothesis in hypotheses]
-    return Alternative(
-        text=text,
-        score=sum([hypothesis.log_prob for hypothesis in hypotheses]) / max(1, target_tokens),
-        finish_reason=worst_reason(reasons),
-        target_tokens=target_tokens,
-    )
+    score = sum([hypothesis.log_prob for hypothesis in hypotheses]) / max(1, target_tokens)
+    return Alternative(text=text, score=score, finish_reason=worst_reason(reasons), target_tokens=target_tokens)
 
 
 def worst_reason(reasons: SequenceOf[FinishReason]) -> FinishReason:
@@ -293,13 +273,10 @@ def _aligned_sentences(
         source = tokenizer.source_tokens(sentence.span.of(passage.protected.text), prefix)
         target = tokenizer.target_tokens(sentence.hypothesis().token_ids)
         weights = sentence.attention_pass.output.weights
-        sentences.append(
-            AlignedSentence(
-                [token.moved(sentence.span.start) for token in source],
-                [_clipped(token.moved(target_span.start), target_span.end) for token in target],
-                after_prefix(weights, len(prefix)) if weights is not None else NO_WEIGHTS,
-            )
-        )
+        source = [token.moved(sentence.span.start) for token in source]
+        target = [_clipped(token.moved(target_span.start), target_span.end) for token in target]
+        weights = after_prefix(weights, len(prefix)) if weights is not None else NO_WEIGHTS
+        sentences.append(AlignedSentence(source, target, weights))
     return sentences
 
 
@@ -309,7 +286,6 @@ def _clipped(token: Token, end: int) -> Token:
 
 
 def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:
-    """Return the aligned words of a sentence, by which tags and placeholders are placed."""
     source, target = words_of(sentence.source, text), words_of(sentence.target, translated)
     weights = word_weights(sentence, source, target)
     return AlignedWords([word.span for word in source], [word.span for word in target], weights)
@@ -331,8 +307,8 @@ def _words_in_order(passage: PreparedPassage, translated: str, targets: list[Spa
 
 
 def _starts(passage: PreparedPassage, targets: list[Span], slots: Mapping[int, Span]) -> list[int]:
-    """Return the starts of translated sentences whose sources do not begin with a small letter, and the places of
-    placeholders outside sentences that begin with a capital."""
+    """Return the starts of translated sentences, unless their sources begin with a small letter, and the places of
+    placeholders outside sentences, if they begin with a capital."""
     protected, starts = passage.protected, []
     for sentence, target in zip(passage.sentences, targets, strict=True):
         source = protected.edits.before(sentence.span).of(protected.original)
@@ -348,13 +324,12 @@ def _starts(passage: PreparedPassage, targets: list[Span], slots: Mapping[int, S
 
 
 def _slot_places(passage: PreparedPassage, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
-    """Map the number of each placeholder whose stand-in is in the translation to its place there."""
     places = {}
     for sentence, target in zip(passage.sentences, targets, strict=True):
         token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
-        found = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
-        tokens = tokenizer.target_tokens(token_ids) if found else []
-        for number, slot in found:
+        written = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
+        tokens = tokenizer.target_tokens(token_ids) if written else []
+        for number, slot in written:
             places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
     spans = [sentence.span for sentence in passage.sentences]
     for number, placeholder in enumerate(passage.protected.placeholders):
@@ -365,21 +340,17 @@ def _slot_places(passage: PreparedPassage, targets: list[Span], tokenizer: Token
 
 
 def _attention(
-    sentences: list[Sentence],
-    aligned_sentences: list[AlignedSentence],
-    source: TextView,
-    target: TextView,
-    selection: Selection,
+    sentences: list[Sentence], aligned: list[AlignedSentence], source: TextView, target: TextView, selection: Selection
 ) -> Attention:
     matrices, first_source, first_target = [], 0, 0
-    for sentence, tokens in zip(sentences, aligned_sentences, strict=True):
+    for sentence, tokens in zip(sentences, aligned, strict=True):
         assert sentence.attention_pass is not None
         matrices += selection.matrices_of_sentence(sentence.attention_pass.output.matrices, first_source, first_target)
         first_source += len(tokens.source)
         first_target += len(tokens.target)
     return Attention.model_construct(
-        source=[source.token(token) for tokens in aligned_sentences for token in tokens.source],
-        target=[target.token(token) for tokens in aligned_sentences for token in tokens.target],
-        prefix=[target.token(token) for tokens in aligned_sentences for token in prefix_of(tokens.target)],
+        source=[source.token(token) for tokens in aligned for token in tokens.source],
+        target=[target.token(token) for tokens in aligned for token in tokens.target],
+        prefix=[target.token(token) for tokens in aligned for token in prefix_of(tokens.target)],
         matrices=matrices,
     )

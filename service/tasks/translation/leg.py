@@ -1,5 +1,5 @@
 """The conductor of a translation: a leg is the way of texts through one model in one direction, from text to text. A
-translation through a third language has two.
+translation through a third language has two legs.
 
 Each text is read into a prepared text, the engine translates all sentences, and composition.py composes the texts.
 """
@@ -25,14 +25,7 @@ from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Selection, refuse_too_many_weights
 from service.tasks.context import Context
 from service.tasks.translation.composition import compose_answer, render, translated_text
-from service.tasks.translation.reading import (
-    MAX_INLINE,
-    NewSearch,
-    PreparedText,
-    Reader,
-    Sentence,
-    parse_text,
-)
+from service.tasks.translation.reading import MAX_INLINE, NewSearch, PreparedText, Reader, Sentence, parse_text
 from service.tasks.translation.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation.translator import Translator
 from service.tasks.translation.verification import Verification, may_lose_something
@@ -50,18 +43,18 @@ MAX_READINGS = 3
 """Maximum number of further readings of a passage. With more numbers than slots each may lose others."""
 
 NUMBERS_OF_ALIGNED_TOKEN = 20
-"""As how many numbers of an answer a source token counts that is aligned: it takes about 100 bytes."""
+"""An aligned source token counts as this many numbers of an answer, because it takes about 100 bytes."""
 
 FIRST_PIECES, MAX_PIECES = 2, 32
-"""Numbers of pieces of a stream that are translated at the same time. The first pieces are soon ready, as little else
-is translated then; each ready piece doubles the number until they fill a batch. Requests of others fit beside them."""
+"""Numbers of pieces of a stream that are translated at the same time: few at first, so that they are soon ready. Each
+ready piece doubles the number until the pieces fill a batch. Other requests fit beside them."""
 
 
 class Leg:
     """The way of a request's texts through one translator.
 
     Args:
-        stored_terms: terms of a stored glossary, beside those of the request.
+        stored_terms: terms of a stored glossary, in addition to terms of the request.
         target: the language of the whole translation, if another leg follows.
 
     Raises:
@@ -90,41 +83,26 @@ class Leg:
         self._n_characters = sum(map(len, request.text))
 
     async def read(self, parsed_texts: list[ParsedText] | None = None) -> None:
-        """Prepare the texts.
+        """Prepare the texts: `parsed_texts`, or else the request's.
 
-        Args:
-            parsed_texts: texts to read instead of the request's.
-
-        Raises:
-            LimitExceeded: the texts exceed a limit.
-            QueueFull: the translation would be late.
-            DeadlinePassed: reading took too long.
+        Raises LimitExceeded: the texts exceed a limit. QueueFull: the translation would be late. DeadlinePassed:
+        reading took too long.
         """
         request, translator, context = self._request, self._translator, self._context
         if self._n_characters > MAX_CHARACTERS_WITHOUT_THREAD:
             self._pool.refuse_late(len(request.text), context.deadline, context.admission)
         terms = None
         if parsed_texts is None and (request.keep or request.glossary or self._stored_terms):
-            patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
-            words = [one for one in request.keep if isinstance(one, str)]
+            patterns = [kept.pattern for kept in request.keep if isinstance(kept, KeepPattern)]
+            words = [kept for kept in request.keep if isinstance(kept, str)]
+            stored, language = self._stored_terms, self._direction.source_subtag
             terms = await asyncio.to_thread(
-                Terms,
-                words,
-                patterns,
-                request.glossary,
-                self._stored_terms,
-                self._direction.source_subtag,
-                request.case_sensitive,
+                Terms, words, patterns, request.glossary, stored, language, request.case_sensitive
             )
+        limit, max_inline = translator.manifest.limits.max_source_tokens, None if context.background else MAX_INLINE
+        tokenizer, slots, split = translator.tokenizer, translator.slots, request.split_sentences
         self._reader = reader = Reader(
-            translator.tokenizer,
-            translator.slots,
-            translator.manifest.limits.max_source_tokens,
-            self._direction,
-            self._new_search,
-            request.split_sentences,
-            terms,
-            None if self._context.background else MAX_INLINE,
+            tokenizer, slots, limit, self._direction, self._new_search, split, terms, max_inline
         )
         n_sentences = 0
 
@@ -137,12 +115,11 @@ class Leg:
 
         texts: Iterable[str | ParsedText] = parsed_texts or request.text
         self.prepared_texts = await self._beside_each(texts, prepare)
-        lengths = [len(sentence.sequence.source_ids) for one in self.prepared_texts for sentence in one.sentences]
+        lengths = [len(sentence.sequence.source_ids) for text in self.prepared_texts for sentence in text.sentences]
         n_tokens, limit = sum(lengths), translator.max_numbers // NUMBERS_OF_ALIGNED_TOKEN
         if request.alignment and n_tokens > limit:
-            raise LimitExceeded(
-                f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts"
-            )
+            message = f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts"
+            raise LimitExceeded(message)
         if self._selection is not None:  # a lower bound: every translation has a token or more
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
             refuse_too_many_weights(translator.max_numbers, n_weights)
@@ -153,14 +130,8 @@ class Leg:
         return parse_text(text, self._request, terms, self._languages)
 
     async def run(self, on_piece: OnPiece | None = None) -> None:
-        """Translate all texts.
-
-        Args:
-            on_piece: receives each piece of a text as soon as it and all pieces before it are done.
-
-        Raises:
-            RequestError: an engine failed or is not available.
-        """
+        """Translate all texts. `on_piece` receives each piece of a text as soon as it and all pieces before it are
+        done. Raises RequestError: an engine failed or is not available."""
         if on_piece is None:
             await self._run(self.prepared_texts)
         else:
@@ -168,15 +139,11 @@ class Leg:
 
     async def compose(self) -> list[Translation]:
         """Return one translation for each text, in order. Raises DeadlinePassed."""
-        compose = partial(
-            compose_answer,
-            tokenizer=self._translator.tokenizer,
-            direction=self._direction,
-            selection=self._selection,
-            alignment=self._request.alignment,
-            checks=self._request.checks,
+        tokenizer, direction, selection = self._translator.tokenizer, self._direction, self._selection
+        alignment, checks = self._request.alignment, self._request.checks
+        return await self._beside_each(
+            self.prepared_texts, lambda text: compose_answer(text, tokenizer, direction, selection, alignment, checks)
         )
-        return await self._beside_each(self.prepared_texts, compose)
 
     async def translated_texts(self) -> list[ParsedText]:
         """Return the translations, parsed, for another leg. Raises DeadlinePassed."""
@@ -202,24 +169,25 @@ class Leg:
     async def _verify(self, prepared_texts: list[PreparedText]) -> None:
         """Translate passages again that lost a number, a name or all words, and choose the better translation, as
         long as there is another way to read them."""
-        passages = [one for prepared in prepared_texts for one in prepared.passages if may_lose_something(one)]
+        every = passages = [
+            passage for text in prepared_texts for passage in text.passages if may_lose_something(passage)
+        ]
         if not passages or not self._direction.is_translation:
             return
-        every = passages
         for _ in range(MAX_READINGS):
             verification = Verification(self._reader, self._translator.manifest)
             await self._beside_each(passages, verification.check)
             if not verification.doubtful:
                 break
             await self._attend(verification.attention_passes())
-            found = await self._beside_each(verification.doubtful, verification.read_again)
-            rereadings = [one for one in found if one is not None]
+            read = await self._beside_each(verification.doubtful, verification.read_again)
+            rereadings = [rereading for rereading in read if rereading is not None]
             if not rereadings:
                 break
-            new = [sentence for one in rereadings for sentence in one.again.sentences if not sentence.is_translated]
-            await self._translate(new)
+            sentences = [sentence for rereading in rereadings for sentence in rereading.again.sentences]
+            await self._translate([sentence for sentence in sentences if not sentence.is_translated])
             await self._beside_each(rereadings, verification.choose)
-            passages = [one.passage for one in rereadings]
+            passages = [rereading.passage for rereading in rereadings]
         if self._request.alternatives:
             await self._beside_each(every, verification.drop_wrong_alternatives)
 
@@ -259,7 +227,7 @@ class Leg:
         on_piece(last, "")
 
     async def _rewind(self, lacking: list[Sentence]) -> None:
-        """Search again for sentences that lack slots, as long as that finds more of them."""
+        """Search again for sentences that lack slots, as long as a search finds more of the slots."""
         while lacking:
             tried: list[tuple[Sentence, Sequence[Search]]] = []
             for sentence in lacking:
@@ -276,7 +244,6 @@ class Leg:
                     lacking += [sentence] if not sentence.has_all_slots else []
 
     def _attention_passes(self, prepared_texts: list[PreparedText]) -> list[Sequence[AttentionPass]]:
-        """Return the attention passes over the best translation of each sentence that needs one."""
         manifest, selection = self._translator.manifest, self._selection
         chosen = selection.chosen if selection is not None else None
         n_weights, passes = 0, []
@@ -295,25 +262,21 @@ class Leg:
 
 
 def _new_search(request: TranslateRequest, direction: Direction, manifest: Manifest) -> NewSearch:
-    """Return a function that makes the search of a sentence.
-
-    Raises:
-        InvalidFields: max_target_tokens is outside the model's limits, or alternatives is not below the beam size.
-        UnsupportedOption: the format does not support an option of the request.
-    """
+    """Return a function that makes the search of a sentence. Raises InvalidFields: max_target_tokens is outside the
+    model's limits, or alternatives is not below the beam size. UnsupportedOption: the format does not support an
+    option."""
     if not direction.is_translation:
         refused = [name for name in ("keep", "glossary", "glossary_id", "checks") if getattr(request, name)]
         if refused or request.format != "text":
             named = " and ".join(f"`{name}`" for name in refused or ["format"])
-            raise UnsupportedOption(
-                f"{named} can only be used for translations, not for what {manifest.name} writes here"
-            )
+            message = f"{named} can only be used for translations, not for what {manifest.name} writes here"
+            raise UnsupportedOption(message)
     if request.format != "text" and (request.attention or request.alignment or request.alternatives):
         raise UnsupportedOption(f"`attention`, `alignment` and `alternatives` need `format` text, not {request.format}")
     if request.tags is not None and request.format not in ("html", "xml"):
         raise UnsupportedOption(f"`tags` needs `format` html or xml, not {request.format}")
     decoding = manifest.decoding
-    assert decoding is not None, "a translator's manifest has one"
+    assert decoding is not None, "a translator's manifest tells how it decodes"
     limit = manifest.limits.max_target_tokens
     max_target_tokens = request.max_target_tokens or limit
     if max_target_tokens > limit:
@@ -326,15 +289,7 @@ def _new_search(request: TranslateRequest, direction: Direction, manifest: Manif
     beam_size = request.beam_size or decoding.beam_size
     if request.alternatives >= beam_size:
         raise InvalidFields([(("alternatives",), f"must be less than `beam_size` ({beam_size})")])
-    length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
-    beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
-    return partial(
-        Search,
-        max_target_tokens,
-        beam_size,
-        length_penalty,
-        1 + request.alternatives,
-        beam_threshold,
-        decoding.stop,
-        direction.target_prefix,
-    )
+    penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
+    threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
+    n_best, stop, prefix = 1 + request.alternatives, decoding.stop, direction.target_prefix
+    return partial(Search, max_target_tokens, beam_size, penalty, n_best, threshold, stop, prefix)

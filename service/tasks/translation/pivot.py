@@ -1,7 +1,7 @@
 """Translation through a third language: the second model translates the translation of the first.
 
-The intermediate text keeps what was read of the source: its sentences, and its tags and kept spans at the places that
-the first model's alignment gave them.
+The intermediate text keeps the sentences of the source, and has its tags and kept spans at the places that the first
+model's alignment gave them.
 """
 
 from bisect import bisect_left
@@ -28,18 +28,12 @@ async def translate(
     on_piece: OnPiece | None = None,
     stored_terms: TermTable | None = None,
 ) -> list[Translation]:
-    """Return one translation for each text, in order. One deadline holds for both legs.
-
-    Args:
-        on_piece: receives each piece of a translation as soon as it and all pieces before it are done.
-        stored_terms: terms of a stored glossary, beside those of the request.
-
-    Raises:
-        RequestError: a leg failed.
-    """
+    """Return one translation for each text, in order. One deadline holds for both legs. `on_piece` receives each piece
+    of a translation as soon as it and all pieces before it are done. `stored_terms` come from a stored glossary, in
+    addition to terms of the request. Raises RequestError: a leg failed."""
     *earlier, (translator, direction) = route
     if earlier and request.attention:
-        names = " and ".join(one.manifest.name for one, _ in route)
+        names = " and ".join(leg.manifest.name for leg, _ in route)
         raise UnsupportedOption(
             f"`attention` needs one model; this translation takes two ({names}, through {direction.source})"
         )
@@ -59,11 +53,10 @@ async def translate(
 
 
 def _merge(first: Translation, second: Translation) -> Translation:
-    """Merge the translations of two legs into one of the original text."""
-    for one in (second, *(second.alternatives or [])):
-        one.score += first.score
-        one.target_tokens += first.target_tokens
-        one.finish_reason = worst_reason([first.finish_reason, one.finish_reason])
+    for answer in (second, *(second.alternatives or [])):
+        answer.score += first.score
+        answer.target_tokens += first.target_tokens
+        answer.finish_reason = worst_reason([first.finish_reason, answer.finish_reason])
     second.source_tokens += first.source_tokens
     if first.checks is not None and second.checks is not None:
         second.checks = first.checks + second.checks
@@ -74,8 +67,8 @@ def _merge(first: Translation, second: Translation) -> Translation:
 
 
 def _segments(first: list[Segment], second: list[Segment]) -> list[Segment]:
-    """Return the segments of the first leg with their targets in the second, which may have cut a long segment, or read
-    two as one."""
+    """Return the segments of the first leg with their targets in the second leg. The second leg may have cut a long
+    segment, or read two segments as one."""
     ends = [segment.source[1] for segment in second]
     segments: list[Segment] = []
     for segment in first:

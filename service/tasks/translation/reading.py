@@ -31,21 +31,12 @@ from service.text.tokenization import Tokenizer
 
 NewSearch = Callable[[], Search]
 MAX_INLINE = 500
-"""Maximum number of tags, placeholders and symbols in a passage of a request: each is compared with the words around
-it."""
+"""Maximum number of tags, placeholders and symbols in a passage of a request. Each is compared with words around it."""
 
 
-def parse_text(
-    text: str, request: TranslateRequest, terms: Terms | None = None, languages: MarkedLanguages | None = None
-) -> ParsedText:
-    """Read a text of the request in its format.
-
-    Args:
-        languages: what marks of the source's language in HTML become; None: they stay.
-
-    Raises:
-        LimitExceeded: patterns of the terms match too often.
-    """
+def parse_text(text: str, request: TranslateRequest, terms: Terms | None, languages: MarkedLanguages) -> ParsedText:
+    """Read a text of the request in its format. Marks of the source's language in HTML become marks of the target's.
+    Raises LimitExceeded: patterns of the terms match too often."""
     if request.format != "text":
         return parse_markup(text, request.format, request.tags, languages)
     if not plain.HINT.search(text):
@@ -72,12 +63,12 @@ class Sentence:
     slots: list[tuple[int, Slot]] = field(default_factory=list)
     """The slots in the sentence, each with the number of its placeholder in the passage."""
     rewound: Hypothesis | None = None
-    """The hypothesis that replaces the best one if that lacks some of the slots."""
+    """The hypothesis that replaces the best hypothesis if that lacks some of the slots."""
     attention_pass: Sequence[AttentionPass] | None = None
     is_speaker: bool = False
-    """Whether it is the name of a speaker before a colon."""
+    """Whether the sentence is the name of a speaker before a colon."""
     is_capitals: bool = False
-    """Whether it is read in small letters, and its translation is written in capitals."""
+    """Whether the sentence is read in small letters, and its translation is written in capitals."""
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
         """Return the hypothesis with this rank, or the last one; 0 is the best."""
@@ -120,13 +111,13 @@ class PreparedPassage:
             return bool(self.parsed.elements)
         with_slots = {number for sentence in self.sentences for number, _ in sentence.slots}
         spans = [sentence.span for sentence in self.sentences]
-        return not all(one.has_all_slots for one in self.sentences) or any(
-            number not in with_slots and (not one.stand_in or len(set(overlapping(spans, one.place))) == 2)
-            for number, one in enumerate(placeholders)
+        return not all(sentence.has_all_slots for sentence in self.sentences) or any(
+            number not in with_slots and (not kept.stand_in or len(set(overlapping(spans, kept.place))) == 2)
+            for number, kept in enumerate(placeholders)
         )
 
     def pieces(self) -> Iterator["PreparedPassage"]:
-        """Cut a passage of plain text into pieces, in order, that are translated and sent one by one."""
+        """Cut a passage of plain text into pieces that are translated and sent one after the other."""
         protected, sentences = self.protected, self.sentences
         start = first = original_start = 0
         for n in (*self._last_of_pieces(), len(sentences) - 1):
@@ -136,11 +127,9 @@ class PreparedPassage:
             for sentence in sentences[first : n + 1]:
                 sentence.span = sentence.span.moved(-start)
                 sentence.slots = [(number - n_before, slot) for number, slot in sentence.slots]
-            here, there = (
-                bisect_left(self.named, position, key=lambda span: span.start)
-                for position in (original_start, original_end)
-            )
-            named = [span.moved(-original_start) for span in self.named[here:there]]
+            bounds = original_start, original_end
+            first_named, after_named = (bisect_left(self.named, bound, key=lambda span: span.start) for bound in bounds)
+            named = [span.moved(-original_start) for span in self.named[first_named:after_named]]
             parsed = self.parsed.part(original_start, part.original)
             yield PreparedPassage(parsed, part, sentences[first : n + 1], named)
             start, first, original_start = end, n + 1, original_end
@@ -150,14 +139,13 @@ class PreparedPassage:
         protected = self.protected
         if has_icu_messages(protected.original):
             return []
-        places = [one.place for one in protected.placeholders]
-        shortcuts = {one.place.start for one in protected.placeholders if one.role == "shortcut"}
+        shortcuts = {kept.place.start for kept in protected.placeholders if kept.role == "shortcut"}
         outermost = [element.span for element in self.parsed.elements if element.parent is None]
         numbers = []
         for n, sentence in enumerate(self.sentences[:-1]):
             end = sentence.span.end
             position = protected.original_position(end)
-            first, last = overlapping(places, Span(end, end))
+            first, last = overlapping(protected.places, Span(end, end))
             ends_line = protected.original[position : position + 1] in ("\n", "\r")  # separates texts that touch it
             element = bisect_left(outermost, position + ends_line, key=lambda span: span.end)
             touches = element < len(outermost) and outermost[element].start <= position
@@ -219,21 +207,16 @@ class Reader:
             passages.append(self.prepare_passage(parsed))
             inline = len(parsed.elements) + len(passages[-1].protected.placeholders)
             if self.max_inline is not None and inline > self.max_inline and not text.is_plain:
-                raise LimitExceeded(
-                    f"A passage of the text has {inline} inline tags, placeholders and symbols; "
-                    f"the limit is {self.max_inline}"
-                )
+                counted = f"{inline} inline tags, placeholders and symbols"
+                raise LimitExceeded(f"A passage of the text has {counted}; the limit is {self.max_inline}")
         if text.is_plain and len(passages[0].sentences) > 1:
             passages = [*passages[0].pieces()]
-            text = replace(text, parts=[one.parsed for one in passages])
+            text = replace(text, parts=[passage.parsed for passage in passages])
         return PreparedText(text, passages)
 
     def prepare_passage(self, parsed: Passage, carried: SequenceOf[KeptSpan] = ()) -> PreparedPassage:
-        """Read a passage. Repeat with other slots as long as some slots are not read as their own token.
-
-        Args:
-            carried: further spans that are kept, and their translations.
-        """
+        """Read a passage, with further spans that are `carried`. Repeat with other slots as long as some slots are not
+        read as their own token."""
         text = parsed.text
         if not self.direction.is_translation:
             protected = Protected(text, text, (), NO_EDITS)
@@ -242,14 +225,14 @@ class Reader:
         kept = kept_spans(text, parsed.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried])
         small = []
         if CAPITALS.search(text):
-            small = [*small_words(text, [one.span for one in kept], self.tokenizer.n_tokens)]
+            small = [*small_words(text, [item.span for item in kept], self.tokenizer.n_tokens)]
         read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
         if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
             return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
         named = sorted([*parsed.keep, *(term.span for term in terms)], key=lambda span: span.pair)
         # Digits of carried spans are not read, so they may be slots.
-        slots = SlotsOfText(self.slots, replace_spans(text, [(one.span, "") for one in carried])[0])
+        slots = SlotsOfText(self.slots, replace_spans(text, [(item.span, "") for item in carried])[0])
         ends = ends_of(text, self.direction.source_subtag) if kept else set[int]()
         while True:
             protected = protect(text, kept, read_as, slots.word)
@@ -264,8 +247,7 @@ class Reader:
 
     def _misread(self, passage: PreparedPassage, slots: SlotsOfText) -> bool:
         """Give the sentences their slots. Return whether some placeholders need other slots, or none."""
-        placeholders = passage.protected.placeholders
-        places = [one.place for one in placeholders]
+        placeholders, places = passage.protected.placeholders, passage.protected.places
         misread: dict[int, bool] = {}
         too_many: list[int] = []
         starts = [*(sentence.span.start for sentence in passage.sentences), len(passage.protected.text)]
@@ -282,7 +264,7 @@ class Reader:
                     sentence.slots.append((number, slot))
                 else:
                     misread[number] = slot.word.isdigit()
-            if len(inside) > MAX_SLOTS:  # later slots would only take the places of these
+            if len(inside) > MAX_SLOTS:  # later slots would only take the places of earlier slots
                 too_many += range(inside[MAX_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
             sentence.sequence.output.once_tokens = tuple(slot.target_id for _, slot in sentence.slots)
         slots.try_others(misread)
@@ -292,19 +274,18 @@ class Reader:
     def _sentences(self, protected: Protected, parsed: Passage, ends: Collection[int] = ()) -> list[Sentence]:
         text, is_translation = protected.text, self.direction.is_translation
         if is_translation:
-            found = self._spans(protected, parsed, ends)
+            spans = self._spans(protected, parsed, ends)
         else:
             whole = strip_span(text, Span(0, len(text)))
-            found = [] if whole is None else [whole]
+            spans = [] if whole is None else [whole]
         sentences = []
-        for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
+        for span, source_ids in self.tokenizer.encode_spans(text, spans, self.limit, self.direction.source_prefix):
             search = self.new_search()
             sequence = Sequence(source_ids, search, n_rows=search.beam_size)
             sentences.append(Sentence(span, sequence, is_speaker=is_translation and is_speaker(text, span)))
         return sentences
 
     def _spans(self, protected: Protected, parsed: Passage, ends: Collection[int]) -> list[Span]:
-        """Return the sentences of a passage that have something to translate."""
         text = protected.text
         if parsed.sentences is not None:
             spans = merge_spans(map(protected.edits.after, parsed.sentences))
@@ -313,10 +294,10 @@ class Reader:
             spans = [*protected.cut_after_placeholders(spans, ends)] if ends else spans
         else:
             spans = [*protected.between_breaks()]
-        found = [span for span in (strip_span(text, span) for span in spans) if span is not None]
+        spans = [span for span in (strip_span(text, span) for span in spans) if span is not None]
         language = self.direction.source_subtag
-        found = [span for span in found if span.end - span.start > MAX_LABEL or not is_label(span.of(text), language)]
+        spans = [span for span in spans if span.end - span.start > MAX_LABEL or not is_label(span.of(text), language)]
         # A span without letters is the same in every language; amounts with codes are written alike in one column.
         if protected.placeholders:
-            return [span for span in found if protected.has_words(span)]
-        return [span for span in found if any(map(str.isalpha, span.of(text))) and not is_amount(span.of(text))]
+            return [span for span in spans if protected.has_words(span)]
+        return [span for span in spans if any(map(str.isalpha, span.of(text))) and not is_amount(span.of(text))]

@@ -16,11 +16,7 @@ from service.text.tokenization import Tokenizer
 
 @dataclass(frozen=True, eq=False)
 class Translator:
-    """One model with its engines and the limits of answers.
-
-    Args:
-        max_numbers: the most numbers in one answer.
-    """
+    """A model with its engines. An answer has at most `max_numbers` numbers."""
 
     manifest: Manifest
     provider: Literal["cpu", "cuda"]

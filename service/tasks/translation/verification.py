@@ -1,7 +1,7 @@
 """Check that translations have the numbers and names of their sources. Read again the passages that lost some.
 
-The second reading carries these spans by slots, as it does kept spans. A small number may be a word of the translation:
-alignment tells whether a word was made of it.
+The second reading carries these spans by slots, as it does kept spans. A small number may be a word of the translation.
+Alignment tells whether a word was made of it.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Checked:
 
     Attributes:
         attention_pass: tells whether the translation has words for the small numbers that it lacks.
-        dropped: those for which it has none.
+        dropped: small numbers without such words.
         is_wordless: whether the translation lacks every word of the source.
     """
 
@@ -63,19 +63,13 @@ class Rereading:
 
 def may_lose_something(passage: PreparedPassage) -> bool:
     """Return whether a passage has a number or a name that its translation must have, or a span beside which models
-    lose words."""
+    lose words, as they do beside placeholders."""
     return bool(passage.protected.placeholders) or HINT.search(passage.protected.original) is not None
 
 
 class Verification:
-    """One check of a request's translations.
-
-    Args:
-        reader: reads the passages of the request.
-
-    Attributes:
-        doubtful: the passages that lost or invented something, or may have, with these sentences.
-    """
+    """A check of a request's translations. Passages that lost or invented something, or may have, are in `doubtful`,
+    with the sentences in question."""
 
     def __init__(self, reader: Reader, manifest: Manifest) -> None:
         self._reader, self._manifest = reader, manifest
@@ -84,57 +78,51 @@ class Verification:
 
     def check(self, passage: PreparedPassage) -> None:
         """Compare a finished translation with its source."""
-        found = (
-            Checked(sentence, self._compare(passage, sentence), is_wordless=self._is_wordless(passage, sentence))
-            for sentence in passage.sentences
-        )
-        checked = [one for one in found if not one.is_right or one.compared.as_words]
+        all_checked = (Checked(s, self._compare(passage, s), self._is_wordless(passage, s)) for s in passage.sentences)
+        checked = [item for item in all_checked if not item.is_right or item.compared.as_words]
         if checked:
             self.doubtful.append((passage, checked))
 
     def attention_passes(self) -> list[Sequence[AttentionPass]]:
         """Return the passes that tell whether small numbers are words; none if the model has no alignment."""
         manifest, passes = self._manifest, []
-        for one in (one for _, checked in self.doubtful for one in checked if one.is_right):
+        for item in (item for _, checked in self.doubtful for item in checked if item.is_right):
             if manifest.alignment is not None:
-                target_ids = one.sentence.hypothesis().token_ids
+                target_ids = item.sentence.hypothesis().token_ids
                 wanted = AttentionPass([manifest.special_tokens.bos, *target_ids[:-1]], None, manifest.alignment)
-                one.attention_pass = Sequence(one.sentence.sequence.source_ids, wanted, n_target=len(target_ids))
-                passes.append(one.attention_pass)
+                item.attention_pass = Sequence(item.sentence.sequence.source_ids, wanted, n_target=len(target_ids))
+                passes.append(item.attention_pass)
         return passes
 
     def read_again(self, doubtful: tuple[PreparedPassage, list[Checked]]) -> Rereading | None:
         """Read a passage again; None if its translation is right, or nothing more can be carried."""
         passage, checked = doubtful
-        for one in checked:
-            one.dropped = [number for number in one.compared.as_words if not self._is_word(passage, one, number)]
-        wrong = [one for one in checked if not one.is_right]
-        carried = [kept for one in wrong for kept in self._next_carried(passage, one)]
+        for item in checked:
+            item.dropped = [number for number in item.compared.as_words if not self._is_word(passage, item, number)]
+        wrong = [item for item in checked if not item.is_right]
+        carried = [kept for item in wrong for kept in self._next_carried(passage, item)]
         return Rereading(passage, wrong, self._read_again(passage, carried)) if carried else None
 
     def choose(self, rereading: Rereading) -> bool:
-        """Give a passage the better one of its two translations, and record what the first one lost and invented.
-
-        Returns:
-            whether it is the second one.
-        """
+        """Give a passage the better one of its two translations, and record losses and inventions of the first. Return
+        whether the second is better."""
         passage, again, wrong = rereading.passage, rereading.again, rereading.wrong
         second = [self._compare(again, sentence) for sentence in again.sentences]
-        n_wrong = sum(self._n_wrong(passage, one) for one in passage.sentences)
-        n_left = sum(self._n_wrong(again, one) for one in again.sentences)
-        is_better = n_left < n_wrong + sum(len(one.dropped) for one in wrong)
-        lost = [found for one in wrong for found in self._lost_of(passage, one)]
-        still_lost = {one.text for compared in second for one in compared.lost}
-        is_clean = is_better and not any(one.left for one in second)
+        n_wrong = sum(self._n_wrong(passage, sentence) for sentence in passage.sentences)
+        n_left = sum(self._n_wrong(again, sentence) for sentence in again.sentences)
+        is_better = n_left < n_wrong + sum(len(item.dropped) for item in wrong)
+        lost = [pair for item in wrong for pair in self._lost_of(passage, item)]
+        still_lost = {span.text for compared in second for span in compared.lost}
+        is_clean = is_better and not any(compared.left for compared in second)
         sources = {source for _, source in lost}
         checks = [check for check in passage.checks if check.source not in sources]
         for span, source in lost:
             is_mended = is_clean if span is None else is_better and span.text not in still_lost
             kind: CheckKind = "name" if span is not None and span.kind in ("name", "letter") else "number"
             checks.append(Check(kind=kind, source=source, mended=is_mended))
-        for one in wrong:
-            if one.is_wordless:
-                source = self._sentence_in_passage(passage, one.sentence).of(passage.parsed.text)
+        for item in wrong:
+            if item.is_wordless:
+                source = self._sentence_in_passage(passage, item.sentence).of(passage.parsed.text)
                 is_mended = is_better and not any(kept.span.of(again.parsed.text) == source for kept in again.carried)
                 checks = [check for check in checks if (check.kind, check.source) != ("untranslated", source)]
                 checks.append(Check(kind="untranslated", source=source, mended=is_mended))
@@ -144,19 +132,19 @@ class Verification:
         return is_better
 
     def drop_wrong_alternatives(self, passage: PreparedPassage) -> None:
-        """Drop the hypotheses of each sentence that lost or invented more than the best one."""
+        """Drop hypotheses that lost or invented more than the best hypothesis of their sentence."""
         for sentence in passage.sentences:
             best, *others = sentence.sequence.output.best()
             n_wrong = self._n_wrong(passage, sentence)
-            right = [one for one in others if self._n_wrong(passage, replace(sentence, rewound=one)) <= n_wrong]
+            right = [other for other in others if self._n_wrong(passage, replace(sentence, rewound=other)) <= n_wrong]
             sentence.sequence.output.finished = [best, *right]
 
     def _n_wrong(self, passage: PreparedPassage, sentence: Sentence) -> int:
         return self._compare(passage, sentence).n_wrong + self._is_wordless(passage, sentence)
 
     def _is_wordless(self, passage: PreparedPassage, sentence: Sentence) -> bool:
-        """Return whether a translation has nothing but kept spans and numbers beside a source with more letters than
-        one, or no more words than alignment needs as places of kept spans."""
+        """Return whether a translation has only kept spans and numbers, or only as many words as alignment needs as
+        places of kept spans. The source has two letters or more."""
         token_ids = sentence.hypothesis().token_ids
         if len(token_ids) > MAX_TOKENS + len(sentence.slots):
             return False
@@ -170,16 +158,15 @@ class Verification:
         target = self._target(passage, sentence, with_carried=False)
         return is_wordless(target, self._languages[1]) or len(target.split()) <= n_placed
 
-    def _is_word(self, passage: PreparedPassage, one: Checked, number: VerifiedSpan) -> bool:
-        """Return whether a word of the translation attends most to a number."""
-        if one.attention_pass is None or one.attention_pass.output.weights is None:
+    def _is_word(self, passage: PreparedPassage, item: Checked, number: VerifiedSpan) -> bool:
+        if item.attention_pass is None or item.attention_pass.output.weights is None:
             return True
         prefix, tokenizer = self._reader.direction.source_prefix, self._reader.tokenizer
-        token_ids = one.sentence.hypothesis().token_ids
-        source = tokenizer.source_tokens(one.sentence.span.of(passage.protected.text), prefix)
+        token_ids = item.sentence.hypothesis().token_ids
+        source = tokenizer.source_tokens(item.sentence.span.of(passage.protected.text), prefix)
         target = tokenizer.target_tokens(token_ids)
         (text,) = tokenizer.decode([token_ids])
-        most = after_prefix(one.attention_pass.output.weights, len(prefix)).argmax(axis=1)
+        most = after_prefix(item.attention_pass.output.weights, len(prefix)).argmax(axis=1)
         return any(
             source[column].start < number.span.end
             and number.span.start < source[column].end
@@ -200,18 +187,16 @@ class Verification:
                 sentence.sequence, sentence.rewound = former.sequence, former.rewound
         return replace(again, parsed=passage.parsed)
 
-    def _next_carried(self, passage: PreparedPassage, one: Checked) -> list[KeptSpan]:
-        """Return what the next reading of a wrong sentence carries.
-
-        First its numbers and names. Then its kept spans as marks, if they stand at the ends of a few words: the model
-        reads the words alone. A number 1 is a mark first, since the words beside slots become plural ones. At last the
-        whole sentence, if its translation has no word.
-        """
+    def _next_carried(self, passage: PreparedPassage, item: Checked) -> list[KeptSpan]:
+        """Return the spans that the next reading of a wrong sentence carries. First these are its numbers and names.
+        Then its kept spans are marks, if they stand at the ends of a few words: the model reads the words alone. A
+        number 1 is a mark first, because words beside slots become plurals. At last the whole sentence is carried, if
+        its translation has no word."""
         tried = {kept.span: kept.role for kept in passage.tried}
-        carried = [kept for kept in self._carried(passage, one) if kept.span not in tried]
+        carried = [kept for kept in self._carried(passage, item) if kept.span not in tried]
         protected = passage.protected
-        whole = self._sentence_in_passage(passage, one.sentence)
-        inside = [protected.placeholders[number] for number in protected.numbers_in(one.sentence.span)]
+        whole = self._sentence_in_passage(passage, item.sentence)
+        inside = [protected.placeholders[number] for number in protected.numbers_in(item.sentence.span)]
         spans: dict[Span, str | None] = {kept.span: kept.written for kept in inside if kept.has_slot}
         spans |= {kept.span: kept.written for kept in passage.tried if _is_inside(kept.span, whole)}
         marks = [KeptSpan(span, "mark", spans[span]) for span in sorted(spans, key=lambda span: span.pair)]
@@ -221,38 +206,36 @@ class Verification:
             return carried
         if any(tried.get(kept.span) != "mark" for kept in marks) and _are_at_ends(marks, whole, passage.parsed.text):
             return [self._set_apart(kept, passage.parsed.text) for kept in marks]
-        return carried or ([KeptSpan(whole)] if one.is_wordless and whole not in tried else [])
+        return carried or ([KeptSpan(whole)] if item.is_wordless and whole not in tried else [])
 
     def _set_apart(self, kept: KeptSpan, text: str) -> KeptSpan:
-        """Put a space between a mark and words that have none between them only in the source."""
+        """Put a space between a mark and a word if only the source needs none between them."""
         before, after = text[max(0, kept.span.start - 1) : kept.span.start], text[kept.span.end : kept.span.end + 1]
         if self._languages[1] in UNSPACED or kept.written is None:
             return kept
         return replace(kept, written=f"{' ' * is_unspaced(before)}{kept.written}{' ' * is_unspaced(after)}")
 
-    def _carried(self, passage: PreparedPassage, one: Checked) -> Iterator[KeptSpan]:
-        """Yield the verified spans of a sentence as kept spans of the passage."""
-        text, _ = self._source(passage, one.sentence)
-        for kept in carried_spans(text, one.compared, *self._languages):
-            span = self._in_passage(passage, one.sentence, kept.span)
+    def _carried(self, passage: PreparedPassage, item: Checked) -> Iterator[KeptSpan]:
+        text, _ = self._source(passage, item.sentence)
+        for kept in carried_spans(text, item.compared, *self._languages):
+            span = self._in_passage(passage, item.sentence, kept.span)
             is_same = kept.written == kept.span.of(text)  # then a dash that was read as a hyphen is written as it was
             shown = without_hidden(span.of(passage.parsed.text))
             yield replace(kept, span=span, written=shown if is_same else kept.written)
 
-    def _lost_of(self, passage: PreparedPassage, one: Checked) -> Iterator[tuple[VerifiedSpan | None, str]]:
-        """Yield what a translation lost, with the piece of the source; its sentence if it only invented something."""
-        for lost in sorted([*one.compared.lost, *one.dropped], key=lambda lost: lost.span.pair):
-            span = self._in_passage(passage, one.sentence, lost.whole or lost.span)
+    def _lost_of(self, passage: PreparedPassage, item: Checked) -> Iterator[tuple[VerifiedSpan | None, str]]:
+        """Yield lost spans, each with its piece of the source, or the sentence if its translation only invented."""
+        for lost in sorted([*item.compared.lost, *item.dropped], key=lambda lost: lost.span.pair):
+            span = self._in_passage(passage, item.sentence, lost.whole or lost.span)
             yield lost, span.of(passage.parsed.text)
-        if one.compared.invented and not one.compared.lost and not one.dropped:
-            yield None, self._sentence_in_passage(passage, one.sentence).of(passage.parsed.text)
+        if item.compared.invented and not item.compared.lost and not item.dropped:
+            yield None, self._sentence_in_passage(passage, item.sentence).of(passage.parsed.text)
 
     @staticmethod
     def _sentence_in_passage(passage: PreparedPassage, sentence: Sentence) -> Span:
         return passage.protected.edits.before(sentence.span)
 
     def _in_passage(self, passage: PreparedPassage, sentence: Sentence, span: Span) -> Span:
-        """Map a span of the source of a sentence, with its carried spans, to the passage."""
         _, edits = self._source(passage, sentence)
         return passage.protected.edits.before(edits.before(span.moved(sentence.span.start)))
 
@@ -263,37 +246,25 @@ class Verification:
         return compare(source, self._target(passage, sentence), *self._languages)
 
     def _source(self, passage: PreparedPassage, sentence: Sentence, with_carried: bool = True) -> tuple[str, Edits]:
-        """Return a sentence with its carried spans and with spaces in place of all other kept spans.
-
-        Args:
-            with_carried: False puts spaces in place of carried spans too.
-
-        Returns:
-            the sentence, and the edits of the protected text that make it.
-        """
-        protected, span = passage.protected, sentence.span
-        inside = [protected.placeholders[number] for number in protected.numbers_in(span)]
-        changes = [
-            (one.place, _shown(passage, one, without_hidden(one.span.of(protected.original)) if with_carried else ""))
-            for one in inside
-        ]
+        """Return a sentence with its carried spans (or spaces, unless `with_carried`) and with spaces in place of all
+        other kept spans; and the edits of the protected text that make it."""
+        protected, span, changes = passage.protected, sentence.span, []
+        for number in protected.numbers_in(span):
+            placeholder = protected.placeholders[number]
+            carried = without_hidden(placeholder.span.of(protected.original)) if with_carried else ""
+            changes.append((placeholder.place, _shown(passage, placeholder, carried)))
         text, edits = replace_spans(protected.text[: span.end], changes)
         return text[span.start :], edits
 
     def _target(self, passage: PreparedPassage, sentence: Sentence, with_carried: bool = True) -> str:
-        """Return a translation with its carried spans, and spaces in place of the slots of all other kept spans.
-
-        Carried spans whose slots are missing are put behind it: alignment will place them.
-
-        Args:
-            with_carried: False puts spaces in place of the slots of carried spans too.
-        """
+        """Return a translation with its carried spans (or spaces, unless `with_carried`), and spaces in place of the
+        slots of all other kept spans. Carried spans whose slots are missing are put behind it: alignment will place
+        them."""
         token_ids, tokenizer = sentence.hypothesis().token_ids, self._reader.tokenizer
         (text,) = tokenizer.decode([token_ids])
         tokens = tokenizer.target_tokens(token_ids) if sentence.slots else []
-        places = {
-            number: token_ids.index(slot.target_id) for number, slot in sentence.slots if slot.target_id in token_ids
-        }
+        slots = ((number, slot.target_id) for number, slot in sentence.slots if slot.target_id in token_ids)
+        places = {number: token_ids.index(target_id) for number, target_id in slots}
         changes, missing = [], ""
         for number in passage.protected.numbers_in(sentence.span):
             placeholder = passage.protected.placeholders[number]
@@ -309,7 +280,7 @@ class Verification:
 
 
 def _shown(passage: PreparedPassage, placeholder: Placeholder, text: str) -> str:
-    """Return a text for a placeholder; if it is not carried, as many spaces as its stand-in has characters."""
+    """Return a text for a carried placeholder, or else as many spaces as its stand-in has characters."""
     is_carried = any(kept.span == placeholder.span for kept in passage.carried)
     return text if is_carried else " " * len(placeholder.stand_in)
 

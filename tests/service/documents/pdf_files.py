@@ -67,11 +67,5 @@ def with_objects(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
     return (
         data
         + b"xref\n0 %d\n0000000000 65535 f \n%strailer << /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF"
-        % (
-            size,
-            table,
-            size,
-            trailer,
-            len(data),
-        )
+        % (size, table, size, trailer, len(data))
     )

@@ -59,7 +59,7 @@ def test_runs_keep_their_properties_and_the_end_of_a_paragraph_stays_behind_them
         (run("a   b ") + run("non\u2011stop"), 'a<br id="0">b non-stop'),
     ],
 )
-def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
+def test_content_of_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
     assert texts(paragraph(inside)) == [html]
     shown = etree.fromstring(whole(written(paragraph(inside))))
     assert "".join(shown.itertext()) == "".join(etree.fromstring(whole(inside)).itertext()).upper()
@@ -97,7 +97,7 @@ def test_descriptions_of_pictures_are_translated() -> None:
 def test_the_language_of_the_source_becomes_the_target() -> None:
     root = etree.fromstring(whole(paragraph(run("a", '<a:rPr lang="en-GB"/>'), run("b", '<a:rPr lang="fr-FR"/>'))))
     assert mark_languages(root, ENGLISH)
-    assert [one.get("lang") for one in root.iter() if one.get("lang")] == ["de-DE", "fr-FR", "de-DE"]
+    assert [element.get("lang") for element in root.iter() if element.get("lang")] == ["de-DE", "fr-FR", "de-DE"]
     assert not mark_languages(root, ENGLISH)
 
 

@@ -34,6 +34,6 @@ def test_a_byte_order_mark_is_no_text_where_it_is_repeated(mark: bytes) -> None:
         (b"GIF89a\0\0", "control character 0"),
     ],
 )
-def test_what_is_no_text_is_refused_with_the_place(data: bytes, part: str) -> None:
+def test_binary_files_are_refused_with_the_place(data: bytes, part: str) -> None:
     with pytest.raises(InvalidDocument, match=part):
         Opened(plain.rewrite, data)

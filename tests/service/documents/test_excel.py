@@ -79,9 +79,7 @@ def columns_of(data: bytes) -> list[str]:
         ("<t>a &lt;b&gt; &amp;amp;</t>", "a &lt;b&gt; &amp;amp;", "<t>A &lt;b&gt; &amp;amp;</t>"),
     ],
 )
-def test_strings_are_read_as_html_and_keep_runs_and_lines_but_no_readings(
-    inside: str, html: str, new: str | None
-) -> None:
+def test_strings_are_read_as_html_with_runs_and_lines_without_readings(inside: str, html: str, new: str | None) -> None:
     contents = Opened(rewrite, workbook(f"<si>{inside}</si>"))
     assert contents.texts == [html]
     if new is None:
@@ -159,7 +157,7 @@ def test_comments_messages_and_texts_in_drawings_are_translated() -> None:
     assert "A NOTE<" in new["w/k.xml"].decode()
 
 
-def test_what_formulas_look_for_stays() -> None:
+def test_texts_that_formulas_look_for_stay() -> None:
     rows = '<row><c><f>IF(A1="yes, it ""is""",Prices[[#This Row],[big dogs]],"no")</f><v>0</v></c></row>'
     after = '<conditionalFormatting><cfRule><formula>A1="open"</formula></cfRule></conditionalFormatting>'
     texts = ['Yes, it "is"', "big dogs", "No", "open", "closed", "rate"]

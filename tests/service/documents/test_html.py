@@ -35,14 +35,14 @@ def test_without_a_translation_a_page_comes_out_byte_for_byte(page: str) -> None
 @example("<td>x <i>y<td>z</i> &lt")
 def test_a_page_in_parts_is_translated_as_a_whole(page: str) -> None:
     contents = Opened(html.rewrite, page.encode())
-    read = [parse(text).passages for text in contents.texts]
-    assert [shape(one) for passages in read for one in passages] == [shape(one) for one in parse(page).passages]
+    read = [passage for text in contents.texts for passage in parse(text).passages]
+    assert [*map(shape, read)] == [*map(shape, parse(page).passages)]
     if contents.texts:
         assert translated(contents).decode() == in_capitals(page, "html")
 
 
 def shape(passage: Passage) -> tuple[object, ...]:
-    return passage.text, passage.keep, [(one.span, one.parent, one.start_tag) for one in passage.elements]
+    return passage.text, passage.keep, [(e.span, e.parent, e.start_tag) for e in passage.elements]
 
 
 @pytest.mark.parametrize("name", ["iso-8859-1", "windows-1251", "Shift_JIS", "utf-8"])

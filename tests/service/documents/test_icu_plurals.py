@@ -54,7 +54,7 @@ def test_a_message_has_the_forms_of_the_target_and_whole_sentences(text: str, ta
         "{n, plural, one{a",
     ],
 )
-def test_what_cannot_be_rewritten_stays(text: str) -> None:
+def test_messages_that_cannot_be_rewritten_stay(text: str) -> None:
     assert with_plural_forms(text, to("ru")) == text
 
 

@@ -50,10 +50,10 @@ def test_without_a_translation_a_file_comes_out_byte_for_byte(value: Any, encodi
 
 @given(VALUES)
 def test_a_translation_has_the_same_names_and_numbers(value: Any) -> None:
-    def outline(one: Any) -> Any:
-        if isinstance(one, dict):
-            return {name: outline(inner) for name, inner in one.items()}
-        return [outline(inner) for inner in one] if isinstance(one, list) else one if isinstance(one, int) else ""
+    def outline(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {name: outline(inner) for name, inner in tree.items()}
+        return [outline(inner) for inner in tree] if isinstance(tree, list) else tree if isinstance(tree, int) else ""
 
     contents = Opened(json_messages.rewrite, json.dumps(value).encode(), to("de"))
     assert outline(json.loads(contents.write([f'"{text}\\' for text in contents.texts]))) == outline(value)
@@ -94,7 +94,7 @@ def test_the_language_of_a_file_becomes_the_target() -> None:
     )
 
 
-def test_of_several_languages_one_is_translated() -> None:
+def test_only_the_source_of_several_languages_is_translated() -> None:
     data = b'{"en": {"a": "dog"}, "fr": {"a": "chien"}}'
     assert translated(Opened(json_messages.rewrite, data, to("de"))) == data.replace(b'"en', b'"de').replace(
         b"dog", b"DOG"

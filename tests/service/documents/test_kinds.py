@@ -61,7 +61,7 @@ def test_a_zip_that_says_nothing_is_what_its_name_says() -> None:
         ("README", b"x", UnsupportedFileType, f"no ending; {SERVED}"),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_words(name: str, data: bytes, error: type[RequestError], part: str) -> None:
+def test_unreadable_files_are_refused_in_words(name: str, data: bytes, error: type[RequestError], part: str) -> None:
     with pytest.raises(error, match=part):
         kind_of(name, data)
 

@@ -88,11 +88,11 @@ def test_a_link_in_a_span_stays_in_it() -> None:
         ("a <draw:frame/> b &lt;c&gt;", 'a <wbr id="0"> b &lt;c&gt;'),
     ],
 )  # fmt: skip
-def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
-    [text] = [one for one in texts(paragraph(inside)) if one != "1"]
+def test_content_of_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
+    [text] = [item for item in texts(paragraph(inside)) if item != "1"]
     assert text == html
     again = Opened(rewrite, translated(Opened(rewrite, odt(paragraph(inside))))).texts
-    assert re.sub(" +", " ", in_capitals(html, "html")) in [re.sub(" +", " ", one) for one in again]
+    assert re.sub(" +", " ", in_capitals(html, "html")) in [re.sub(" +", " ", item) for item in again]
 
 
 def test_spaces_are_written_so_that_none_is_lost() -> None:
@@ -100,7 +100,7 @@ def test_spaces_are_written_so_that_none_is_lost() -> None:
     assert body_of(contents.write(["b  c   d"])) == paragraph('b <text:s text:c="1"/>c <text:s text:c="2"/>d')
 
 
-def test_all_that_a_reader_sees_is_translated_and_nothing_else() -> None:
+def test_visible_text_is_translated_and_nothing_else() -> None:
     number = '<table:table-cell office:value-type="float" office:value="1200">{}</table:table-cell>'
     body = (
         "<text:tracked-changes><text:changed-region><text:deletion>{old}</text:deletion></text:changed-region>"
@@ -187,8 +187,8 @@ def test_labels_of_forms_and_tips_of_links_are_translated() -> None:
 def language_marks(data: bytes) -> list[dict[str, str]]:
     root = etree.fromstring(files_in(data)["content.xml"])
     return [
-        {etree.QName(name).localname: value for name, value in one.items() if "font" not in name}
-        for one in root.iter("{*}text-properties")
+        {etree.QName(name).localname: value for name, value in item.items() if "font" not in name}
+        for item in root.iter("{*}text-properties")
     ]
 
 
@@ -200,7 +200,7 @@ def language_marks(data: bytes) -> list[dict[str, str]]:
         ("fr", "de", ["en-US", "en-GB", "de-DE", "zh-CN"]),
     ],
 )
-def test_what_names_the_source_names_the_target(source: str, target: str, marks: list[str]) -> None:
+def test_marks_of_the_source_language_become_marks_of_the_target(source: str, target: str, marks: list[str]) -> None:
     styles = "".join(
         style(f"T{i}", f'fo:language="{language}" fo:country="{country}" {more}')
         for i, (language, country, more) in enumerate(
@@ -212,7 +212,7 @@ def test_what_names_the_source_names_the_target(source: str, target: str, marks:
     data = open_document(content(paragraph("a dog"), styles), more={"meta.xml": meta})
     new = translated(Opened(rewrite, data, ReadOptions(source=source, target=target)))
     found = language_marks(new)
-    named = [f"{one['language']}-{one['country']}" for one in found]
+    named = [f"{item['language']}-{item['country']}" for item in found]
     assert [*named, f"{found[0]['language-asian']}-{found[0]['country-asian']}"] == marks
     assert f"<dc:title>A DOG</dc:title><dc:language>{target[:2]}-" in files_in(new)["meta.xml"].decode()
 
@@ -243,7 +243,7 @@ def test_a_file_is_known_by_its_mimetype_and_keeps_it_first_and_stored(ending: s
         first, *others = new.infolist()
         assert new.read("META-INF/manifest.xml") == files_in(data)["META-INF/manifest.xml"]
     assert (first.filename, first.compress_type, first.extra) == ("mimetype", zipfile.ZIP_STORED, b"")
-    assert [one.filename for one in others] == ["content.xml", "META-INF/manifest.xml"]
+    assert [item.filename for item in others] == ["content.xml", "META-INF/manifest.xml"]
 
 
 def test_the_type_of_an_old_manifest_is_no_reason_to_refuse_it() -> None:
@@ -313,7 +313,7 @@ def test_nothing_but_text_is_changed_lost_or_doubled(inside: str, backwards: boo
 
 
 def counted(data: bytes) -> dict[str, int]:
-    names = [etree.QName(one).localname for one in etree.fromstring(files_in(data)["content.xml"]).iter()]
+    names = [etree.QName(item).localname for item in etree.fromstring(files_in(data)["content.xml"]).iter()]
     return {name: names.count(name) for name in names if name not in ("span", "s")}
 
 

@@ -180,7 +180,7 @@ CYCLE = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [2 0 R 2 
         (pdf_of([], [], drawn=b"0 0 100 100 re f"), "only pictures"),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_words(data: bytes, reason: str) -> None:
+def test_unreadable_files_are_refused_in_words(data: bytes, reason: str) -> None:
     with pytest.raises(InvalidDocument, match=reason):
         Opened(pdf.rewrite, data)
 

@@ -7,7 +7,7 @@ def sources_of(
     forms: dict[str, str], source: str | None, target: str | None, is_ordinal: bool = False
 ) -> dict[str, str]:
     """The category of the form that each form of the target is made from."""
-    return {category: one.category for category, one in plural_texts(forms, source, target, is_ordinal).items()}
+    return {category: plural.category for category, plural in plural_texts(forms, source, target, is_ordinal).items()}
 
 
 DOGS = {"one": "{n} dog", "other": "{n} dogs"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidDocument
@@ -85,7 +85,8 @@ TEXT = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from(" 
 
 
 @given(st.lists(st.tuples(TEXT, TEXT | st.none(), TEXT | st.none(), TEXT)), st.sampled_from([76, 0]))
-def test_what_others_write_is_read_and_the_reverse(
+@example([("a dog", None, None, "x"), ("a dog", " ", "context", "x")], 76)
+def test_files_of_babel_are_read_and_reverse(
     messages: list[tuple[str, str | None, str | None, str]], width: int
 ) -> None:
     catalog = Catalog(locale="de")
@@ -96,12 +97,12 @@ def test_what_others_write_is_read_and_the_reverse(
     contents = Opened(rewrite, file.getvalue(), ReadOptions(target="de"))
     assert contents.write(contents.texts) == file.getvalue()
     written = read_po(io.BytesIO(contents.write([f"-{text}" for text in contents.texts])))
-    assert [one.id for one in written] == [one.id for one in catalog]
-    for one in [*written][1:]:
-        ids = one.id if isinstance(one.id, tuple) else (one.id,)
-        strings = one.string if isinstance(one.string, tuple) else (one.string,)
-        assert [*strings] == [f"-{text}" if ids[0].strip() else "" for text in ids]
-        assert one.fuzzy or not any(strings)
+    assert [message.id for message in written] == [message.id for message in catalog]
+    for message in [*written][1:]:
+        ids = message.id if isinstance(message.id, tuple) else (message.id,)
+        strings = message.string if isinstance(message.string, tuple) else (message.string,)
+        assert [*strings] == [f"-{text}" if all(map(str.strip, ids)) else "" for text in ids]
+        assert message.fuzzy or not any(strings)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +117,9 @@ def test_what_others_write_is_read_and_the_reverse(
 )
 def test_each_plural_form_of_the_target_is_made_of_the_message_that_it_is_for(language: str, forms: list[str]) -> None:
     written = read_po(io.BytesIO(translated(Opened(rewrite, MESSAGES.encode(), ReadOptions(target=language)))))
-    found = written.get("%d dog")
-    assert found is not None
-    assert [*found.string] == forms
+    plural = written.get("%d dog")
+    assert plural is not None
+    assert [*plural.string] == forms
 
 
 def test_a_singular_without_its_number_is_for_one_alone() -> None:
@@ -160,7 +161,7 @@ def test_a_singular_without_its_number_is_for_one_alone() -> None:
 )
 def test_the_header_says_what_the_translation_is(before: str, target: str, after: str) -> None:
     def header(fields: str) -> str:
-        return 'msgid ""\nmsgstr ""\n' + "".join(f'"{one}\\n"\n' for one in fields.split("|"))
+        return 'msgid ""\nmsgstr ""\n' + "".join(f'"{value}\\n"\n' for value in fields.split("|"))
 
     data = (header(before) + '\nmsgid "a"\nmsgstr ""\n').encode()
     written = translated(Opened(rewrite, data, ReadOptions(target=target))).decode()
@@ -173,7 +174,7 @@ def test_a_file_without_a_header_gets_one() -> None:
     assert (str(catalog.locale), catalog.num_plurals, catalog.charset) == ("fr", 2, "utf-8")
 
 
-def test_what_a_person_has_translated_stays_if_only_missing_ones_are_asked_for() -> None:
+def test_human_translations_stay_if_only_missing_ones_are_wanted() -> None:
     data = b'msgid "a"\nmsgstr "x"\n\n#, fuzzy\nmsgid "b"\nmsgstr "y"\n\nmsgid "c"\nmsgstr ""\n'
     missing = ReadOptions(target="fr", only_missing=True)
     contents = Opened(rewrite, data, missing)

@@ -107,7 +107,7 @@ def test_layouts_and_masters_are_read_but_for_their_placeholders() -> None:
     assert Opened(rewrite, data).texts == ["the title", "the company", "the company"]
 
 
-def test_what_names_the_source_names_the_target_also_beside_the_slides() -> None:
+def test_marks_of_the_source_language_become_marks_of_the_target_also_beside_the_slides() -> None:
     english, french = paragraph("a dog", ' lang="en-GB"'), paragraph("un chien", ' lang="fr-FR"')
     body = slide(f"<p:sp>{english}{french}</p:sp>")
     new = files_in(translated(Opened(rewrite, presentation({"one.xml": body}), ENGLISH)))
@@ -133,7 +133,7 @@ def test_nothing_but_text_is_changed_lost_or_doubled(runs: list[str], backwards:
     data = presentation({"one.xml": slide(f"<p:sp><a:p><a:pPr/>{''.join(runs)}<a:endParaRPr/></a:p></p:sp>")})
     contents = Opened(rewrite, data)
     assert contents.write(contents.texts) == data
-    before, after = (files_in(one)["one.xml"].decode() for one in (data, translated(contents, backwards)))
+    before, after = (files_in(file)["one.xml"].decode() for file in (data, translated(contents, backwards)))
     assert re.findall(r"<a:(?:pPr|br|fld|endParaRPr)\b", before)[-1] == re.findall(r"<a:\w+", after)[-1]
     letters = [
         sorted("".join(re.findall(r"<a:t[^>]*>([^<]*)<", xml)).lower().replace(" ", "")) for xml in (before, after)

@@ -70,7 +70,7 @@ def test_translations_are_added_as_xcode_writes_them(indent: int | None) -> None
         assert new == catalog(strings=expected["strings"])
 
 
-def test_what_has_a_translation_can_be_left_out() -> None:
+def test_translated_texts_can_be_left_out() -> None:
     contents = Opened(string_catalog.rewrite, catalog(), to("fr", only_missing=True))
     assert "Hello" not in contents.texts
     assert "New" in contents.texts

@@ -94,11 +94,7 @@ def test_each_speaker_has_the_tags_around_all_of_them(before: str, after: str) -
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        ("Hello\ndog", "Hund"),
-        ("Hello\n{\\an8}dog", "Hund\n{\\an8}"),
-        ("{\\an8}Hello\n{\\an8}dog", "{\\an8}Hund"),
-    ],
+    [("Hello\ndog", "Hund"), ("Hello\n{\\an8}dog", "Hund\n{\\an8}"), ("{\\an8}Hello\n{\\an8}dog", "{\\an8}Hund")],
 )
 def test_a_place_stays_without_words_enough(before: str, after: str) -> None:
     assert Opened(subrip.rewrite, cue(before).encode()).write(["Hund"]).decode() == cue(after)

@@ -106,7 +106,7 @@ def test_fields_stay_and_without_a_translation_every_byte(texts: list[list[str]]
     text = (HEAD + "".join(event("".join(pieces)) for pieces in [["x"], *texts])).replace("\n", end)
     contents = Opened(substation.rewrite, text.encode(encoding))
     assert contents.write(contents.texts) == text.encode(encoding)
-    assert all(one.strip() for one in contents.texts)
+    assert all(text.strip() for text in contents.texts)
     new = translated(contents, backwards=True).decode(encoding)
     assert [line.split(",")[:9] for line in new.splitlines()] == [line.split(",")[:9] for line in text.splitlines()]
 

@@ -92,7 +92,7 @@ CELLS = st.text(st.characters(exclude_categories=["C"]) | st.sampled_from(',;"\n
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
 )
 @example([["", "\t"], ["", "", "\t"], ["", "", "\t"]], "|", "\n", "utf-8")
-def test_what_others_write_is_read_and_the_reverse(rows: list[list[str]], mark: str, end: str, encoding: str) -> None:
+def test_files_of_csv_are_read_and_vice_versa(rows: list[list[str]], mark: str, end: str, encoding: str) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, delimiter=mark, lineterminator=end).writerows([["key", "en"], *rows])
     data = file.getvalue().encode(encoding)

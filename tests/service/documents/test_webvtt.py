@@ -101,7 +101,7 @@ def test_times_stay_and_without_a_translation_every_byte(lines: list[str], end: 
     text = end.join(["WEBVTT", "", "00:01.000 --> 00:02.000", "x", *lines])
     contents = Opened(webvtt.rewrite, text.encode())
     assert contents.write(contents.texts) == text.encode()
-    assert all(one.strip() for one in contents.texts)
+    assert all(text.strip() for text in contents.texts)
     new = translated(contents, backwards).decode()
     assert [line for line in new.splitlines() if "-->" in line] == [line for line in text.splitlines() if "-->" in line]
 

@@ -112,14 +112,14 @@ def test_runs_go_where_their_words_went() -> None:
     assert shown(new) == [[("", "HOUSE "), ("b", "RED"), ("", " THE")]]
 
 
-def test_what_most_of_a_paragraph_looks_like_needs_no_tag() -> None:
+def test_the_usual_style_of_a_paragraph_needs_no_tag() -> None:
     assert texts(paragraph(run("all of it is bold", BOLD))) == ["all of it is bold"]
     assert texts(paragraph(run("bold but for ", BOLD), run("this", ITALIC))) == ['bold but for <g0 id="0">this</g0>']
     new = translated(Opened(word.rewrite, by_hand(paragraph(run("bold but for ", BOLD), run("this", ITALIC))), LIMIT))
     assert shown(new) == [[("b", "BOLD BUT FOR "), ("i", "THIS")]]
 
 
-def test_what_nobody_sees_parts_no_words() -> None:
+def test_invisible_properties_part_no_words() -> None:
     parted = paragraph(
         run("sen", '<w:lang w:val="en-GB"/>'),
         '<w:proofErr w:type="spellStart"/>',
@@ -133,7 +133,7 @@ def test_what_nobody_sees_parts_no_words() -> None:
     assert texts(parted) == ['sentences<g0 id="0"> 2 bold</g0>']
 
 
-def test_where_exactly_letters_stand_needs_no_tag_and_most_letters_decide() -> None:
+def test_exact_places_of_letters_need_no_tag_and_most_letters_decide() -> None:
     spaced = [run(f"word{i} ", f'<w:spacing w:val="{i % 7 - 3}"/><w:kern w:val="{i % 3}"/>') for i in range(600)]
     data = by_hand(paragraph(*spaced, run("most letters " * 30, '<w:position w:val="2"/>')))
     [text] = Opened(word.rewrite, data, LIMIT).texts
@@ -238,7 +238,7 @@ def test_words_in_another_language_keep_their_mark() -> None:
         ("<!-- c --><x:unknown/>", '<wbr id="0">'),
     ],
 )  # fmt: skip
-def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
+def test_content_of_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
     body = paragraph(run("a long beginning "), inside, run(" and the end"))
     assert texts(body) == [f"a long beginning {html} and the end"]
     contents = Opened(word.rewrite, by_hand(body), LIMIT)
@@ -279,7 +279,7 @@ def test_a_run_among_the_instructions_of_a_field_stays_there_and_is_not_translat
     assert "".join(text for _, text in shown(new)[0]) == "NOW [fldChar] HYPERLINK u[fldChar]THIS[fldChar] SEE"
 
 
-def test_all_that_is_no_text_is_still_there_when_a_translation_has_lost_it() -> None:
+def test_inline_objects_that_a_translation_lost_are_kept() -> None:
     body = paragraph(run("one "), "<w:r><w:footnoteReference w:id='2'/></w:r>", "<w:r><w:tab/></w:r>", run("two"))
     new = Opened(word.rewrite, by_hand(body), LIMIT).write(["eins </b> zwei <g7>"[:14]])
     assert shown(new) == [[("", "eins "), ("", " zwei"), ("", "[footnoteReference]"), ("", "[tab]")]]
@@ -557,7 +557,7 @@ def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, part: str) -
             Opened(word.rewrite, packed(xml.encode(encoding)), LIMIT)
 
 
-def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
+def test_a_zip_that_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
     bomb = by_hand("", more={"word/media/zeros.bin": bytes(MAX_BYTES)})
     assert len(bomb) < 10_000
     with pytest.raises(TooLarge, match=f"unpacked .* \\d+ bytes; the limit is {MAX_BYTES}"):

@@ -154,7 +154,7 @@ def test_version_2_has_states_of_segments() -> None:
         ('<target><x id="1"/></target>', False),
     ],
 )
-def test_only_what_is_missing_is_translated_if_that_is_asked_for(target: str, is_missing: bool) -> None:
+def test_only_missing_targets_are_translated_if_wanted(target: str, is_missing: bool) -> None:
     data = first(f'<trans-unit id="1"><source>one</source>{target}</trans-unit>', ' target-language="fr-FR"')
     for only_missing, language, n_texts in ((True, "fr", is_missing), (False, "fr", True), (True, "de", True)):
         contents = Opened(rewrite, data, ReadOptions(target=language, only_missing=only_missing))
@@ -163,7 +163,7 @@ def test_only_what_is_missing_is_translated_if_that_is_asked_for(target: str, is
     assert 'target-language="de"' in written
 
 
-def test_what_is_approved_stays_unless_it_is_in_another_language() -> None:
+def test_approved_targets_stay_unless_they_are_in_another_language() -> None:
     unit = '<trans-unit id="1" approved="yes"><source>one</source><target>une</target></trans-unit>'
     assert Opened(rewrite, first(unit), FRENCH).texts == []
     written = translated(Opened(rewrite, first(unit, ' target-language="fr"'), ReadOptions(target="de")))

@@ -128,17 +128,17 @@ def test_a_translation_is_read_as_it_is_and_nothing_else_changes(
     written = yaml.safe_load(contents.write(new))
     remaining = iter(new)
 
-    def expected(one: Any) -> Any:
-        if isinstance(one, dict):
-            return {name: expected(inner) for name, inner in one.items()}
-        if isinstance(one, list):
-            return [expected(inner) for inner in one]
-        return next(remaining) if isinstance(one, str) and is_translatable(one) else one
+    def expected(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {name: expected(inner) for name, inner in tree.items()}
+        if isinstance(tree, list):
+            return [expected(inner) for inner in tree]
+        return next(remaining) if isinstance(tree, str) and is_translatable(tree) else tree
 
-    def stripped(one: Any) -> Any:
-        if isinstance(one, dict):
-            return {name: stripped(inner) for name, inner in one.items()}
-        return [*map(stripped, one)] if isinstance(one, list) else one.strip() if isinstance(one, str) else one
+    def stripped(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {name: stripped(inner) for name, inner in tree.items()}
+        return [*map(stripped, tree)] if isinstance(tree, list) else tree.strip() if isinstance(tree, str) else tree
 
     assert stripped(written) == stripped(expected(yaml.safe_load(data)))
 

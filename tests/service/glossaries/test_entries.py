@@ -10,7 +10,7 @@ TERMS = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_si
 
 
 @given(st.dictionaries(TERMS, TERMS, min_size=1))
-def test_what_is_written_as_tsv_is_read_again(given: dict[str, str]) -> None:
+def test_entries_written_as_tsv_are_read_again(given: dict[str, str]) -> None:
     assert parse_tsv(format_tsv(given)) == given
     assert check_entries(given) == given
 
@@ -59,7 +59,7 @@ def test_csv(text: str, expected: dict[str, str]) -> None:
         (parse_csv, '"a\nb",c', "line 2: the term .*line end"),
     ],
 )
-def test_what_is_no_entry_is_refused_with_its_line(read: object, text: str, part: str) -> None:
+def test_invalid_entries_are_refused_with_their_line(read: object, text: str, part: str) -> None:
     with pytest.raises(InvalidGlossary, match=f"^`entries` .*{part}"):
         read(text)  # type: ignore[operator]
 

@@ -95,7 +95,7 @@ FILE = '<!DOCTYPE martif [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
         (MARTIF.replace('"fr"', '"ru"').encode(), "no terms in both en and fr; available: de, en, en-US, ru$"),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_words(data: bytes, part: str) -> None:
+def test_unreadable_files_are_refused_in_words(data: bytes, part: str) -> None:
     with pytest.raises(InvalidGlossary, match=part):
         read_file("terms.tbx", data, "en", "fr")
 

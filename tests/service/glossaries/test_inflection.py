@@ -7,8 +7,8 @@ from service.glossaries.terms import MAX_INFLECTED_WORDS, Terms, TermTable
 from service.schemas.requests import GlossaryTerm
 
 
-def found(language: str, terms: list[str], text: str) -> list[str]:
-    return [one.span.of(text) for one in TermTable(dict.fromkeys(terms, "X"), language).find(text)]
+def terms_in(language: str, terms: list[str], text: str) -> list[str]:
+    return [kept.span.of(text) for kept in TermTable(dict.fromkeys(terms, "X"), language).find(text)]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def found(language: str, terms: list[str], text: str) -> list[str]:
     ],
 )
 def test_a_noun_is_found_in_its_forms(language: str, term: str, forms: str) -> None:
-    assert found(language, [term], forms) == forms.split()
+    assert terms_in(language, [term], forms) == forms.split()
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,8 @@ def test_a_noun_is_found_in_its_forms(language: str, term: str, forms: str) -> N
         ("en", "machine learning", "the machine learns, machines learn", []),
     ],
 )  # fmt: skip
-def test_a_term_of_several_words_is_found_in_its_forms(
-    language: str, term: str, text: str, expected: list[str]
-) -> None:
-    assert found(language, [term], text) == expected
+def test_terms_of_several_words_are_found_in_forms(language: str, term: str, text: str, expected: list[str]) -> None:
+    assert terms_in(language, [term], text) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,18 +68,18 @@ def test_a_term_of_several_words_is_found_in_its_forms(
     ],
 )
 def test_another_word_is_not_a_form(language: str, term: str, text: str) -> None:
-    assert found(language, [term], text) == []
+    assert terms_in(language, [term], text) == []
 
 
 def test_a_term_as_it_is_written_comes_first_and_the_longest_of_all() -> None:
     text = "gardens and garden houses"
     terms = Terms([], [], {"garden": "A", "gardens": "B", "garden house": "C"}, language="en")
-    assert [one.written for one in terms.find(text)] == ["B", "C"]
+    assert [kept.written for kept in terms.find(text)] == ["B", "C"]
 
 
 def test_a_case_sensitive_term_has_no_forms() -> None:
     glossary = {"garden": GlossaryTerm(translation="A", case_sensitive=True), "dog": "B"}
-    assert [one.written for one in Terms([], [], glossary, language="en").find("gardens dogs")] == ["B"]
+    assert [kept.written for kept in Terms([], [], glossary, language="en").find("gardens dogs")] == ["B"]
     assert Terms([], [], glossary, language="en", is_exact=True).find("gardens dogs") == []
     assert Terms(["garden"], language="en").find("gardens") == []
 
@@ -89,7 +87,7 @@ def test_a_case_sensitive_term_has_no_forms() -> None:
 def test_the_translation_of_a_form_has_the_letters_of_its_place() -> None:
     terms = TermTable({"garden": "jardin"}, "en")
     text = "the gardens, the Gardens, GARDENS"
-    assert [one.written for one in terms.find(text)] == ["jardin", "Jardin", "JARDIN"]
+    assert [kept.written for kept in terms.find(text)] == ["jardin", "Jardin", "JARDIN"]
 
 
 def test_lemmas_are_not_loaded_for_strings_that_stay_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,4 +100,4 @@ def test_long_words_and_long_terms_are_not_inflected() -> None:
     assert lemmatize is not None
     assert lemmatize("a" * 100 + "s") == "a" * 100 + "s"
     term = " ".join(["garden"] * MAX_INFLECTED_WORDS)
-    assert found("en", [term], f"{term}s") == []
+    assert terms_in("en", [term], f"{term}s") == []

@@ -13,9 +13,9 @@ from service.schemas.requests import GlossaryTerm
 from service.text.spans import Span
 
 
-def found(text: str, glossary: dict[str, str | GlossaryTerm], is_exact: bool = False) -> list[tuple[str, str | None]]:
+def spans(text: str, glossary: dict[str, str | GlossaryTerm], is_exact: bool = False) -> list[tuple[str, str | None]]:
     terms = Terms([], [], glossary, is_exact=is_exact)
-    return [(one.span.of(text), one.written) for one in terms.find(text)]
+    return [(kept.span.of(text), kept.written) for kept in terms.find(text)]
 
 
 @pytest.mark.parametrize(
@@ -44,27 +44,27 @@ def found(text: str, glossary: dict[str, str | GlossaryTerm], is_exact: bool = F
 def test_a_term_in_small_letters_is_found_in_any_and_one_with_capitals_as_it_is_or_in_capitals(
     term: str, text: str, expected: list[tuple[str, str]]
 ) -> None:
-    assert found(f"see {text}", {term: "jardin"}) == expected
+    assert spans(f"see {text}", {term: "jardin"}) == expected
 
 
 def test_a_case_sensitive_term_is_found_only_as_it_is_written() -> None:
     exact = GlossaryTerm(translation="aller", case_sensitive=True)
     text = "go, Go, GO, dog, DOG"
-    assert found(text, {"go": exact, "dog": "chien"}) == [("go", "aller"), ("dog", "chien"), ("DOG", "CHIEN")]
-    assert found(text, {"go": "aller", "dog": "chien"}, is_exact=True) == [("go", "aller"), ("dog", "chien")]
+    assert spans(text, {"go": exact, "dog": "chien"}) == [("go", "aller"), ("dog", "chien"), ("DOG", "CHIEN")]
+    assert spans(text, {"go": "aller", "dog": "chien"}, is_exact=True) == [("go", "aller"), ("dog", "chien")]
 
 
 @pytest.mark.parametrize("terms", [["Polish", "polish"], ["polish", "Polish"]])
 def test_the_term_that_has_the_same_letters_comes_first(terms: list[str]) -> None:
     glossary = {term: {"polish": "polir", "Polish": "polonais"}[term] for term in terms}
-    assert found("I polish a Polish table", glossary) == [("polish", "polir"), ("Polish", "polonais")]
+    assert spans("I polish a Polish table", glossary) == [("polish", "polir"), ("Polish", "polonais")]
 
 
 @pytest.mark.parametrize(
     ("written", "in_capitals"), [("iPhone", "iPhone"), ("Straße", "STRASSE"), ("le jardin", "LE JARDIN")]
 )
 def test_names_with_inner_capitals_stay_as_they_are(written: str, in_capitals: str) -> None:
-    assert found("a PHONE", {"phone": written}) == [("PHONE", in_capitals)]
+    assert spans("a PHONE", {"phone": written}) == [("PHONE", in_capitals)]
     [kept] = Terms([], [], {"phone": "iPhone"}).find("Phone!")
     assert (kept.written, kept.at_start) == ("iPhone", "iPhone")
 

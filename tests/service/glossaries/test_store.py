@@ -36,7 +36,7 @@ def test_nothing_is_written_before_a_glossary_is(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_read_at_once_is_of_one_moment(
+def test_a_glossary_and_its_entries_are_of_one_moment(
     glossaries: Glossaries, place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another server deletes a glossary while this one reads."""
@@ -148,9 +148,7 @@ def test_a_change_that_is_refused_changes_nothing(glossaries: Glossaries, monkey
     assert glossaries.entries(made.id, "en", "fr") == ANIMALS
 
 
-async def test_terms_are_those_of_the_languages_and_always_the_newest(
-    glossaries: Glossaries, place: Path | str
-) -> None:
+async def test_terms_belong_to_the_languages_and_are_the_newest(glossaries: Glossaries, place: Path | str) -> None:
     made = glossaries.create(
         "Animals", {("en", "fr"): ANIMALS, ("en", "pt"): {"dog": "cão"}, ("en", "pt-BR"): {"dog": "x"}}
     )

@@ -28,10 +28,10 @@ from service.numbers.comparison import compare
 )
 def test_a_span_is_written_as_the_target_language_does(text: str, direction: str, expected: dict[str, str]) -> None:
     languages = direction.split("-")
-    found = carried_spans(text, compare(text, "", *languages), *languages)
-    assert {one.span.of(text): one.written for one in found} == expected
+    spans = carried_spans(text, compare(text, "", *languages), *languages)
+    assert {kept.span.of(text): kept.written for kept in spans} == expected
 
 
 def test_an_unknown_language_changes_nothing() -> None:
-    found = carried_spans("$1,344.75", compare("$1,344.75", "", "en", "mul"), "en", "mul")
-    assert [one.written for one in found] == ["$1,344.75"]
+    spans = carried_spans("$1,344.75", compare("$1,344.75", "", "en", "mul"), "en", "mul")
+    assert [kept.written for kept in spans] == ["$1,344.75"]

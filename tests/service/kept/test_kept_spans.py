@@ -201,9 +201,7 @@ WORDS = st.lists(st.sampled_from(["the", "Dogs", "I", "über", "дом", "犬が
 
 
 @given(WORDS, st.lists(st.tuples(SPANS, WORDS.filter(bool)), max_size=4), st.sampled_from([".", "!", "?", ""]))
-def test_any_span_between_words_is_found_once_as_it_is(
-    first: list[str], rest: list[tuple[str, list[str]]], end: str
-) -> None:
+def test_spans_between_words_are_found_unchanged(first: list[str], rest: list[tuple[str, list[str]]], end: str) -> None:
     first = first or ["So"]  # at the start of a line, 1.2.3 is the number of a heading
     words = [*first, *(word for span, behind in rest for word in (span, *behind))]
     assert kept(" ".join(words) + end) == [span for span, _ in rest]
@@ -253,7 +251,7 @@ def test_an_escaped_and_is_a_sign_between_words() -> None:
     ]
 
 
-def test_what_the_caller_names_is_kept_before_all_else() -> None:
+def test_spans_of_the_caller_are_kept_before_all_others() -> None:
     text = "Use \ufffcs, \ufffc and the {big} dog"
     spans = [Span(4, 5), Span(8, 9), Span(18, 27)]
     assert [kept_span.span.of(text) for kept_span in kept_spans(text, spans)] == ["\ufffcs", "\ufffc", "{big} dog"]
@@ -301,9 +299,7 @@ def test_a_text_whose_letters_may_be_kept_is_searched(text: str) -> None:
         ("xx", "The word 世界 means world.", []),
     ],
 )
-def test_words_in_letters_that_a_language_is_not_written_in_are_found(
-    language: str, text: str, expected: list[str]
-) -> None:
+def test_words_in_letters_of_other_languages_are_found(language: str, text: str, expected: list[str]) -> None:
     assert [span.of(text) for span in foreign_words(text, language)] == expected
 
 

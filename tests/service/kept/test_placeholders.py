@@ -21,7 +21,7 @@ from tests.service.stand_ins import protect, restore
         ('a\\"b', "a b"),
     ],
 )
-def test_what_is_no_word_is_not_shown(text: str, expected: str) -> None:
+def test_symbols_are_not_shown_to_the_model(text: str, expected: str) -> None:
     protected = protect(text)
     assert protected.text == expected
     assert keep_original(protected).text == text
@@ -49,7 +49,7 @@ def test_a_dash_between_letters_or_digits_is_read_as_a_hyphen() -> None:
     ("text", "expected"),
     [("https://x.org", False), ("{a}: {b} (50 %)", False), ("{a} is", True), ("50 %", False), ("", False)],
 )
-def test_what_is_only_kept_spans_and_marks_has_no_words(text: str, expected: bool) -> None:
+def test_text_of_kept_spans_and_marks_has_no_words(text: str, expected: bool) -> None:
     protected = protect(text)
     assert protected.has_words(Span(0, len(protected.text))) == expected
     assert keep_original(protected).text == text

@@ -75,9 +75,7 @@ def test_nothing_is_elided_before_what_begins_with_no_vowel(text: str, translati
         ("{n} files", "de", "Alice00 Dateien", "{n} Dateien"),
     ],
 )
-def test_no_word_and_no_ending_is_glued_to_a_placeholder(
-    text: str, language: str, translation: str, expected: str
-) -> None:
+def test_words_and_endings_stay_off_a_placeholder(text: str, language: str, translation: str, expected: str) -> None:
     restored = restoration.restore(protect(text), translation, {0: Span(0, 5)}, language=language)
     assert restored.text == expected
     assert restored.copies[0][1].of(restored.text) == "{n}"
@@ -91,7 +89,7 @@ def test_no_word_and_no_ending_is_glued_to_a_placeholder(
         ([[1, 0, 0], [0, 0.1, 1], [0, 0, 1]], "Voyez Bostonne ici https://x.org"),
     ],
 )
-def test_what_did_not_come_out_goes_where_its_stand_in_is_aligned(mass: list[list[float]], expected: str) -> None:
+def test_lost_placeholders_go_where_their_stand_in_is_aligned(mass: list[list[float]], expected: str) -> None:
     protected, translation = protect("See https://x.org here"), "Voyez Bostonne ici"
     assert restore(protected, translation, [aligned(protected.text, translation, mass)]).text == expected
 
@@ -110,7 +108,7 @@ def test_an_escaped_and_replaces_the_word_for_it(translation: str, mass: list[li
     assert restore(protected, translation, [aligned(protected.text, translation, mass)]).text == expected
 
 
-def test_what_is_put_beside_a_word_without_spaces_is_apart_from_what_is_in_its_place() -> None:
+def test_a_placeholder_beside_a_word_without_spaces_stays_apart_from_one_in_its_place() -> None:
     protected, translation = protect("{a} {b} {c}"), "a 你好"
     restored = restore(protected, translation, [aligned(protected.text, translation, [[0, 0, 0], [1, 0, 0]])])
     assert restored.text == "a {a} {b} {c}"
@@ -265,9 +263,7 @@ def test_a_symbol_is_not_shown_to_the_model_and_stands_behind_the_same_word(
         ("Un chien, ou chat)", "Un chien🐶, ou chat)"),
     ],
 )
-def test_a_symbol_between_punctuation_stands_behind_the_bracket_that_it_stood_behind(
-    translated: str, expected: str
-) -> None:
+def test_a_symbol_between_punctuation_stays_behind_its_bracket(translated: str, expected: str) -> None:
     protected = protect("A dog (🐶, or cat)")
     source, target = (
         [Span(*match.span()) for match in re.finditer(r"\w+|[^\w\s]+", text)] for text in (protected.text, translated)

@@ -32,9 +32,7 @@ from tests.service.stand_ins import protect, restore
         ("Hello.\n&Open {name}", "Hello.\nOpen Tom", "Salut.\nOuvre Tom", "Salut.\n&Ouvre {name}"),
     ],
 )
-def test_a_label_is_read_without_its_mark_and_written_with_one(
-    text: str, read: str, translation: str, expected: str
-) -> None:
+def test_labels_are_read_without_and_written_with_marks(text: str, read: str, translation: str, expected: str) -> None:
     protected = protect(text)
     assert protected.text.rstrip() == read.rstrip()
     sentences = []

@@ -33,7 +33,7 @@ def test_a_span_keeps_its_word_until_another_one_is_tried() -> None:
     assert chosen.of(0) == NAMES[2]
 
 
-def test_what_no_word_fits_gets_none() -> None:
+def test_spans_that_no_word_fits_get_none() -> None:
     chosen = SlotsOfText(NAMES, "See it.")
     tried = []
     while word := chosen.word(0, False):

@@ -60,7 +60,7 @@ def test_signs_words_and_emoji_that_cannot_be_written_are_kept(text: str, expect
     ],
 )  # fmt: skip
 def test_operators_that_cannot_be_written_are_kept(text: str, expected: list[str]) -> None:
-    spans = kept_spans(text, language="en", can_write=lambda one: can_write(one) and OPERATORS.isdisjoint(one))
+    spans = kept_spans(text, language="en", can_write=lambda text: can_write(text) and OPERATORS.isdisjoint(text))
     assert [span.span.of(text) for span in spans] == expected
 
 
@@ -79,7 +79,7 @@ def test_marks_of_lists_are_no_words_of_their_sentences() -> None:
 
 def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
     text = "約20µgと80×120と20€を"
-    spans = kept_spans(text, language="ja", can_write=lambda one: all(c > "\u3040" or can_write(c) for c in one))
+    spans = kept_spans(text, language="ja", can_write=lambda text: all(c > "\u3040" or can_write(c) for c in text))
     assert [span.span.of(text) for span in spans] == ["20µg", "80×120", "20€"]
 
 
@@ -96,7 +96,7 @@ def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
         "‚so‘",
     ],
 )
-def test_what_can_be_written_is_left_to_the_model(text: str) -> None:
+def test_writable_signs_are_left_to_the_model(text: str) -> None:
     assert [*unwritable(text, can_write)] == []
 
 

@@ -99,7 +99,7 @@ LANGUAGES = [
 
 
 @pytest.mark.parametrize(("html", "expected"), LANGUAGES)
-def test_what_names_the_language_of_the_source_names_that_of_the_target(html: str, expected: str) -> None:
+def test_marks_of_the_source_language_become_marks_of_the_target(html: str, expected: str) -> None:
     page = Opened(html_files.rewrite, html.encode(), ReadOptions(source="en", target="de"))
     texts = [in_capitals(text, "html") for text in page.texts]
     assert page.write(texts).decode() == (expected if texts != page.texts else html)

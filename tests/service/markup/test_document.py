@@ -37,7 +37,7 @@ def test_tags_are_in_japanese_without_spaces(html: str, text: str, links: str, e
     assert translated(html, (text, links)) == expected
 
 
-def test_what_was_no_tag_becomes_none() -> None:
+def test_text_that_was_no_tag_becomes_none() -> None:
     """A sign that the vocabulary cannot write is as it was."""
     translation = Restored("1 <five", Edits((), ()), [(Span(2, 3), Span(2, 3))], list)
     assert parse("1 <пять").render([translation]) == "1 &lt;five"
@@ -245,7 +245,7 @@ def test_passages_are_what_a_browser_shows_as_one_line(html: str, passages: list
         ("She saw <x/> and <y /> at home.", "彼女は家でBostonとChicagoを見た。", "彼女は家で<x/>と<y />を見た。"),
     ],
 )
-def test_what_is_not_to_be_translated_goes_along_as_it_is(html: str, text: str, expected: str) -> None:
+def test_untranslated_elements_go_along_unchanged(html: str, text: str, expected: str) -> None:
     assert translated(html, (text, "")) == expected
 
 
@@ -262,7 +262,7 @@ def test_what_is_not_to_be_translated_goes_along_as_it_is(html: str, text: str, 
         "<x/> <y/>, <b>\n<z/></b>&nbsp;&gt;",
     ],
 )
-def test_what_has_no_words_comes_out_byte_for_byte(html: str) -> None:
+def test_text_without_words_comes_out_byte_for_byte(html: str) -> None:
     assert translated(html) == html
 
 

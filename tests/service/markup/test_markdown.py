@@ -166,7 +166,7 @@ def translation(source: str, target: str) -> Restored:
         ("a<br>- b", "A<br>- B"),
     ],
 )
-def test_what_is_no_mark_is_none_in_the_translation(markdown: str, expected: str) -> None:
+def test_signs_that_are_no_marks_are_none_in_the_translation(markdown: str, expected: str) -> None:
     """Where the source has the same character without a backslash, too."""
     document = parse(markdown)
     assert document.render(translation(passage.text, passage.text.upper()) for passage in document.passages) == expected
@@ -182,7 +182,7 @@ def test_what_is_no_mark_is_none_in_the_translation(markdown: str, expected: str
         ("a [b] c\n\n[d]: /u", "A [d] C", "A \\[d\\] C"),
     ],
 )
-def test_what_would_become_a_mark_is_escaped(markdown: str, text: str, expected: str) -> None:
+def test_signs_that_would_become_marks_are_escaped(markdown: str, text: str, expected: str) -> None:
     document = parse(markdown)
     assert document.render([translation(document.passages[0].text, text)]).partition("\n\n")[0] == expected
 
@@ -220,7 +220,7 @@ EM, STRONG, WORD, LINK = ("*", "*"), ("**", "**"), ("_", "_"), ("[", "](/u)")
         ("ab", [(1, 1, None, EM)], "a**b"),
     ],
 )
-def test_where_a_mark_would_be_none_it_moves_or_has_a_space(
+def test_a_mark_that_would_not_be_read_moves_or_gets_a_space(
     text: str, elements: list[tuple[int, int, int | None, tuple[str, str]]], expected: str
 ) -> None:
     places = [Span(start, end) for start, end, _, _ in elements]

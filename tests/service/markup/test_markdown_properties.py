@@ -65,7 +65,7 @@ LITERAL = st.lists(
 )
 
 
-def says(markdown: str) -> str | None:
+def read(markdown: str) -> str | None:
     """What one paragraph says that has no marks."""
     tokens = READER.parse(markdown)
     inside = tokens[1].children or [] if len(tokens) == 3 and tokens[0].type == "paragraph_open" else []
@@ -83,11 +83,11 @@ def test_text_without_marks_has_none_in_the_translation(source: list[str], trans
     """Whether the source has backslashes before all of what could be a mark, before some, or before none."""
     markdown, text = "".join(source).strip() + "x", "".join(translated).replace("\\", "")
     text = " ".join([*text.split(), "y"])
-    assume(says(markdown) is not None)
+    assume(read(markdown) is not None)
     passages = parse(markdown).passages
-    assume([passage.text for passage in passages] == [says(markdown)] != [text])  # with no mark that READER knows not
+    assume([passage.text for passage in passages] == [read(markdown)] != [text])  # with no mark that READER knows not
     rendered = passages[0].render(Restored(text, Edits((), ()), [], list))
-    assert says(rendered) == text
+    assert read(rendered) == text
     assert [passage.text for passage in parse(rendered).passages] == [text]
 
 
@@ -115,8 +115,8 @@ def test_marks_of_emphasis_are_such_in_the_translation(
     restored = restore(protected, text, [AlignedWords(source, target, mass)])
     assume(all(element.span.start < element.span.end for element in passage.place_elements(restored)))
     lineages: list[list[str]] = []
-    for one in passage.elements:
-        lineages.append([*([] if one.parent is None else lineages[one.parent]), one.start_tag])
+    for element in passage.elements:
+        lineages.append([*([] if element.parent is None else lineages[element.parent]), element.start_tag])
     assume(all(len(set(lineage)) == len(lineage) for lineage in lineages))  # "*a *b**" is "**a**" where a is no word
     rendered = passage.render(restored)
     assert marks(rendered) == marks(markdown)

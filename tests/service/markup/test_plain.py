@@ -65,7 +65,7 @@ def test_marks_are_taken_out(text: str, expected: str) -> None:
         "`<b>a</b>` and <b>{n}</b>, <b/>a</b>, <p>12</p>, <u>a</i>, [a] or {a}, <x/>, </b>a<b>",
     ],
 )
-def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:
+def test_signs_that_are_part_of_something_else_are_no_marks(text: str) -> None:
     assert not passage_of(text).elements
     assert bare(text) == text
 

@@ -89,7 +89,7 @@ def test_tags_go_where_the_aligned_words_went(xml: str, text: str, links: str | 
         ('<a b="<c>">x</a>', '<a b="">x'),
     ],
 )
-def test_what_is_not_well_formed_is_read_and_nothing_of_it_is_lost(xml: str, read_as: str) -> None:
+def test_broken_xml_is_read_and_nothing_of_it_is_lost(xml: str, read_as: str) -> None:
     assert texts(xml) == [read_as]
     assert unchanged(parse(xml)) == xml
 
@@ -171,7 +171,7 @@ def test_any_text_is_xml(xml: str, rules: TagRules) -> None:
 def test_translated_xml_is_well_formed_and_has_every_tag_once(data: st.DataObject, xml: str, rules: TagRules) -> None:
     document = parse(xml, rules)
     target = document.render(data.draw(translations(passage)) for passage in document.passages)
-    markup, before = (Counter(found.group() for found in MARKUP.finditer(text)) for text in (target, xml))
+    markup, before = (Counter(match.group() for match in MARKUP.finditer(text)) for text in (target, xml))
     assert markup == before
     assert is_well_formed(xml)
     assert is_well_formed(target)

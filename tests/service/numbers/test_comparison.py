@@ -88,8 +88,8 @@ LANGUAGES = st.sampled_from(["en", "de", "fr", "ru", "ja"])
 
 @pytest.mark.parametrize(("source", "target", "direction"), RIGHT)
 def test_a_number_is_found_in_every_form(source: str, target: str, direction: str) -> None:
-    found = compare(source, target, *direction.split("-"))
-    assert found.is_right, found
+    comparison = compare(source, target, *direction.split("-"))
+    assert comparison.is_right, comparison
 
 
 @pytest.mark.parametrize(("source", "target", "direction"), WRONG)
@@ -98,7 +98,7 @@ def test_a_lost_or_invented_number_is_told(source: str, target: str, direction: 
 
 
 def test_small_numbers_that_may_be_words_are_named_where_words_are_not_known() -> None:
-    assert [one.text for one in compare("3 dogs, 1 cat", "Perros, un gato", "en", "es").as_words] == ["3", "1"]
+    assert [span.text for span in compare("3 dogs, 1 cat", "Perros, un gato", "en", "es").as_words] == ["3", "1"]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_number_that_is_in_no_form_the_sources_is_made_up(source: str, target:
 
 @settings(max_examples=40)
 @given(LANGUAGES, LANGUAGES, st.integers(13, 10**7), st.integers(0, 99), st.integers(0, 9))
-def test_what_cldr_writes_is_found_and_another_digit_is_told(
+def test_numbers_as_cldr_writes_them_are_found_and_another_digit_is_reported(
     source: str, target: str, units: int, cents: int, added: int
 ) -> None:
     value = units + cents / 100

@@ -18,11 +18,11 @@ from service.text.spans import Span
         ("See page\u00a05 or 6.", "Voir page 5 ou 6.", ("en", "fr"), "Voir page\u00a05 ou 6."),
     ],
 )
-def test_numbers_are_written_as_the_target_language_does(
+def test_numbers_are_written_in_the_target_form(
     source: str, target: str, languages: tuple[str, str], expected: str
 ) -> None:
     assert write_numbers(source, target, languages, []) == expected
 
 
-def test_what_is_kept_stays() -> None:
+def test_kept_spans_stay() -> None:
     assert write_numbers("12,000", "12,000", ("en", "de"), [Span(0, 6)]) == "12,000"

@@ -137,7 +137,7 @@ async def test_selections_are_parts_of_all_and_base64_is_the_same_numbers(client
         ("/classify", {"kinds": ["cross"]}, "`attention.kinds` .* encoder for tiny-sentiment, not cross"),
     ],
 )
-async def test_what_the_model_does_not_have_is_named(client: Client, path: str, attention: Any, part: str) -> None:
+async def test_missing_layers_and_heads_are_named(client: Client, path: str, attention: Any, part: str) -> None:
     found = problem(await client.post(path, json={"text": "a dog", "attention": attention}), InvalidFields)
     assert re.match(part, found["detail"])
 
@@ -178,7 +178,7 @@ async def test_alignment_follows_the_manifests_choice(
         assert translation["alignment"]["source"] == translation["attention"]["source"]
 
 
-async def test_who_does_not_ask_gets_none_of_it(client: Client) -> None:
+async def test_attention_is_returned_only_on_request(client: Client) -> None:
     (translation,) = (await post(client, "/translate", text="a dog"))["translations"]
     (prediction,) = (await post(client, "/classify", text="a dog"))["predictions"]
     assert not {"attention", "alignment"} & translation.keys()

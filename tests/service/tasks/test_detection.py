@@ -13,15 +13,15 @@ FRENCH = "La vieille maison sur la colline est merveilleuse."
 
 
 async def language(text: str, form: Format = "text") -> str | None:
-    [found] = await detect_languages([text], form, ("en", "fr", "de"), 60)
-    return found[0].language if found else None
+    [languages] = await detect_languages([text], form, ("en", "fr", "de"), 60)
+    return languages[0].language if languages else None
 
 
 @pytest.mark.parametrize(
     "text",
     ["https://example.org/the/old/house", "{name} %s", "john@example.org", "HTTP_ERROR", "<br/>", "12:30 :smile:"],
 )
-async def test_what_comes_out_of_every_translation_as_it_is_is_in_no_language(text: str) -> None:
+async def test_text_that_every_translation_keeps_is_in_no_language(text: str) -> None:
     assert await language(text) is None
 
 
@@ -34,7 +34,7 @@ async def test_what_comes_out_of_every_translation_as_it_is_is_in_no_language(te
         (f"```\nthe old house on the hill is wonderful\n```\n\n**{FRENCH}**", "markdown"),
     ],
 )
-async def test_only_what_is_translated_is_looked_at(text: str, form: Format) -> None:
+async def test_only_translated_text_is_read(text: str, form: Format) -> None:
     assert await language(text, form) == "fr"
 
 
@@ -42,7 +42,7 @@ async def test_words_are_found_behind_much_that_is_none() -> None:
     assert await language("1234 " * MAX_READ_CHARACTERS + FRENCH) == "fr"
 
 
-async def test_of_a_long_text_its_beginning_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_beginning_of_a_long_text_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = []
 
     def identified(text: str, _: Any) -> list[Any]:
@@ -55,7 +55,7 @@ async def test_of_a_long_text_its_beginning_is_looked_at(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("texts", "is_loaded"), [(["a dog"] * 10, True), ([FRENCH * 10], True), (["a dog"], False)])
-async def test_what_takes_long_does_not_hold_the_event_loop(
+async def test_long_detection_does_not_hold_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, texts: list[str], is_loaded: bool
 ) -> None:
     """Neither many texts, nor a long one, nor the first, for which the model is read."""

@@ -48,7 +48,7 @@ async def test_an_embedding_is_cut_and_scaled_again(client: Client, dimensions: 
     expected = whole[:, :dimensions] / np.linalg.norm(whole[:, :dimensions], axis=1, keepdims=True)
     np.testing.assert_allclose(rows(cut), expected, atol=1e-6)
     openai = await post(client, "/v1/embeddings", input=TEXTS, model=CUT, dimensions=dimensions)
-    np.testing.assert_allclose([one["embedding"] for one in openai["data"]], expected, atol=1e-6)
+    np.testing.assert_allclose([embedding["embedding"] for embedding in openai["data"]], expected, atol=1e-6)
     hub = await post(client, f"/models/{CUT}", inputs=TEXTS, dimensions=dimensions)
     np.testing.assert_allclose(hub, expected, atol=1e-6)
 

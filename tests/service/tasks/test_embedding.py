@@ -172,7 +172,7 @@ async def test_many_clients_at_once_get_the_answers_of_one_at_a_time_to_the_last
     assert in_one["embeddings"][::2] == means
 
 
-async def test_which_model_could_serve_is_said(client: Client) -> None:
+async def test_models_that_could_serve_are_named(client: Client) -> None:
 
     async def detail(error: type[RequestError], **body: Any) -> str:
         found: str = problem(await client.post("/embed", json={"text": "a dog", **body}), error)["detail"]
@@ -201,7 +201,7 @@ async def test_which_model_could_serve_is_said(client: Client) -> None:
         ({"text": ["a", " \n"]}, EmptyText, "Text 1 of 2 .*embed"),
     ],
 )
-async def test_what_is_not_acceptable_is_named(client: Client, body: Any, error: type[RequestError], part: str) -> None:
+async def test_unacceptable_options_are_named(client: Client, body: Any, error: type[RequestError], part: str) -> None:
     detail = problem(await client.post("/embed", json={"model": CLASSIFIER} | body), error)["detail"]
     assert re.match(part, detail), detail
 
@@ -250,9 +250,7 @@ def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Pa
 
 
 @pytest.mark.parametrize("model", ["tiny-en-fr", CLASSIFIER])
-def test_an_encoder_whose_states_are_not_as_wide_as_the_manifest_says_refuses_the_start(
-    artifacts: Path, model: str
-) -> None:
+def test_an_encoder_with_states_of_another_width_refuses_the_start(artifacts: Path, model: str) -> None:
     read = read_artifact(artifacts / model)
     graph = "encoder.onnx" if read.manifest.task == "translation" else "classifier.onnx"
     session = load_session(read, Provider("cpu", 1), graph)
@@ -263,9 +261,7 @@ def test_an_encoder_whose_states_are_not_as_wide_as_the_manifest_says_refuses_th
         EmbeddingRunner(artifact, session)
 
 
-async def test_a_failed_pass_is_a_named_error_and_the_next_request_succeeds(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_next_request_after_a_failed_pass_succeeds(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise MemoryError("the secret cause")
 

@@ -179,7 +179,7 @@ PAIR = {"text": "a cat", "text_pair": "the dog", "model": NLI}
         ("rerank", {"query": "a" * 61, "texts": ["a"]}, TextTooLong, "has 61 characters; the limit is 60"),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_done_is_said(
+async def test_unsupported_options_of_pairs_are_named(
     client: Client, path: str, body: dict[str, Any], error: type[RequestError], message: str
 ) -> None:
     assert message in problem(await client.post(f"/{path}", json=body), error)["detail"]

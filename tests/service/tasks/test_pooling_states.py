@@ -33,7 +33,7 @@ def test_several_kinds_are_joined_in_their_order() -> None:
     assert pool_states(STATES, ("last", "first"), 0).tolist() == [4, -2, 9, -9]
 
 
-def test_only_what_asks_for_them_goes_through_dense_layers() -> None:
+def test_only_requests_for_them_go_through_dense_layers() -> None:
     sequences = [
         Sequence([5, 6, 7], WindowEmbedding(("mean",), projected=True)),
         Sequence([5, 6, 7], WindowEmbedding(("mean",))),

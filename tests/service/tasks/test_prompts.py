@@ -85,7 +85,7 @@ async def test_a_model_that_writes_no_language_answers_only_when_it_is_asked_for
         ({"model": "any", "target": "fr"}, UnsupportedLanguagePair, "available: mul-und"),
     ],
 )
-async def test_what_a_prompt_cannot_have_is_refused(
+async def test_options_that_a_prompt_cannot_have_are_refused(
     serve: Serve, asked: dict[str, Any], error: type[Exception], detail: str
 ) -> None:
     async with serve() as client:

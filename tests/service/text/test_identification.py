@@ -28,10 +28,10 @@ def first(text: str, served: tuple[str, ...] = SHIPPED) -> IdentifiedLanguage:
     ],
 )
 def test_the_language_of_a_text_comes_first(text: str, language: str) -> None:
-    found = identify(text, SHIPPED)
-    assert found[0][::2] == (language, True)
-    assert sum(one.confidence for one in found) == pytest.approx(1)
-    served = [one.confidence for one in found if one.is_served]
+    languages = identify(text, SHIPPED)
+    assert languages[0][::2] == (language, True)
+    assert sum(item.confidence for item in languages) == pytest.approx(1)
+    served = [item.confidence for item in languages if item.is_served]
     assert served == sorted(served, reverse=True)
 
 
@@ -57,17 +57,15 @@ def test_a_language_that_is_not_served_is_told_from_those_that_are(text: str, la
 
 
 @pytest.mark.parametrize(("text", "language"), [("Non", "fr"), ("да", "ru")])
-def test_a_short_text_is_taken_for_one_in_a_served_language_with_the_confidence_that_is_left(
-    text: str, language: str
-) -> None:
+def test_a_short_text_counts_as_a_served_language_with_the_remaining_confidence(text: str, language: str) -> None:
     """One word of a list that nobody translates would have the whole list refused."""
-    found = identify(text, ("fr", "ru"))
-    assert found[0][::2] == (language, True)
-    assert found[0].confidence < 0.5
-    assert max(one.confidence for one in found if not one.is_served) > 0.5
+    languages = identify(text, ("fr", "ru"))
+    assert languages[0][::2] == (language, True)
+    assert languages[0].confidence < 0.5
+    assert max(item.confidence for item in languages if not item.is_served) > 0.5
 
 
-def test_of_languages_alike_the_one_that_is_served_is_meant() -> None:
+def test_the_served_one_of_similar_languages_is_meant() -> None:
     text = "Jeg kommer fra en lille by i Norge"  # of Danish and Norwegian alike
     assert first(text, ("da", "en"))[::2] == ("da", True)
     assert first(text, ("no", "en"))[::2] == ("no", True)
@@ -85,9 +83,7 @@ def test_of_languages_alike_the_one_that_is_served_is_meant() -> None:
         ("Jeg har ikke noen hund hjemme.", ("nb", "en"), "nb"),
     ],
 )
-def test_a_variety_is_chosen_by_its_script_and_then_the_language_itself(
-    text: str, served: tuple[str, ...], language: str
-) -> None:
+def test_varieties_are_chosen_by_script_and_then_by_language(text: str, served: tuple[str, ...], language: str) -> None:
     assert first(text, served)[::2] == (language, True)
 
 

@@ -59,8 +59,6 @@ def test_other_languages_keep_their_spaces() -> None:
         ("Go.", "行け。", "行け。"),
     ],
 )
-def test_a_japanese_sentence_ends_in_wide_marks_where_its_source_has_marks(
-    source: str, target: str, expected: str
-) -> None:
+def test_japanese_sentences_end_in_wide_marks_if_sources_have_marks(source: str, target: str, expected: str) -> None:
     assert with_wide_marks(target, source, "ja") == expected
     assert with_wide_marks(target, source, "ru") == target

@@ -61,11 +61,11 @@ def test_all_names_of_a_language_have_one_form(form: str, codes: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["ROMANCE", "ze_zh", "xx", "und", "", "e", "french", "en-", "de-DE-1996", "en" * 1000])
-def test_what_names_no_language_has_no_form(code: str) -> None:
+def test_codes_of_no_language_have_no_form(code: str) -> None:
     assert canonical(code) is None
 
 
-def test_what_clients_make_up_is_not_kept() -> None:
+def test_invented_codes_of_clients_are_not_kept() -> None:
     """The library keeps all tags that it has parsed: a client could fill the memory with them."""
     before = languages._canonical.cache_info().currsize
     for n in range(100):
@@ -107,7 +107,7 @@ def test_a_region_falls_back_to_its_language_and_never_to_another_script(code: s
     assert named(side, code) == name
 
 
-def test_of_two_that_meet_the_first_is_meant_and_the_other_keeps_its_code() -> None:
+def test_the_first_of_two_languages_with_one_form_is_meant_and_the_other_keeps_its_code() -> None:
     side = Side(spoken("tuk", "tuk_Latn", "yue_Hant"))
     assert {name: language.code for name, language in side.by_name.items()} == {
         "tk": "tuk",

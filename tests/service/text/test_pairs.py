@@ -27,10 +27,10 @@ def test_pairs_are_cut_as_the_library_cuts_them(
 ) -> None:
     tokenizer = tokenizer_of(template)
     first, second = ([*range(start, start + n)] for start, n in ((3, n_first), (30, n_second)))
-    found = PairTemplate.of(tokenizer).join(first, second, limit, cut_end)
+    pair = PairTemplate.of(tokenizer).join(first, second, limit, cut_end)
     tokenizer.enable_truncation(limit, strategy="longest_first", direction=cut_end)
     expected = tokenizer.encode(*(" ".join(f"w{i}" for i in ids) for ids in (first, second)))
-    assert found.token_ids == expected.ids
+    assert pair.token_ids == expected.ids
     tokenizer.no_truncation()
     n_special = tokenizer.num_special_tokens_to_add(is_pair=True)
-    assert found.n_left_out == n_first + n_second + n_special - len(expected.ids)
+    assert pair.n_left_out == n_first + n_second + n_special - len(expected.ids)

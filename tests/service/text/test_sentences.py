@@ -205,9 +205,7 @@ def test_a_colon_after_a_speaker_is_that_of_the_language(text: str, source: str,
         ("es", "La tienda abre lun.-vie. de 9 a 5.", ["La tienda abre lun.-vie. de 9 a 5."]),
     ],
 )
-def test_a_full_stop_of_an_abbreviation_or_an_ordinal_ends_nothing(
-    language: str, text: str, expected: list[str]
-) -> None:
+def test_full_stops_of_abbreviations_and_ordinals_end_nothing(language: str, text: str, expected: list[str]) -> None:
     assert sentences(text, language) == expected
 
 
@@ -244,8 +242,8 @@ def test_any_white_space_may_stand_before_a_full_stop(space: str) -> None:
 
 
 def test_a_long_line_has_the_sentences_that_its_parts_have() -> None:
-    one = "Mr. Smith paid 3.50, and left."
-    assert sentences(" ".join([one] * 300)) == [one] * 300
+    sentence = "Mr. Smith paid 3.50, and left."
+    assert sentences(" ".join([sentence] * 300)) == [sentence] * 300
     assert sentences("你好。" * 3000, "zh") == ["你好。"] * 3000
 
 

@@ -25,9 +25,7 @@ def test_a_source_ends_with_the_end_of_sequence_and_decoding_drops_it(tokenizer:
     assert tokenizer.decode(encoded) == ["the dog runs", "a cat"]
 
 
-def test_a_tokenizer_that_was_saved_while_it_cut_off_and_filled_up_reads_texts_whole(
-    tokenizer: Tokenizer, artifacts: Path
-) -> None:
+def test_a_tokenizer_saved_with_truncation_and_padding_reads_whole_texts(tokenizer: Tokenizer, artifacts: Path) -> None:
     saved = tokenizers.Tokenizer.from_file(str(artifacts / "tiny-en-fr" / "tokenizer.json"))
     saved.enable_truncation(2)
     saved.enable_padding(length=9)
@@ -127,8 +125,8 @@ LONG = ["a" * MAX_CHARACTERS_WITHOUT_THREAD, "b" * MAX_CHARACTERS_WITHOUT_THREAD
 @pytest.mark.anyio
 async def test_each_of_several_texts_is_worked_on_in_order() -> None:
     assert await run_on_each(["abc", "d"], len, 4, PATIENCE_S) == [3, 1]
-    found = await run_on_each(LONG, len, 2 * MAX_CHARACTERS_WITHOUT_THREAD, PATIENCE_S)
-    assert found == [MAX_CHARACTERS_WITHOUT_THREAD, MAX_CHARACTERS_WITHOUT_THREAD]
+    lengths = await run_on_each(LONG, len, 2 * MAX_CHARACTERS_WITHOUT_THREAD, PATIENCE_S)
+    assert lengths == [MAX_CHARACTERS_WITHOUT_THREAD, MAX_CHARACTERS_WITHOUT_THREAD]
 
 
 @pytest.mark.anyio

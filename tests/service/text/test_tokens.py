@@ -15,8 +15,8 @@ PIECES = [PIECE_OF(TOKENIZER.id_to_token(i)) for i in range(TOKENIZER.get_vocab_
 @example("👩‍👩‍👧 cafe\u0301 ½")
 @example("\u2028\x00\x1f")
 def test_tokens_of_a_text_cover_it_in_order_and_leave_nothing_out(text: str) -> None:
-    found, tokens = locate_pieces([PIECES[i] for i in TOKENIZER.encode(text).ids])
-    assert found == text
+    joined, tokens = locate_pieces([PIECES[i] for i in TOKENIZER.encode(text).ids])
+    assert joined == text
     covered = {i for token in tokens for i in range(token.start, token.end)}
     assert all(text[i].isspace() for i in set(range(len(text))) - covered)
     assert [t.start for t in tokens] == sorted(t.start for t in tokens)

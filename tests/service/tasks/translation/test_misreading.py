@@ -44,9 +44,7 @@ def test_a_sentence_ends_behind_a_term_where_it_does_in_the_text(translator_arti
     assert sentences_of(prepared) == ["see the dog", "It is big"]
 
 
-def test_a_line_of_thousands_is_read_a_few_times(
-    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_of_thousands_is_read_few_times(translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
     """What stood behind a sentence with too many came into it, over and over: seconds for a line."""
     protected = []
 

@@ -181,7 +181,7 @@ async def test_every_sentence_begins_with_them(client: Client) -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
-async def test_what_is_kept_stays_where_it_belongs(
+async def test_kept_spans_stay_where_they_belong(
     serve: Serve, tmp_path: Path, translator: TinyTranslator, tokenizer: Tokenizer, beam_size: int
 ) -> None:
     """By slots, which are looked for in what the model reads, or by alignment where they do not come out."""

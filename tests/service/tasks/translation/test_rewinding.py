@@ -40,7 +40,7 @@ def test_a_slot_that_is_there_is_not_looked_for() -> None:
     assert again.prefix == (5, SECOND)
 
 
-def test_where_no_slot_was_near_there_is_nothing_to_go_back_to() -> None:
+def test_a_search_is_not_repeated_if_no_slot_was_near() -> None:
     assert rewind(hypothesis((5, INF, INF), (EOS, INF, INF)), search()) is None
 
 
@@ -53,7 +53,7 @@ def test_a_slot_is_not_written_where_no_token_may_follow() -> None:
     assert rewind(Hypothesis([5], -0.5, "length", [TokenScores(-0.5, (1.0, 2.0))]), Search(1, once_tokens=ONCE)) is None
 
 
-def test_what_is_joined_counts_the_whole_target() -> None:
+def test_joined_hypotheses_count_the_whole_target() -> None:
     former = hypothesis((5, 7.0, 4.0), (6, 2.0, 3.0), (EOS, 4.0, 9.0))
     again = rewind(former, search())
     assert again is not None
@@ -64,11 +64,11 @@ def test_what_is_joined_counts_the_whole_target() -> None:
         [TokenScores(0.0, (INF, INF))] * 2 + [TokenScores(-0.1, (INF, 1.0)), TokenScores(-0.2, (INF, 2.0))],
     )
     again.finished.append(later)
-    found = join_hypotheses(former, again)
-    assert found.token_ids == [5, FIRST, 8, EOS]
-    assert found.log_prob == pytest.approx(-0.5 + (-0.5 - 2.0) - 0.1 - 0.2)
-    assert [one.shortfalls for one in found.token_scores] == [(7.0, 4.0), (INF, 3.0), (INF, 1.0), (INF, 2.0)]
-    assert rewind(found, search()).prefix == (5, FIRST, SECOND)  # type: ignore[union-attr]
+    joined = join_hypotheses(former, again)
+    assert joined.token_ids == [5, FIRST, 8, EOS]
+    assert joined.log_prob == pytest.approx(-0.5 + (-0.5 - 2.0) - 0.1 - 0.2)
+    assert [scores.shortfalls for scores in joined.token_scores] == [(7.0, 4.0), (INF, 3.0), (INF, 1.0), (INF, 2.0)]
+    assert rewind(joined, search()).prefix == (5, FIRST, SECOND)  # type: ignore[union-attr]
 
 
 def test_a_target_that_is_longer_than_its_slot_explains_is_none() -> None:

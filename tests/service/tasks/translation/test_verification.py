@@ -43,7 +43,7 @@ def verified(reader: Reader, prepared: PreparedText) -> tuple[Verification, list
     for passage in prepared.passages:
         verification.check(passage)
     found = map(verification.read_again, verification.doubtful)
-    return verification, [one for one in found if one is not None]
+    return verification, [item for item in found if item is not None]
 
 
 def test_a_right_translation_is_not_read_again(reader: Reader) -> None:
@@ -97,7 +97,7 @@ def test_alternatives_have_the_numbers_that_the_translation_has(reader: Reader) 
         finish(prepared.sentences[0], target, -1.0 - rank)
     Verification(reader, ARTIFACT.manifest).drop_wrong_alternatives(prepared.passages[0])
     best = prepared.sentences[0].sequence.output.best()
-    assert TOKENIZER.decode([one.token_ids for one in best]) == [targets[0], targets[2]]
+    assert TOKENIZER.decode([item.token_ids for item in best]) == [targets[0], targets[2]]
 
 
 @pytest.mark.parametrize(("target", "is_lost"), [("Wir haben drei Hunde.", False), ("Wir haben Hunde.", True)])
@@ -155,11 +155,11 @@ def test_a_source_whose_words_are_always_lost_stays_and_is_told_of(reader: Reade
         ("A dog runs fast.", "A dog runs fast.", "eos", ["untranslated"]),
     ],
 )
-def test_what_looks_wrong_is_told(reader: Reader, source: str, target: str, reason: str, kinds: list[str]) -> None:
+def test_mistakes_are_reported(reader: Reader, source: str, target: str, reason: str, kinds: list[str]) -> None:
     [passage] = reader.prepare(plain.parse(source)).passages
     [sentence] = passage.sentences
     token_ids = TOKENIZER.encode([target])[0]
     sentence.sequence.output.finished.append(Hypothesis(token_ids, -1.0, reason))  # type: ignore[arg-type]
     found = [*checks_of(passage, target, [Span(0, len(target))])]
-    assert [one.kind for one in found] == kinds
-    assert all(one.source == source and not one.mended for one in found)
+    assert [item.kind for item in found] == kinds
+    assert all(item.source == source and not item.mended for item in found)
