@@ -73,10 +73,11 @@ class BeamSearch:
                 token_ids[row], positions[row], places[row] = target[0], beam.length, column
         k = max([beam.n_candidates for beam in beams])
         length = max([beam.length for beam in beams]) + 1
-        found = self._decoder.step(token_ids, positions, length, k, BeamLayout(rows_of_sources, places))
-        best, log_probs = found[0].tolist(), found[1].tolist()
+        candidates = self._decoder.step(token_ids, positions, length, k, BeamLayout(rows_of_sources, places))
+        best, log_probs = candidates[0].tolist(), candidates[1].tolist()
         if math.isnan(sum([row[0] for row in log_probs])):
-            fail_without_numbers(self._decoder, [one for one in running if one.state.lacks_numbers(log_probs)])
+            failed = [sequence for sequence in running if sequence.state.lacks_numbers(log_probs)]
+            fail_without_numbers(self._decoder, failed)
         for sequence, beam in zip(running, beams, strict=True):
             sequence.finished = sequence.finished or beam.advance(best, log_probs, self._eos)
         return R

@@ -47,7 +47,7 @@ class FixedGreedySearch:
         self._sizes = step_sizes(places)
         places = self._sizes[-1]
         self.places = Places[Search](places)
-        self._own = np.arange(places)
+        self._rows = np.arange(places)
         self._tokens, self._positions = np.full(places, pad), np.zeros(places, np.int64)
         self._limits, self._n_prefix, self._n_source = (np.zeros(places, np.int64) for _ in range(3))
         self._log_probs = np.zeros(places)
@@ -72,11 +72,11 @@ class FixedGreedySearch:
             kinds = [(1, K), (1, WATCHED_CANDIDATES), *([(STEPS_TOGETHER, 1)] if self._ahead else [])]
             launches = [(M, R, k) for R in self._sizes for M, k in kinds]
         for length in lengths:
-            self._decoder.encode(self._own[:1], [[self._eos] * length])
+            self._decoder.encode(self._rows[:1], [[self._eos] * length])
             for M, R, k in launches:
                 self._launch_sizes(np.full(R, self._pad), np.zeros((M, R), np.int64), k)
                 self._decoder.fetch()
-            self._decoder.leave(self._own[:1])
+            self._decoder.leave(self._rows[:1])
         self._is_warm = True
 
     def prefill(self, sequences: list[Sequence[Search]]) -> None:
@@ -155,8 +155,8 @@ class FixedGreedySearch:
         self._has_changed.fill(False)
 
     def _launch_sizes(self, tokens: IntArray, positions: IntArray, k: int) -> None:
-        own = self._own[: len(tokens)]
-        self._decoder.launch(tokens, positions, own[:, None], own, k)
+        rows = self._rows[: len(tokens)]
+        self._decoder.launch(tokens, positions, rows[:, None], rows, k)
 
     def _chosen(
         self, places: IntArray, lengths: IntArray, best: IntArray, log_probs: NDArray[np.float32]
@@ -167,7 +167,7 @@ class FixedGreedySearch:
         (positions,), (best,), (log_probs,), n_prefix = lengths - 1, best, log_probs, self._n_prefix[places]
         chooses, is_first = positions >= n_prefix, positions == n_prefix
         is_empty = is_first & (best[:, 0] == self._eos)  # a translation is never empty
-        choice = self._own[: len(places)], is_empty.astype(np.int64)
+        choice = self._rows[: len(places)], is_empty.astype(np.int64)
         for i in (
             np.flatnonzero([place in self._watched for place in places.tolist()] & chooses) if self._watched else ()
         ):

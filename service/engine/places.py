@@ -52,8 +52,8 @@ class Places(Generic[Output]):
 
     def first_empty(self, n: int) -> IntArray:
         """Return the first n empty places."""
-        found: IntArray = np.flatnonzero(~self.in_use)[:n]
-        return found
+        empty: IntArray = np.flatnonzero(~self.in_use)[:n]
+        return empty
 
     def enter(self, sequence: Sequence[Output], place: int) -> None:
         self._place_of[sequence], self._sequences[place], self.in_use[place] = place, sequence, True

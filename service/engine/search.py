@@ -130,8 +130,8 @@ def score_token(
         chosen: log-probability of the chosen token.
         is_written: tells whether the hypothesis has a token.
     """
-    found = dict(zip(candidates, log_probs, strict=False))
-    missed = [math.inf if token not in found or is_written(token) else chosen - found[token] for token in once]
+    known = dict(zip(candidates, log_probs, strict=False))
+    missed = [math.inf if token not in known or is_written(token) else chosen - known[token] for token in once]
     return TokenScores(chosen, tuple(missed))
 
 

@@ -54,16 +54,15 @@ def directions_of(settings: Settings, name: str | None = None) -> Directions:
     `name` is the only model that may translate. Raises ArtifactRefused: an artifact is missing, or its manifest is
     invalid. Raises UnknownModel: no translator has this name, or there are none."""
     manifests = [artifact.manifest for artifact in configured_artifacts(settings).values()]
-    manifests = [one for one in manifests if one.task == "translation"]
-    names = ", ".join(manifest.name for manifest in manifests) or "none"
-    manifests = [one for one in manifests if name in (None, one.name)]
-    if not manifests:
+    translators = [manifest for manifest in manifests if manifest.task == "translation"]
+    names = ", ".join(manifest.name for manifest in translators) or "none"
+    asked = [manifest for manifest in translators if name in (None, manifest.name)]
+    if not asked:
         raise UnknownModel(f"No model {f'named {name!r} ' if name else ''}can translate here; available: {names}")
     if not settings.models:
-        manifests.sort(key=better_first)
-    described = [
-        SimpleNamespace(manifest=one, languages=TranslatorLanguages(one.sources, one.targets)) for one in manifests
-    ]
+        asked.sort(key=better_first)
+    languages = (TranslatorLanguages(manifest.sources, manifest.targets) for manifest in asked)
+    described = [SimpleNamespace(manifest=manifest, languages=next(languages)) for manifest in asked]
     return Directions(cast("list[Translator]", described), name, ordered=bool(settings.models))
 
 
@@ -103,7 +102,9 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
     vocabulary, special = None, set[int]()
     if VOCABULARY in files:
         vocabulary = Vocabulary.parse(files[VOCABULARY], manifest.special_tokens.unk)
-        special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
+        special.update(
+            manifest.special_tokens.model_dump().values(), *(target.target_prefix for target in manifest.targets)
+        )
     # Encoders with special tokens of their own, and summarizers, were trained on texts without any change.
     as_it_is = manifest.task == "embedding" or manifest.pools_states or manifest.writes_no_language
     return Tokenizer(artifact.path(TOKENIZER), files[TOKENIZER], vocabulary, special, as_it_is)

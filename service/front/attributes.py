@@ -46,9 +46,9 @@ def _models(answer: TranslateResponse | ClassifyResponse | RerankResponse | Embe
     if not isinstance(answer, TranslateResponse):
         yield answer.model
         return
-    made: list[TranslateResponse | Translation] = [answer, *answer.translations]
-    for one in made:
-        if one.pivot is not None:
-            yield from one.pivot.models
-        elif one.model is not None:
-            yield one.model
+    makers: list[TranslateResponse | Translation] = [answer, *answer.translations]
+    for maker in makers:
+        if maker.pivot is not None:
+            yield from maker.pivot.models
+        elif maker.model is not None:
+            yield maker.model

@@ -37,11 +37,11 @@ class Watch:
 
     def changed(self) -> dict[str, list[str]]:
         """Return, by model, the files that differ from what was read. Only files that were written since are read."""
-        found: dict[str, list[str]] = {}
+        changed: dict[str, list[str]] = {}
         for file in self._files:
             if file.has_changed():
-                found.setdefault(file.artifact.manifest.name, []).append(file.name)
-        return found
+                changed.setdefault(file.artifact.manifest.name, []).append(file.name)
+        return changed
 
 
 @dataclass
@@ -95,7 +95,8 @@ class Catalog:
         self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
         self._directions: dict[str | None, Directions] = {
-            one.manifest.name: Directions([one], one.manifest.name, ordered) for one in translators
+            translator.manifest.name: Directions([translator], translator.manifest.name, ordered)
+            for translator in translators
         }
         if translators:
             self._directions[None] = Directions(translators, ordered=ordered)
@@ -134,13 +135,12 @@ class Catalog:
 
     def devices(self) -> dict[str, str | None]:
         """Return, for each GPU that the settings chose, why it takes no requests for a model; None if it takes all."""
-        found: dict[str, str | None] = {}
+        reasons: dict[str, str | None] = {}
         for _, model, pool in self._serving():
             for device, reason in pool.unready_reasons().items():
                 if device is not None:
-                    said = reason and f"{model.manifest.name}: {reason}"
-                    found[device] = found.get(device) or said
-        return found
+                    reasons[device] = reasons.get(device) or (reason and f"{model.manifest.name}: {reason}")
+        return reasons
 
     def proof_ages(self) -> dict[str, float]:
         """Return how many seconds ago a forward pass of each model succeeded last, in any worker. Models that are not
@@ -185,12 +185,12 @@ class Catalog:
         of texts. Raises UnknownModel: no classification model has this name, or there are none. Raises
         UnsupportedOption: it reads single texts only, or all do."""
         named = self._named(name, self.classifiers, "classify")
-        fitting = [one for one in named if one.manifest.pairs or not pairs]
+        fitting = [model for model in named if model.manifest.pairs or not pairs]
         if not fitting:
-            names = ", ".join(one.manifest.name for one in self.classifiers if one.manifest.pairs) or "none"
+            names = ", ".join(model.manifest.name for model in self.classifiers if model.manifest.pairs) or "none"
             which = name if name is not None else "every classifier here"
             raise UnsupportedOption(f"`text_pair` is not supported: {which} reads single texts; available: {names}")
-        return next((one for one in fitting if not one.is_reranker), fitting[0])
+        return next((model for model in fitting if not model.is_reranker), fitting[0])
 
     def reranker(self, name: str | None) -> Classifier:
         """Return the first model that scores pairs of texts. Raises UnknownModel: there is none, or none of this
@@ -200,7 +200,7 @@ class Catalog:
     @property
     def rerankers(self) -> list[Classifier]:
         """The models that give a pair of texts one score."""
-        return [one for one in self.classifiers if one.is_reranker]
+        return [model for model in self.classifiers if model.is_reranker]
 
     def embedder(self, name: str | None, source: str | None) -> Embedder:
         """Return the first embedder that fits: the encoder of a translator that reads the language `source`, or without
@@ -209,16 +209,16 @@ class Catalog:
         made for embeddings."""
         embedders = self._named(name, self.embedders, "embed")
         if source is None:
-            made_for_it = [one for one in embedders if one.manifest.task == "embedding"]
+            made_for_it = [model for model in embedders if model.manifest.task == "embedding"]
             if len(embedders) > 1 and not made_for_it and not self._ordered:
                 raise ModelRequired(f"`model` is required; available: {_languages(embedders)}")
             fitting = made_for_it or embedders
         else:
             forms = WantedLanguage.of_sources(source)
-            readers = ([one for one in embedders if one.languages.named(form)] for form in forms)
+            readers = ([model for model in embedders if model.languages.named(form)] for form in forms)
             fitting = next(filter(None, readers), [])
         if not fitting:
-            available = _languages(embedders) if any(one.languages.by_name for one in embedders) else "none"
+            available = _languages(embedders) if any(model.languages.by_name for model in embedders) else "none"
             message = f"must be a language that a model reads, not {source}; available: {available}"
             raise InvalidFields([(("source",), message)])
         return fitting[0]
@@ -252,20 +252,20 @@ class Catalog:
         tasks: dict[str, SequenceOf[Model]]
         tasks = {"translate": self.translators, "classify": self.classifiers, "embed": self.embedders}
         tasks["rerank"] = self.rerankers
-        others = [task for task, able in tasks.items() if any(model.manifest.name == name for model in able)]
+        able = [task for task, models in tasks.items() if any(model.manifest.name == name for model in models)]
         return UnknownModel(
             f"No model {f'named {name!r} ' if name is not None else ''}can {verb} here; available: {names}"
-            + (f" ({name} can {' and '.join(others)})" if others else "")
+            + (f" ({name} can {' and '.join(able)})" if able else "")
         )
 
     def states(self) -> list[ModelState]:
         """Return the state of each model in each of its tasks, for the gauges."""
-        found: dict[tuple[str, str], ModelState] = {}
+        of_models: dict[tuple[str, str], ModelState] = {}
         for task, model, pool in self._serving():
             states = pool.states()
             key = model.manifest.name, task
-            known = found.get(key) or ModelState(*key, model.manifest.precision, model.provider)
-            found[key] = replace(
+            known = of_models.get(key) or ModelState(*key, model.manifest.precision, model.provider)
+            of_models[key] = replace(
                 known,
                 waiting=known.waiting + sum(state.n_waiting for state in states),
                 running=known.running + sum(state.n_running for state in states),
@@ -273,7 +273,7 @@ class Catalog:
                 ready=known.ready and pool.unready_reason() is None,
                 files_changed=model.manifest.name in self._changed,
             )
-        return list(found.values())
+        return list(of_models.values())
 
     def _serving(self) -> Iterator[tuple[str, Model, Pool[Any]]]:
         """Yield each task of each model, and its pool."""
@@ -284,8 +284,8 @@ class Catalog:
 
 
 def _languages(embedders: list[Embedder]) -> str:
-    found = []
+    listed = []
     for embedder in embedders:
         names = sorted(embedder.languages.by_name)
-        found.append(f"{some(names)} ({embedder.manifest.name})" if names else embedder.manifest.name)
-    return ", ".join(found)
+        listed.append(f"{some(names)} ({embedder.manifest.name})" if names else embedder.manifest.name)
+    return ", ".join(listed)

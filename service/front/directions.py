@@ -3,7 +3,7 @@ language, and the second reads it."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import NamedTuple
 
 from service.base.errors import InvalidFields, TargetRequired, UnsupportedLanguagePair
@@ -44,8 +44,8 @@ class Directions:
     """
 
     def __init__(self, translators: Sequence[Translator], name: str | None = None, ordered: bool = False) -> None:
-        self._translators = [one for one in translators if name is not None or not one.manifest.writes_no_language]
-        self._others = [one for one in translators if one not in self._translators]
+        by_direction = [model for model in translators if name is not None or not model.manifest.writes_no_language]
+        self._translators, self._others = by_direction, [model for model in translators if model not in by_direction]
         self._name = name
         self._ordered = ordered
         self._known_plan = lru_cache(MAX_PLANS)(self._plan)
@@ -60,42 +60,43 @@ class Directions:
     def sources(self, target: str | None = None, pivot: bool = False) -> list[str]:
         """Return the languages that are translated, or the languages that are translated into the target. `pivot`:
         whether two models may do it together. Raises UnsupportedLanguagePair: no model translates into the target."""
-        found: dict[str, None] = {}
+        sources: dict[str, None] = {}
         for wanted in WantedLanguage.closest_first(target):
-            for one in self._translators:
-                if one.languages.targets.named(wanted):
-                    found |= dict.fromkeys(one.languages.sources.by_name)
-            if found:
+            for translator in self._translators:
+                if translator.languages.targets.named(wanted):
+                    sources |= dict.fromkeys(translator.languages.sources.by_name)
+            if sources:
                 break
         else:
             raise UnsupportedLanguagePair(self._nobody(None, target))
         if pivot and self._name is None and target is not None:
-            direct = found.keys()
-            for one in self._translators:
-                if not direct.isdisjoint(one.languages.targets.by_name):
-                    sources = one.languages.sources.by_name
-                    found = found | {source: None for source in sources if not are_same(source, target)}
-        return list(found)
+            direct = sources.keys()
+            for translator in self._translators:
+                if not direct.isdisjoint(translator.languages.targets.by_name):
+                    read = translator.languages.sources.by_name
+                    sources = sources | {source: None for source in read if not are_same(source, target)}
+        return list(sources)
 
     @cached_property
     def first_models(self) -> set[str]:
         """The names of the translators that are the first of a direction."""
         first: dict[tuple[str, str], str] = {}
-        for one in self._translators:
-            sides = one.languages.sources.by_name, one.languages.targets.by_name
+        for translator in self._translators:
+            sides = translator.languages.sources.by_name, translator.languages.targets.by_name
             for pair in product(*sides):
-                first.setdefault(pair, one.manifest.name)
+                first.setdefault(pair, translator.manifest.name)
         return {name for (source, target), name in first.items() if source != target}
 
     def target(self, target: str | None) -> str:
         """Return the name of the target language. Raises UnsupportedLanguagePair: no model translates into it. Raises
         TargetRequired: the request names none, and there are several."""
         for wanted in WantedLanguage.closest_first(target):
-            found = dict.fromkeys(code for one in self._translators for code in one.languages.targets.named(wanted))
-            if len(found) > 1 and target is None:
-                raise TargetRequired(f"`target` is required; available: {some([*found])}")
-            if found:
-                return next(iter(found))
+            named = [translator.languages.targets.named(wanted) for translator in self._translators]
+            codes = list(dict.fromkeys(chain.from_iterable(named)))
+            if len(codes) > 1 and target is None:
+                raise TargetRequired(f"`target` is required; available: {some(codes)}")
+            if codes:
+                return codes[0]
         raise UnsupportedLanguagePair(self._nobody(None, target))
 
     def route(self, source: str | None, target: str | None, pivot: bool) -> Route:
@@ -116,27 +117,28 @@ class Directions:
         """Return the first model that has this prompt, which stands before its texts. Raises InvalidFields: no model
         has it."""
         translators = [*self._translators, *self._others]
-        translator = next((one for one in translators if prompt in one.manifest.prompts), None)
-        if translator is None and len(translators) > 1:
-            names = sorted({name for one in translators for name in one.manifest.prompts})
+        prompted = next((translator for translator in translators if prompt in translator.manifest.prompts), None)
+        if prompted is None and len(translators) > 1:
+            names = sorted({name for translator in translators for name in translator.manifest.prompts})
             message = f"must be a prompt of a model, not {prompt!r}; available: {', '.join(names) or 'none'}"
             raise InvalidFields([(("prompt",), message)])
-        translator = translator or translators[0]
-        return translator, translator.prompted(prompt)
+        prompted = prompted or translators[0]
+        return prompted, prompted.prompted(prompt)
 
     def reachable(self) -> list[Reachable]:
         """Return every language, with the languages into which it is translated."""
         sides = [
-            (one.languages.sources.by_name.keys(), one.languages.targets.by_name.keys()) for one in self._translators
+            (translator.languages.sources.by_name.keys(), translator.languages.targets.by_name.keys())
+            for translator in self._translators
         ]
-        found = []
+        reachable = []
         for language in dict.fromkeys(language for side in sides for names in side for language in names):
             direct = {target for reads, writes in sides if language in reads for target in writes} - {language}
             both = {target for reads, writes in sides if not direct.isdisjoint(reads) for target in writes}
             through = both - direct - {language}
-            name = english_name(language)
-            found.append(Reachable(language=language, name=name, targets=sorted(direct), through_pivot=sorted(through)))
-        return sorted(found, key=lambda one: one.language)
+            targets = {"targets": sorted(direct), "through_pivot": sorted(through)}
+            reachable.append(Reachable(language=language, name=english_name(language), **targets))
+        return sorted(reachable, key=lambda source: source.language)
 
     def _plan(self, source: str | None, target: str | None, pivot: bool) -> PlannedRoute | None:
         if source == AUTO or (source is None and target is not None and len(self.sources(target)) > 1):
@@ -151,13 +153,13 @@ class Directions:
     def _direct(self, source: str | None, target: str | None) -> tuple[Translator, Direction] | None:
         """Raises TargetRequired: several directions fit."""
         for wanted in product(WantedLanguage.of_sources(source), WantedLanguage.closest_first(target)):
-            fitting = [(one, direction) for one in self._translators for direction in _first(2, one, *wanted)]
-            if fitting:
+            firsts = ((translator, _first(2, translator, *wanted)) for translator in self._translators)
+            if fitting := [(translator, direction) for translator, first in firsts for direction in first]:
                 break
         else:
             return None
         if self._ordered:
-            fitting = [(one, direction) for one, direction in fitting if one is fitting[0][0]]
+            fitting = [(translator, direction) for translator, direction in fitting if translator is fitting[0][0]]
         if len({(direction.source, direction.target) for _, direction in fitting}) > 1:
             named = _listed(self._translators, *wanted)
             raise TargetRequired(f"`target` is required; available: {named}")
@@ -168,8 +170,8 @@ class Directions:
         before = self._met((wanted, ANY) for wanted in WantedLanguage.of_sources(source))
         closest = WantedLanguage.closest_first(target)
         after = {direction.source for direction in self._met((ANY, wanted) for wanted in closest)}
-        found = [direction.target for direction in before if direction.target in after]
-        for middle in [PIVOT] if PIVOT in found else found:
+        meeting = [direction.target for direction in before if direction.target in after]
+        for middle in [PIVOT] if PIVOT in meeting else meeting:
             into, out_of = self._direct(source, middle), self._direct(middle, target)
             if into is not None and out_of is not None:
                 return [into, out_of]
@@ -178,9 +180,9 @@ class Directions:
     def _met(self, wishes: Iterator[tuple[WantedLanguage, WantedLanguage]]) -> list[Direction]:
         """Return the directions that fit the first wish for which there are any."""
         for source, target in wishes:
-            found = [way for one in self._translators for way in one.languages.directions(source, target)]
-            if found:
-                return found
+            met = [way for translator in self._translators for way in translator.languages.directions(source, target)]
+            if met:
+                return met
         return []
 
     def _nobody(self, source: str | None, target: str | None) -> str:
@@ -196,16 +198,16 @@ def some(languages: Sequence[str]) -> str:
 
 def _listed(translators: Sequence[Translator], source: WantedLanguage = ANY, target: WantedLanguage = ANY) -> str:
     """List the directions from the source to the target that are wanted."""
-    found = []
+    parts = []
     for translator in translators:
         name, listed = translator.manifest.name, _first(MAX_LISTED + 1, translator, source, target)
         if len(listed) <= MAX_LISTED:
-            found += [f"{direction.source}-{direction.target} ({name})" for direction in listed]
+            parts += [f"{direction.source}-{direction.target} ({name})" for direction in listed]
         else:
             sides = translator.languages.sources.named(source), translator.languages.targets.named(target)
             read, written = (side[0] if len(side) == 1 else f"{len(side)} languages" for side in sides)
-            found.append(f"{read} to {written} ({name}, see /models)")
-    return ", ".join(found)
+            parts.append(f"{read} to {written} ({name}, see /models)")
+    return ", ".join(parts)
 
 
 def _first(most: int, translator: Translator, source: WantedLanguage, target: WantedLanguage) -> list[Direction]:

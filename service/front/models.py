@@ -143,8 +143,8 @@ class Models:
         waiting: dict[int, list[str]] = defaultdict(list)
         index = 0
         try:
-            while (one := await pieces.get()) is not None:
-                waiting[one[0]].append(one[1])
+            while (arrived := await pieces.get()) is not None:
+                waiting[arrived[0]].append(arrived[1])
                 while waiting[index]:
                     piece = waiting[index].pop(0)
                     if piece:
@@ -162,8 +162,8 @@ class Models:
         translator has this name, or there are none. Raises DeadlinePassed: it took too long."""
         with self._in_use(request, context) as (catalog, context), context.timing.tokenizing():
             sources = catalog.directions(request.model).sources()
-            found = await detect_languages(request.text, request.format, sources, context.left_s)
-        detections = [Detection(languages=[*_listed(ranked)]) for ranked in found]
+            ranked_languages = await detect_languages(request.text, request.format, sources, context.left_s)
+        detections = [Detection(languages=[*_listed(ranked)]) for ranked in ranked_languages]
         return _traced(DetectResponse(detections=detections), context)
 
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyResponse:
@@ -343,15 +343,15 @@ async def _languages_of_texts(
     sources = directions.sources(target, request.pivot)
     with context.timing.tokenizing():
         served = [*dict.fromkeys([*sources, target])]
-        found = await detect_languages(request.text, request.format, served, context.left_s, request.tags)
-    languages = [_language_of_text(ranked, target) if ranked else None for ranked in found]
+        of_texts = await detect_languages(request.text, request.format, served, context.left_s, request.tags)
+    languages = [_language_of_text(ranked, target) if ranked else None for ranked in of_texts]
     for i, language in enumerate(languages):
         if language is not None and not language.is_served and not are_same(language.language, target):
             which = "The text" if len(languages) == 1 else f"Text {i} of {len(languages)}"
             name = f"{english_name(language.language)} ({language.language})"
-            what = f"is probably in {name}" if language.confidence else "is in letters of no known language"
+            verdict = f"is probably in {name}" if language.confidence else "is in letters of no known language"
             offer = f"which is not translated to {target}; `source` may be: {some(sources)}"
-            raise LanguageNotDetected(f"{which} {what}, {offer}")
+            raise LanguageNotDetected(f"{which} {verdict}, {offer}")
     return languages
 
 
@@ -360,9 +360,9 @@ def _language_of_text(ranked: list[IdentifiedLanguage], target: str) -> Identifi
     is not served, if that is probable, or else in the next one that is."""
     if not are_same(ranked[0].language, target) or ranked[0].confidence >= MIN_UNCHANGED:
         return ranked[0]
-    others = [one for one in ranked if not are_same(one.language, target)]
-    strange = [one for one in others if one.confidence >= MIN_OTHER]
-    return next(iter([*strange, *(one for one in others if one.is_served), ranked[0]]))
+    others = [language for language in ranked if not are_same(language.language, target)]
+    strange = [language for language in others if language.confidence >= MIN_OTHER]
+    return [*strange, *(language for language in others if language.is_served), ranked[0]][0]
 
 
 async def gather(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
@@ -405,8 +405,9 @@ def _unchanged(i: int, text: str, on_piece: OnPiece | None) -> Translation:
 
 
 def _listed(ranked: list[IdentifiedLanguage]) -> Iterator[DetectedLanguage]:
-    served = [one for one in ranked if one.is_served]
-    return (_answered_language(one) for one in served if one is served[0] or one.confidence >= MIN_CONFIDENCE)
+    served = [language for language in ranked if language.is_served]
+    probable = served[:1] + [language for language in served[1:] if language.confidence >= MIN_CONFIDENCE]
+    return map(_answered_language, probable)
 
 
 def _answered_language(language: IdentifiedLanguage) -> DetectedLanguage:

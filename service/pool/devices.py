@@ -20,18 +20,18 @@ def devices_of(settings: Settings) -> list[str | None]:
         return [None]
     if settings.devices == ("all",):
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        names = [one.strip() for one in visible.split(",") if one.strip()] if visible is not None else _of_driver()
+        names = _of_driver() if visible is None else [name.strip() for name in visible.split(",") if name.strip()]
         if not names:
             raise ProviderUnavailable("ATTEND_DEVICES is all, but CUDA_VISIBLE_DEVICES lists no GPU")
     else:
-        names = [_numbered(int(one)) if one.isdigit() else one for one in settings.devices]
+        names = [_numbered(int(device)) if device.isdigit() else device for device in settings.devices]
     return [*dict.fromkeys(names)]
 
 
 def _numbered(number: int) -> str:
     """A number counts among the GPUs that CUDA_VISIBLE_DEVICES lists, or among all."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = [one.strip() for one in listed.split(",")] if listed else [str(one) for one in range(number + 1)]
+    names = [name.strip() for name in listed.split(",")] if listed else [*map(str, range(number + 1))]
     if number >= len(names):
         raise ProviderUnavailable(f"ATTEND_DEVICES has {number}, but CUDA_VISIBLE_DEVICES lists {listed}")
     return names[number]

@@ -296,8 +296,8 @@ class Pool(Generic[Output]):
         for worker in self._workers:
             states = self._states_in(worker)
             if states or worker.device is not None:  # a CPU has workers without this model
-                found = [state.unready_reason for state in states if state.unready_reason is not None]
-                reason = next(iter(found), None if states else STARTING)
+                of_engines = (state.unready_reason for state in states if state.unready_reason is not None)
+                reason = next(of_engines, None if states else STARTING)
                 reasons[worker.device] = reasons.get(worker.device) or reason
         return reasons
 

@@ -156,10 +156,10 @@ class CachedSearches:
         try:
             answer = await compute([group[0] for group in led.values()], deadline, admission)
             for key, (first, *others) in led.items():
-                found = pickle.dumps(first.output.best(), pickle.HIGHEST_PROTOCOL)
-                cache.put(key, found)
-                leaders[key].done.set_result(found)
-                n_joined += _fill(others, found)
+                packed = pickle.dumps(first.output.best(), pickle.HIGHEST_PROTOCOL)
+                cache.put(key, packed)
+                leaders[key].done.set_result(packed)
+                n_joined += _fill(others, packed)
         except WorkerEnded as error:
             for leader in leaders.values():
                 leader.done.set_result(error)
@@ -182,12 +182,10 @@ class CachedSearches:
             raise DeadlinePassed("The deadline passed while another request translated the same sentence")
         answers: dict[bytes, bytes | None] = {}
         for key, leader in followed.items():
-            found = leader.done.result()
-            if isinstance(
-                found, WorkerEnded
-            ):  # perhaps because of the sentence, and a second death takes the model out
-                raise found
-            answers[key] = found
+            answer = leader.done.result()
+            if isinstance(answer, WorkerEnded):  # the sentence may be to blame, and a second death disables the model
+                raise answer
+            answers[key] = answer
         n_joined = sum(_fill(alike[key], answer) for key, answer in answers.items() if answer is not None)
         self._cache.metrics.found("joined", n_joined)
         return {key: alike[key] for key, answer in answers.items() if answer is None}
