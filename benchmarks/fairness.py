@@ -103,7 +103,7 @@ async def _measure(name: str, loader: RemoteLoader, sources: list[list[int]]) ->
     slow: Pool[None] = Pool(f"{SLOW}/greedy", workers, metrics.of_task("slow"))
     while small.unready_reason() or slow.unready_reason():
         await asyncio.sleep(0.05)
-    found = {}
+    figures = {}
     await _times(small, sources)
     for company in ("alone", "beside"):
         busy = [asyncio.ensure_future(_keep_busy(slow)) for _ in range(N_BUSY)] if company == "beside" else []
@@ -111,9 +111,9 @@ async def _measure(name: str, loader: RemoteLoader, sources: list[list[int]]) ->
         for task in busy:
             task.cancel()
         await asyncio.gather(*busy, return_exceptions=True)
-        found[f"{company}_p50_ms"] = 1000 * statistics.median(times)
-        found[f"{company}_p99_ms"] = 1000 * statistics.quantiles(times, n=100)[98]
-    return found | {"p99_ratio": found["beside_p99_ms"] / found["alone_p99_ms"]}
+        figures[f"{company}_p50_ms"] = 1000 * statistics.median(times)
+        figures[f"{company}_p99_ms"] = 1000 * statistics.quantiles(times, n=100)[98]
+    return figures | {"p99_ratio": figures["beside_p99_ms"] / figures["alone_p99_ms"]}
 
 
 async def _times(pool: Pool[Search], sources: list[list[int]]) -> list[float]:

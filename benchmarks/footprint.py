@@ -32,12 +32,12 @@ START_S = 120.0
 def measure(artifacts: Path, **environment: str) -> dict[str, float]:
     """Return the seconds until ready, and processes and MB of memory before and after the requests."""
     with started(artifacts, **environment) as (client, process_id, ready_s):
-        found = {"ready_s": ready_s}
-        found |= {f"idle_{name}": value for name, value in footprint(process_id).items()}
+        figures = {"ready_s": ready_s}
+        figures |= {f"idle_{name}": value for name, value in footprint(process_id).items()}
         for model in client.get("/models").json()["models"]:
             _ask_for_everything(client, model)
         _ask_for_languages(client)
-        return found | {f"used_{name}": value for name, value in footprint(process_id).items()}
+        return figures | {f"used_{name}": value for name, value in footprint(process_id).items()}
 
 
 @contextmanager

@@ -192,7 +192,7 @@ def is_right(translation: str, allowed: list[list[str]]) -> bool:
     """Return whether all digits of a translation, one after the other, are allowed ones. 125万 counts as 1250000."""
     text = unicodedata.normalize("NFKC", translation)
     text = re.sub(r"(?<=\d)[., '\u2019](?=\d{3}(?!\d))", "", text)
-    text = re.sub(r"(\d+)万(?:(\d+)千?)?", lambda found: f"{found[1]}{(found[2] or '').zfill(4)}", text)
+    text = re.sub(r"(\d+)万(?:(\d+)千?)?", lambda match: f"{match[1]}{(match[2] or '').zfill(4)}", text)
     return "".join(re.findall(r"\d", text)) in {"".join(digits) for digits in allowed}
 
 

@@ -118,8 +118,8 @@ class Client:
                 await asyncio.sleep(outcomes[-1].retry_after_s)
             return outcomes
 
-        found = await asyncio.gather(*[one_after_the_other(number) for number in range(n)])
-        return [outcome for outcomes in found for outcome in outcomes]
+        of_clients = await asyncio.gather(*[one_after_the_other(number) for number in range(n)])
+        return [outcome for outcomes in of_clients for outcome in outcomes]
 
 
 class _Connection(asyncio.Protocol):
@@ -143,8 +143,8 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        head, found, body = self._received.partition(b"\r\n\r\n")
-        if not found:
+        head, separator, body = self._received.partition(b"\r\n\r\n")
+        if not separator:
             return
         fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
         if len(body) < int(fields.get(b"content-length", b"0")):

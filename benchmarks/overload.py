@@ -116,7 +116,7 @@ class OverloadBenchmark:
     def best(self, texts: int, timeouts: Sequence[float]) -> dict[float, float]:
         """Return the most answers within each deadline, per second, in a closed loop."""
         asyncio.run(self._warm_up())
-        found = dict.fromkeys(timeouts, 0.0)
+        rates = dict.fromkeys(timeouts, 0.0)
         for n in N_AT_ONCE[texts]:
             client = Client(Address(self._port))
             seconds = min(self.seconds, 3.0 if texts == 1 else 8.0)
@@ -125,8 +125,8 @@ class OverloadBenchmark:
             seconds = time.perf_counter() - began
             for timeout_s in timeouts:
                 in_time = [outcome for outcome in outcomes if outcome.status == 200 and outcome.seconds <= timeout_s]
-                found[timeout_s] = max(found[timeout_s], len(in_time) / seconds)
-        return found
+                rates[timeout_s] = max(rates[timeout_s], len(in_time) / seconds)
+        return rates
 
     def offer(self, texts: int, timeout_s: float, load: float, best: float) -> Row:
         """Offer a multiple of the best rate."""
@@ -162,22 +162,22 @@ class OverloadBenchmark:
         probes = await self._probe(PROBE_S)
         outcomes, again = await offering
         answered = [outcome for outcome in outcomes if outcome.status == 200]
-        in_time = [one for one in answered if one.seconds <= timeout_s]
+        in_time = [answer for answer in answered if answer.seconds <= timeout_s]
         refused = [outcome for outcome in outcomes if outcome.status == 503]
         slow = [probe for probe in probes if probe.status != 200 or probe.seconds > 2 * _quantile(calm, 0.99)]
-        recovered_at = max((one.due_at + one.seconds for one in slow), default=ended_at)
+        recovered_at = max((answer.due_at + answer.seconds for answer in slow), default=ended_at)
         return Row(
             texts,
             timeout_s,
             load,
             load * best,
-            sum(one.due_at + one.seconds <= ended_at for one in in_time) / self.seconds,
+            sum(answer.due_at + answer.seconds <= ended_at for answer in in_time) / self.seconds,
             1000 * _quantile(answered, 0.5),
             1000 * _quantile(answered, 0.99),
             len(refused) / len(outcomes),
             1 - (len(in_time) + len(refused)) / len(outcomes),
             1000 * _quantile(refused, 0.99),
-            sum(one.status == 200 for one in again) / len(again) if again else None,
+            sum(answer.status == 200 for answer in again) / len(again) if again else None,
             max(0.0, recovered_at - ended_at),
             used[0] / self.seconds,
             used[1] / self.seconds,
@@ -258,9 +258,9 @@ def _quantile(outcomes: Sequence[Outcome], share: float) -> float:
 def _processor_s(process_id: int) -> float:
     """Return the processor time that a process and its descendants have taken."""
     total = 0
-    for one in family(process_id):
+    for process in family(process_id):
         try:
-            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
         total += int(fields[11]) + int(fields[12])

@@ -18,8 +18,8 @@ def written(template: Path, path: Path) -> dict[str, str]:
         return {}
     text = re.escape(_text(template, path))
     pattern = re.sub(r"\\{\\{(\w+)\\}\\}", r"(?P<\1>.*?)", text)
-    found = re.fullmatch(pattern, path.read_text(encoding="utf-8"), re.DOTALL)
-    return found.groupdict() if found else {}
+    match = re.fullmatch(pattern, path.read_text(encoding="utf-8"), re.DOTALL)
+    return match.groupdict() if match else {}
 
 
 def fill(template: Path, places: dict[str, str], path: Path) -> None:

@@ -44,16 +44,16 @@ def measure(
         translate(Candidate(ATTEND, "", {}), precision, beam_sizes)
         translate(Candidate(ATTEND_EXACT, "", {}), precision, [size for size in beam_sizes if size > 1])
     reference = targets["pytorch", "fp32", 1]
-    for (engine, precision, beam_size), found in targets.items():
+    for (engine, precision, beam_size), of_engine in targets.items():
         record = {
             "engine": engine,
             "precision": precision,
             "beam_size": beam_size,
-            "sentences": len(found),
-            "bleu": bleu(tokenizer.decode_batch(found), sentences),
-            "equal": _equal(found, reference) if beam_size == 1 else None,
+            "sentences": len(of_engine),
+            "bleu": bleu(tokenizer.decode_batch(of_engine), sentences),
+            "equal": _equal(of_engine, reference) if beam_size == 1 else None,
             "alone": len(alone[engine, precision, beam_size]),
-            "equal_alone": _equal(alone[engine, precision, beam_size], found),
+            "equal_alone": _equal(alone[engine, precision, beam_size], of_engine),
             "command": command(),
         }
         console.print("quality", record)

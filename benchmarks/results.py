@@ -48,7 +48,7 @@ def machine(part: str, quick: bool) -> dict[str, str]:
 
 def describe_machine() -> dict[str, str]:
     """Describe the machine: processor, memory, system and versions."""
-    versions = {f"{name} version": found for name in PACKAGES if (found := _version(name))}
+    versions = {f"{name} version": version for name in PACKAGES if (version := _version(name))}
     return {
         "processor": _processor(),
         "cores of this process": str(len(os.sched_getaffinity(0))),

@@ -65,20 +65,20 @@ def cases_passed(client: httpx.Client, model: dict[str, Any], suite: Suite) -> t
 def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[Answer]:
     """Return the label or translation of each text."""
     if model["task"] == "classification":
-        found = _ask(client, "/classify", {"model": model["name"]}, texts)
-        return [Answer(answer["label"], answer["score"]) for answer in found]
+        predictions = _ask(client, "/classify", {"model": model["name"]}, texts)
+        return [Answer(answer["label"], answer["score"]) for answer in predictions]
     options = {"model": model["name"], "source": model["sources"][0], "target": model["targets"][0]}
     return [Answer(answer["text"]) for answer in _ask(client, "/translate", options, texts)]
 
 
 def _ask(client: httpx.Client, path: str, options: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
     """Return one answer per text, with `TEXTS_PER_REQUEST` texts per request."""
-    found: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
     for start in range(0, len(texts), TEXTS_PER_REQUEST):
         body = options | {"text": list(texts[start : start + TEXTS_PER_REQUEST]), "timeout_s": TIMEOUT_S}
         content = _content(client.post(path, json=body, timeout=TIMEOUT_S))
-        found += content["predictions" if path == "/classify" else "translations"]
-    return found
+        answers += content["predictions" if path == "/classify" else "translations"]
+    return answers
 
 
 def _content(response: httpx.Response) -> dict[str, Any]:

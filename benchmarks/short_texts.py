@@ -68,18 +68,19 @@ def suite(direction: str, seed: int) -> Iterator[tuple[str, int | str]]:
     """Yield each text with its number or its placeholder."""
     language, chance = direction[:2], random.Random(f"{direction} {seed}")
     for forms in NOUNS[language].split():
-        one, *more = forms.split("/")
+        first, *more = forms.split("/")
         if language == "de" and more:
-            more = [more[0] if more[0][:1].isupper() else one + more[0]]
+            more = [more[0] if more[0][:1].isupper() else first + more[0]]
         elif language in ("en", "fr"):
             irregular = {"child": "children", "fish": "fish", "cheval": "chevaux", "oiseau": "oiseaux", "jeu": "jeux"}
-            more = [irregular.get(one) or (one if one[-1] == "s" else f"{one}{'es' if one == 'glass' else 's'}")]
-            more = ["glasses" if one == "glass" else "cities" if one == "city" else more[0]]
+            regular = first if first[-1] == "s" else f"{first}{'es' if first == 'glass' else 's'}"
+            more = [irregular.get(first) or regular]
+            more = ["glasses" if first == "glass" else "cities" if first == "city" else more[0]]
         for number in [1, *chance.sample(range(2, 21), N_NUMBERS - 1)]:
-            form = one if number == 1 or not more else more[0 if number < 5 else -1]
-            yield (f"{number}個の{one}" if language == "ja" else f"{number} {form}"), number
+            form = first if number == 1 or not more else more[0 if number < 5 else -1]
+            yield (f"{number}個の{first}" if language == "ja" else f"{number} {form}"), number
         for placeholder in PLACEHOLDERS:
-            yield (f"{placeholder}個の{one}" if language == "ja" else f"{placeholder} {one}"), placeholder
+            yield (f"{placeholder}個の{first}" if language == "ja" else f"{placeholder} {first}"), placeholder
 
 
 def fault(translation: str, expected: int | str, language: str) -> str | None:
@@ -114,15 +115,15 @@ def main() -> None:
             texts = [text for text, _ in rows[start : start + 100]]
             body = {"text": texts, "source": source, "target": target, "checks": True, "timeout_s": TIMEOUT_S}
             answers += client.post("/translate", json=body).raise_for_status().json()["translations"]
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (text, expected), answer in zip(rows, answers, strict=True):
             told = any(not check["mended"] for check in answer["checks"])
-            found["told of"] += told
+            counts["told of"] += told
             if (kind := fault(answer["text"], expected, target)) is not None:
-                found[kind] += 1
-                found["not told"] += not told
+                counts[kind] += 1
+                counts["not told"] += not told
                 print(f"{direction} {kind}{' (told)' * told}: {text} -> {answer['text']}", file=sys.stderr)
-        print(f"{direction}: " + ", ".join(f"{kind} {n}" for kind, n in sorted(found.items())), flush=True)
+        print(f"{direction}: " + ", ".join(f"{kind} {n}" for kind, n in sorted(counts.items())), flush=True)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def saturation_rows(records: list[Record]) -> Rows:
     ]
     ours = {(r["beam_size"], r["texts"]): r["rates"] for r in records if r["server"] == ATTEND}
     for r in sorted(records, key=lambda r: (r["beam_size"], r["texts"], r["server"])):
-        own = ours.get((r["beam_size"], r["texts"]))
-        ratio = "" if own is None or r["server"] == ATTEND else f"**{_ratio(own, r['rates']):.2f}**"
+        our_rate = ours.get((r["beam_size"], r["texts"]))
+        ratio = "" if our_rate is None or r["server"] == ATTEND else f"**{_ratio(our_rate, r['rates']):.2f}**"
         counts = [r["server"], r["settings"], str(r["beam_size"]), str(r["texts"]), f"{r['texts_per_s']:,.0f}"]
         rows.append([*counts, *_percentiles(r), str(r["failed"]), ratio])
     return rows
@@ -78,8 +78,8 @@ def latency_rows(records: list[Record]) -> Rows:
     ours = {_load(r): r["all_p99_ms"] for r in records if r["server"] == ATTEND}
     uneven = {_load(r) for r in records if r["rate"] > MAX_ANSWERED_SHARE * r["offered_per_s"]}
     for r in sorted(records, key=lambda r: (*_load(r), r["server"])):
-        own = ours.get(_load(r)) if r["server"] != ATTEND and _load(r) not in uneven else None
-        ratio = "" if own is None else f"**{_ratio(r['all_p99_ms'], own):.2f}**"
+        our_latency = ours.get(_load(r)) if r["server"] != ATTEND and _load(r) not in uneven else None
+        ratio = "" if our_latency is None else f"**{_ratio(r['all_p99_ms'], our_latency):.2f}**"
         load = [f"{r['share']:.0%} of {r['peer']}", str(r["beam_size"]), f"{r['offered_per_s']:.0f}", r["server"]]
         rows.append([*load, r["settings"], f"{r['rate']:.0f}", *_percentiles(r), str(r["failed"]), ratio])
     return rows

@@ -27,8 +27,8 @@ def load_sentences(data: Path | None, count: int | None, seed: int = 1) -> list[
     """Load `count` sentences, short (Tatoeba) and longer ones (Multi30k) in equal parts and shuffled; None for all.
     Raises DataError: a test set is missing below `data`."""
     if data is None:
-        own = [Sentence(line, None) for line in OWN_SENTENCES.read_text(encoding="utf-8").splitlines()]
-        return [own[i % len(own)] for i in range(count or len(own))]
+        ours = [Sentence(line, None) for line in OWN_SENTENCES.read_text(encoding="utf-8").splitlines()]
+        return [ours[i % len(ours)] for i in range(count or len(ours))]
     sentences: list[Sentence] = []
     for name in TEST_SETS:
         rows = [Sentence(*row) for row in read_tsv(data / "translation" / "test" / f"{name}.en-fr.tsv.xz")]

@@ -46,8 +46,8 @@ def main(n_requests: int = 400, turns: int = 7) -> None:
                 if turn:
                     times[kind].append(1e3 * (_processor_s(process_id) - before) / n_requests)
     without = statistics.median(times["no traces"])
-    for kind, found in times.items():
-        median = statistics.median(found)
+    for kind, of_kind in times.items():
+        median = statistics.median(of_kind)
         print(f"{kind}: {median:.2f} ms of the server for a request, {median / without:.2f} of that without traces")
 
 
@@ -85,11 +85,11 @@ def _ready_port(log: Path) -> int:
     ends_at = time.monotonic() + READY_S
     while time.monotonic() < ends_at:
         time.sleep(0.1)
-        if (found := re.search(r"running on http://\S+:(\d+)", log.read_text())) is not None:
-            connection = http.client.HTTPConnection("127.0.0.1", int(found[1]))
+        if (match := re.search(r"running on http://\S+:(\d+)", log.read_text())) is not None:
+            connection = http.client.HTTPConnection("127.0.0.1", int(match[1]))
             connection.request("GET", "/health/ready")
             if connection.getresponse().status == 200:
-                return int(found[1])
+                return int(match[1])
     raise TimeoutError(log.read_text())
 
 

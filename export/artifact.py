@@ -119,12 +119,12 @@ def exported_before(directory: Path, precision: Precision) -> Manifest | None:
 def measured_manifest(directory: Path, manifest: Manifest, reading: Reading, everything: bool) -> Manifest:
     """Measure how near an artifact is; return its manifest with that, and write it into its card."""
     step("measuring how near the artifact is")
-    found = dict(manifest.nearness)
+    nearness = dict(manifest.nearness)
     for provider, rehearsed in manifest.nearness.items():
         if everything or provider == "cpu":
             known = rehearsed.model_dump(include={"precision", "float_layers"})
-            found[provider] = measure(directory, manifest, provider, reading).model_copy(update=known)
-    manifest = manifest.model_copy(update={"nearness": found})
+            nearness[provider] = measure(directory, manifest, provider, reading).model_copy(update=known)
+    manifest = manifest.model_copy(update={"nearness": nearness})
     card = directory / CARD
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     card.write_text(card_with(text, manifest), encoding="utf-8")
@@ -133,10 +133,10 @@ def measured_manifest(directory: Path, manifest: Manifest, reading: Reading, eve
 
 def keep_owners_files(old: Path, new: Path) -> None:
     """Copy the files of an artifact that are not its own: its owner put them there."""
-    own = {*json.loads((old / MANIFEST).read_text(encoding="utf-8"))["files"], *COPIED_FILES, MANIFEST}
+    files_of_ours = {*json.loads((old / MANIFEST).read_text(encoding="utf-8"))["files"], *COPIED_FILES, MANIFEST}
     for path in sorted(old.rglob("*")):
         place = path.relative_to(old)
-        if path.is_file() and place.as_posix() not in own:
+        if path.is_file() and place.as_posix() not in files_of_ours:
             (new / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, new / place)
 

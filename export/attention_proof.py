@@ -37,8 +37,8 @@ class AttentionRun:
         sources = [self.sources[row] for row in rows]
         if not self.targets:
             return {"attention": run_classifier(self.session, sources, self.padding)}
-        found = run_translation(self.session, sources, [self.targets[row] for row in rows], self.padding)
-        return {f"{kind} attention": matrices for kind, matrices in found.items()}
+        by_kind = run_translation(self.session, sources, [self.targets[row] for row in rows], self.padding)
+        return {f"{kind} attention": matrices for kind, matrices in by_kind.items()}
 
 
 def examine_matrices(
@@ -54,16 +54,16 @@ def examine_matrices(
     by_themselves = [run.matrices([row]) for row in alone]
     for name, matrices in expected.items():
         places = [matrix.shape[-2:] for matrix in matrices]
-        found = [whole[..., :T, :S] for whole, (T, S) in zip(together[name], places, strict=True)]
-        examination.check_close(name, found, matrices)
-        sums = np.concatenate([matrix.sum(axis=-1).ravel() for matrix in found])
+        without_padding = [whole[..., :T, :S] for whole, (T, S) in zip(together[name], places, strict=True)]
+        examination.check_close(name, without_padding, matrices)
+        sums = np.concatenate([matrix.sum(axis=-1).ravel() for matrix in without_padding])
         examination.check_within(f"{name}: a row's sum is off by", float(np.abs(sums - 1).max()), ROW_TOLERANCE)
         padding = [whole[..., :T, S:] for whole, (T, S) in zip(together[name], places, strict=True)]
         examination.check_zero(f"{name} to padding", padding)
         again = [
             of[name][0, ..., : places[row][0], : places[row][1]] for row, of in zip(alone, by_themselves, strict=True)
         ]
-        examination.check_close(f"{name}: together and alone", again, [found[row] for row in alone])
+        examination.check_close(f"{name}: together and alone", again, [without_padding[row] for row in alone])
     if "decoder attention" in together:
         future = np.triu(np.ones(together["decoder attention"].shape[-2:], dtype=bool), 1)
         examination.check_zero("decoder attention to the future", [together["decoder attention"][..., future]])

@@ -81,12 +81,12 @@ def calibration_sources(checkpoint: Checkpoint, texts: Sequence[str] = ()) -> li
 
 def directions(config: TransformerConfig) -> list[tuple[Language, Language]]:
     """Return one pair for each source language that has texts here; the target languages take turns."""
-    found = []
+    pairs = []
     for i, source in enumerate(language for language in config.sources if texts_in(language.code)):
         others = [language for language in config.targets if language.code != source.code] or config.targets
         known = [language for language in others if texts_in(language.code)] or others
-        found.append((source, known[i % len(known)]))
-    return found
+        pairs.append((source, known[i % len(known)]))
+    return pairs
 
 
 def cut_sequences(checkpoint: Checkpoint, sequences: list[list[int]]) -> list[list[int]]:
@@ -100,15 +100,15 @@ def record_activations(model: ServedModel, inputs: Sequence[Inputs]) -> Activati
     projection (embedding.tokens, or output) while the model reads these sequences.
     """
     n_tokens = max(sum(each[side].numel() for each in inputs) for side in range(0, len(inputs[0]), 2))
-    found: dict[str, list[Tensor]] = defaultdict(list)
-    handles = record_layer_inputs(model, found, every=-(-n_tokens // ROWS_PER_LAYER))
+    rows_by_layer: dict[str, list[Tensor]] = defaultdict(list)
+    handles = record_layer_inputs(model, rows_by_layer, every=-(-n_tokens // ROWS_PER_LAYER))
     try:
         for each in inputs:
             (model.encode if isinstance(model, TransformerEncoder) else model)(*each)
     finally:
         for handle in handles:
             handle.remove()
-    return {name: torch.cat(rows) for name, rows in found.items()}
+    return {name: torch.cat(rows) for name, rows in rows_by_layer.items()}
 
 
 def calibration_inputs(model: ServedModel, read: Sequence[CalibrationSources]) -> list[Inputs]:
@@ -117,22 +117,22 @@ def calibration_inputs(model: ServedModel, read: Sequence[CalibrationSources]) -
     tokens = model.config.special_tokens
     limit = min(MAX_TARGET_TOKENS, model.config.max_positions)
     pairs = [(each.prefix, sequence) for each in read for sequence in each.ids]
-    found: list[Inputs] = []
+    inputs: list[Inputs] = []
     for size in dict.fromkeys(len(prefix) for prefix, _ in pairs):
         same = [pair for pair in pairs if len(pair[0]) == size]
         for start in range(0, len(same), BATCH_SIZE):
             prefixes, ids = zip(*same[start : start + BATCH_SIZE], strict=True)
             alone = [(torch.tensor([sequence]), torch.tensor([len(sequence)])) for sequence in ids]
             if not isinstance(model, Transformer):
-                found += alone
+                inputs += alone
                 continue
             padded, lengths = map(torch.from_numpy, pad(ids, tokens.pad))
             targets = greedy_search(model, padded, lengths, limit, prefixes)
-            found += [
+            inputs += [
                 (*source, torch.tensor([[tokens.bos, *target.ids[: limit - 1]]]))
                 for source, target in zip(alone, targets, strict=True)
             ]
-    return found or random_inputs(model)
+    return inputs or random_inputs(model)
 
 
 def random_inputs(model: ServedModel) -> list[Inputs]:
@@ -141,7 +141,7 @@ def random_inputs(model: ServedModel) -> list[Inputs]:
     config, tokens = model.config, model.config.special_tokens
     source = config.encoder_layer if isinstance(config, TransformerConfig) else config
     size = min(S, config.max_positions)
-    found: list[Inputs] = []
+    drawn: list[Inputs] = []
     for length in random.integers(1, size + 1, B):
         ids = random.choice(ids_of_words(source.vocab_size, tokens), (1, length))
         inputs = [ids, np.array([length])]
@@ -150,8 +150,8 @@ def random_inputs(model: ServedModel) -> list[Inputs]:
             targets = random.choice(ids_of_words(config.vocab_size, tokens), (1, min(T, config.max_positions)))
             targets[0, 0] = tokens.bos
             inputs.append(targets)
-        found.append(tuple(map(torch.from_numpy, inputs)))
-    return found
+        drawn.append(tuple(map(torch.from_numpy, inputs)))
+    return drawn
 
 
 def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:
@@ -159,11 +159,11 @@ def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:
     return np.setdiff1d(np.arange(vocab_size), list(tokens.model_dump().values()))
 
 
-def record_layer_inputs(model: ServedModel, found: dict[str, list[Tensor]], every: int) -> list[Any]:
+def record_layer_inputs(model: ServedModel, rows_by_layer: dict[str, list[Tensor]], every: int) -> list[Any]:
     """Record every `every`-th row that layers read into `found`, until the returned handles are removed."""
 
     def note(name: str, x: Tensor) -> None:
-        found[name].append(x.flatten(0, -2)[::every].clone())
+        rows_by_layer[name].append(x.flatten(0, -2)[::every].clone())
 
     def of_layer(name: str) -> Any:
         return lambda _module, inputs: note(name, inputs[0])

@@ -94,11 +94,11 @@ def _embedding(config: EmbedderConfig) -> Embedding:
 
 def tensors_by_type(graph: ir.Model) -> dict[str, tuple[str, ...]]:
     """Return the names of the tensors that a graph reads from weights.safetensors, by type."""
-    found: dict[str, list[str]] = {}
+    names_by_type: dict[str, list[str]] = {}
     for name, value in sorted(graph.graph.initializers.items()):
         if isinstance(value.const_value, ir.ExternalTensor):
-            found.setdefault(value.const_value.dtype.numpy().name, []).append(name)
-    return {dtype: tuple(found[dtype]) for dtype in sorted(found)}
+            names_by_type.setdefault(value.const_value.dtype.numpy().name, []).append(name)
+    return {dtype: tuple(names_by_type[dtype]) for dtype in sorted(names_by_type)}
 
 
 def last_layer(config: TransformerConfig) -> AlignmentChoice:

@@ -19,19 +19,19 @@ def scores_by_distance(attention: MultiHeadAttention, q: Tensor, k: Tensor) -> T
     """
     scores = attention.disentangled
     assert scores is not None, "the caller has asked"
-    found, H, middle = [], attention.n_heads, len(scores.rows) // 2
+    terms, H, middle = [], attention.n_heads, len(scores.rows) // 2
     shift = shift_on_cuda if q.dtype == torch.float16 else shift_on_cpu
     places = count(k.shape[2])  # from 1 to S
     rising = torch.cat([-places.flip(0), places - 1])  # (2 * S), the distances from -S to S - 1
     if scores.keys is not None:
         keys = look_up(scores.keys, look_up(scores.rows, -rising + middle))  # keys in order have falling distances
-        found.append(shift(product(q, split_heads(keys.unsqueeze(0), H, transposed=True))))
+        terms.append(shift(product(q, split_heads(keys.unsqueeze(0), H, transposed=True))))
     if scores.queries is not None:
         # In float32, because ONNX Runtime folds no multiplications of float16 constants at load.
         table = (scores.queries.float() * inverse_temperature(attention.beta, attention.head_dim)).to(q.dtype)
         queries = look_up(table, look_up(scores.rows, rising + middle))
-        found.append(shift(product(k, split_heads(queries.unsqueeze(0), H, transposed=True))).transpose(-2, -1))
-    return found[0] if len(found) == 1 else found[0] + found[1]
+        terms.append(shift(product(k, split_heads(queries.unsqueeze(0), H, transposed=True))).transpose(-2, -1))
+    return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
 
 def shift_on_cpu(of_distances: Tensor) -> Tensor:

@@ -74,9 +74,9 @@ class Examination:
         wrong = sum(int(np.count_nonzero(array)) for array in arrays)
         self.record(what, f"{wrong} not zero", wrong == 0)
 
-    def record(self, what: str, found: str, passed: bool) -> None:
+    def record(self, what: str, finding: str, passed: bool) -> None:
         """Add a line to the report, or replace the one about the same."""
-        self.measured[what] = f"{what}: {found}", passed
+        self.measured[what] = f"{what}: {finding}", passed
 
 
 def relative_error(actual: Iterable[Array], expected: Iterable[Array]) -> float:

@@ -34,27 +34,27 @@ def answers_of_graphs(directory: Path, manifest: Manifest, provider: Provider, r
         return tokens_of_graphs(Translator(directory, manifest, provider=provider), sources, reading.inputs)
     if isinstance(model, TransformerClassifier):
         classifier = Classifier(directory, manifest, provider)
-        logits = [torch.from_numpy(found.logits) for found in classifier.classify(sources)]
+        logits = [torch.from_numpy(embeddings.logits) for embeddings in classifier.classify(sources)]
         return [probabilities(model, logit).numpy() for logit in logits]
     assert isinstance(model, TransformerEncoder)
     session = open_session(directory, manifest, f"{provider}/encoder.onnx")
-    found = []
+    embeddings = []
     for source in sources:
         ids, lengths = pad([source], manifest.special_tokens.pad, MIN_TOKENS)
         (states,) = session.run([LAST_HIDDEN_STATE], {"input_ids": ids, "lengths": lengths})
-        found.append(embedding_of(model, torch.from_numpy(states[0, : len(source)])).detach().numpy())
-    return found
+        embeddings.append(embedding_of(model, torch.from_numpy(states[0, : len(source)])).detach().numpy())
+    return embeddings
 
 
 def tokens_of_graphs(translator: Translator, sources: list[list[int]], inputs: Sequence[Inputs]) -> Answers:
     """Return the most probable token of each step while the decoder reads given targets."""
     targets = [target[0, 1:].tolist() for _, _, target in inputs]
-    found = [np.zeros(len(target) + 1, np.int64) for target in targets]
+    tokens = [np.zeros(len(target) + 1, np.int64) for target in targets]
     for step, rows in enumerate(forced_rows(translator, sources, targets, 1)):
         token_ids, _ = rows.step()
         for row, position in positions_at(step, targets).items():
-            found[row][position] = token_ids[row, 0]
-    return found
+            tokens[row][position] = token_ids[row, 0]
+    return tokens
 
 
 def card_with(card: str, manifest: Manifest) -> str:

@@ -32,12 +32,12 @@ def answered_requests(manifest: Manifest, out: Path) -> str | None:
             taken[before.name if before else None].append(request)
         elif before is not None:
             left[before.name].append(request)
-    parts = [f"{_listed(found)} {f'in place of {name}' if name else 'alone'}" for name, found in taken.items()]
+    parts = [f"{_listed(requests)} {f'in place of {name}' if name else 'alone'}" for name, requests in taken.items()]
     if parts:
         answer = f"It answers requests that name no model: {'; '.join(parts)}."
     elif left:
         why = "" if any(manifest.evaluation.values()) else ", since it has no scores"
-        parts = [f"{name} goes on with {_listed(found)}" for name, found in left.items()]
+        parts = [f"{name} goes on with {_listed(requests)}" for name, requests in left.items()]
         answer = f"It answers only requests that name it{why}: {'; '.join(parts)}."
     else:
         return None
@@ -65,9 +65,9 @@ def _requests(manifest: Manifest) -> set[Request]:
         return {"/rerank"} if len(manifest.labels) == 1 else {"/classify", "/classify with `text_pair`"}
     targets = [_form(target.code) for target in manifest.targets if target.code != NO_LANGUAGE]
     return {
-        (one, other)
-        for one, other in product((_form(source.code) for source in manifest.sources), targets)
-        if one != other
+        (source_form, target_form)
+        for source_form, target_form in product((_form(source.code) for source in manifest.sources), targets)
+        if source_form != target_form
     }
 
 

@@ -121,24 +121,24 @@ def prove_graphs(
     is_half = any("float16" in types for name, types in manifest.graphs.items() if name.startswith(f"{provider}/"))
     examination, threads = Examination(HALF_TOLERANCE if is_half else TOLERANCES["fp32"]), os.cpu_count() or 1
     padding, targets = manifest.dimensions.vocab_size - 1, list[list[int]]()
-    found: Outputs = {}
+    outputs: Outputs = {}
     if isinstance(model, Transformer):
         translator = Translator(directory, manifest, 3, provider, threads, in_floats=True)
-        found, targets = run_translator(examination, translator, model, sources)
+        outputs, targets = run_translator(examination, translator, model, sources)
         encoder = translator.encoder
         del translator  # the next graph holds the same weights once more
     else:
         name = "encoder" if isinstance(model, TransformerEncoder) else "classifier"
         encoder = open_float_form(directory, manifest, f"{provider}/{name}.onnx", threads)
         if isinstance(model, TransformerClassifier):
-            found = run_classes(examination, encoder, model, sources, padding)
-    found[STATES] = run_states(examination, encoder, sources, padding)
+            outputs = run_classes(examination, encoder, model, sources, padding)
+    outputs[STATES] = run_states(examination, encoder, sources, padding)
     del encoder
     reference = reference_of(stored_model(directory), sources, targets)
     if isinstance(model, TransformerEncoder) and model.config.dense:
         dense = open_float_form(directory, manifest, f"{provider}/dense.onnx", threads)
-        found[DENSE] = run_dense(examination, dense, model, reference[STATES])
-    for name, arrays in found.items():
+        outputs[DENSE] = run_dense(examination, dense, model, reference[STATES])
+    for name, arrays in outputs.items():
         examination.check_close(name, arrays, reference[name])
     attention = open_float_form(directory, manifest, f"{provider}/attention.onnx", threads)
     run = AttentionRun(attention, sources, [[manifest.special_tokens.bos, *ids] for ids in targets], padding)
@@ -205,12 +205,12 @@ def run_classes(
     ids, lengths = pad(sequences, padding, MIN_TOKENS)
     names = ["logits"] if model.config.pools_states else ["logits", "token logits"]
     outputs = [name.replace(" ", "_") for name in names]
-    found = dict(zip(names, session.run(outputs, {"input_ids": ids, "lengths": lengths}), strict=True))
-    if (of_tokens := found.get("token logits")) is not None:
+    values = dict(zip(names, session.run(outputs, {"input_ids": ids, "lengths": lengths}), strict=True))
+    if (of_tokens := values.get("token logits")) is not None:
         pairs = list(zip(of_tokens, lengths, strict=True))
         examination.check_zero("token logits in padding", [row[length:] for row, length in pairs])
-        return {"logits": list(found["logits"]), "token logits": [row[:length] for row, length in pairs]}
-    return {"logits": list(found["logits"])}
+        return {"logits": list(values["logits"]), "token logits": [row[:length] for row, length in pairs]}
+    return {"logits": list(values["logits"])}
 
 
 def run_states(
@@ -221,13 +221,13 @@ def run_states(
     def states(together: Sequence[list[int]]) -> list[Array]:
         ids, lengths = pad(together, padding, MIN_TOKENS)
         names = [value.name for value in session.get_inputs()]
-        (found,) = session.run([LAST_HIDDEN_STATE], dict(zip(names, (ids, lengths), strict=True)))
-        return [row[:length] for row, length in zip(found, lengths, strict=True)]
+        (in_batch,) = session.run([LAST_HIDDEN_STATE], dict(zip(names, (ids, lengths), strict=True)))
+        return [row[:length] for row, length in zip(in_batch, lengths, strict=True)]
 
-    found, rows = states(sequences), rows_alone(sequences)
+    in_batch, rows = states(sequences), rows_alone(sequences)
     alone = [states([sequences[row]])[0] for row in rows]
-    examination.check_close(f"{STATES}: together and alone", alone, [found[row] for row in rows])
-    return found
+    examination.check_close(f"{STATES}: together and alone", alone, [in_batch[row] for row in rows])
+    return in_batch
 
 
 def run_dense(

@@ -168,8 +168,8 @@ class Quantizer:
 
     def rounding(self, name: str) -> Rounding:
         """Return how the input of a layer becomes bytes: after a ReLU it has no negative numbers."""
-        parent, _, own = name.rpartition(".")
-        feed_forward = self.model.get_submodule(parent) if own == "output" else None
+        parent, _, last_part = name.rpartition(".")
+        feed_forward = self.model.get_submodule(parent) if last_part == "output" else None
         return POSITIVE if isinstance(feed_forward, FeedForward) and feed_forward.activate is torch.relu else SIGNED
 
     def rows(self, name: str, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -199,28 +199,28 @@ class Quantizer:
 
     def stored_float_layers(self) -> set[str]:
         """Return the layers that an int8 artifact stores as floats."""
-        found = {name.removesuffix(".weight") for name, tensor in self.stored.items() if tensor.is_floating_point()}
-        return found if MEMORY + STEP in self.stored else {*found, MEMORY}
+        layers = {name.removesuffix(".weight") for name, tensor in self.stored.items() if tensor.is_floating_point()}
+        return layers if MEMORY + STEP in self.stored else {*layers, MEMORY}
 
     def errors(self) -> dict[str, float]:
         """Return how much int8 would change each layer. What smoothing makes smaller is noted in `smoothings`."""
-        found: dict[str, float] = {}
+        errors_of_layers: dict[str, float] = {}
         products = self.products()
         for name, weight in each(products, "choosing scales of layer"):
             rounding, x = self.rounding(name), self.reading.activations[name]
-            found[name] = output_error(x, weight, rounding, self.limit(name, rounding))
+            errors_of_layers[name] = output_error(x, weight, rounding, self.limit(name, rounding))
             # After a ReLU a channel can be zero in most texts and large in a few: no calibrated factor fits.
-            if found[name] <= MAX_ERROR or rounding is not SIGNED or name in (*TABLES, *self.of_memory()):
+            if errors_of_layers[name] <= MAX_ERROR or rounding is not SIGNED or name in (*TABLES, *self.of_memory()):
                 continue
             smoothing = choose_smoothing(x, weight)
             limit = best_limit(x / smoothing, rounding)
             error = output_error(x / smoothing, weight * smoothing, rounding, limit)
             if error <= MAX_ERROR:
-                self.smoothings[name], self.limits[name], found[name] = smoothing, limit, error
+                self.smoothings[name], self.limits[name], errors_of_layers[name] = smoothing, limit, error
         for name, module in self.model.named_modules():
             if isinstance(module, nn.Embedding):
-                found[name] = max(found.get(name, 0.0), table_error(module.weight.detach()))
-        return found
+                errors_of_layers[name] = max(errors_of_layers.get(name, 0.0), table_error(module.weight.detach()))
+        return errors_of_layers
 
     def products(self) -> list[tuple[str, Tensor]]:
         """Return the name and weight (N, K) of each product that may be int8; those with the memory are one."""

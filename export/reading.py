@@ -92,16 +92,16 @@ def embedding_of(model: Any, states: Tensor) -> Tensor:
     return embedding
 
 
-def compare(model: ServedModel, found: Answers, expected: Answers) -> Nearness:
+def compare(model: ServedModel, answers: Answers, expected: Answers) -> Nearness:
     """Return how near answers are to those that are expected of a model."""
-    pairs = list(zip(found, expected, strict=True))
+    pairs = list(zip(answers, expected, strict=True))
     if isinstance(model, Transformer):
         same = np.concatenate([a == e for a, e in pairs])
         return Nearness(same=float(same.mean()), of=len(same))
     if isinstance(model, TransformerClassifier):
         threshold = 0.5 if model.config.label_activation == "sigmoid" else 0.0
         one_of_many = model.config.label_activation == "softmax"
-        label = np.argmax if one_of_many else lambda found: tuple(found > threshold)
+        label = np.argmax if one_of_many else lambda answers: tuple(answers > threshold)
         return Nearness(
             same=float(np.mean([label(a) == label(e) for a, e in pairs])),
             difference=float(np.mean([np.abs(a - e).mean() for a, e in pairs])),

@@ -28,17 +28,17 @@ LAST_BITS, LAST_BITS_OF_HALF = 2.0**-23, 2.0**-11
 
 def reference_of(model: ServedModel, sources: Sequence[list[int]], targets: Sequence[list[int]] = ()) -> Outputs:
     """Return what PyTorch computes of sources, and for a translator of targets, without <s>, that it reads."""
-    found: Outputs = defaultdict(list)
+    outputs: Outputs = defaultdict(list)
     for i, source in enumerate(sources):
         ids, lengths = torch.tensor([source]), torch.tensor([len(source)])
         if isinstance(model, Transformer):
             read = torch.tensor([[model.config.special_tokens.bos, *targets[i]]])
-            one = _translation(model, ids, lengths, read)
+            of_example = _translation(model, ids, lengths, read)
         else:
-            one = _encoding(model, ids, lengths)
-        for name, arrays in one.items():
-            found[name] += arrays
-    return dict(found)
+            of_example = _encoding(model, ids, lengths)
+        for name, arrays in of_example.items():
+            outputs[name] += arrays
+    return dict(outputs)
 
 
 def _translation(model: Transformer, ids: Tensor, lengths: Tensor, target: Tensor) -> Outputs:
@@ -59,14 +59,14 @@ def _encoding(model: TransformerClassifier | TransformerEncoder, ids: Tensor, le
     with _outputs_of(model.encoder) as outputs:
         matrices = classification_matrices(model, ids, lengths)
     (hidden,) = outputs[model.encoder]
-    found: Outputs = {STATES: [hidden[0].numpy()], "attention": [matrices[0].numpy()]}
+    of_encoder: Outputs = {STATES: [hidden[0].numpy()], "attention": [matrices[0].numpy()]}
     if isinstance(model, TransformerClassifier):
         logits, of_tokens = model.classify(hidden, lengths)
-        found |= {"logits": [logits[0].numpy()]}
-        found |= {"token logits": [of_tokens[0].numpy()]} if not model.config.pools_states else {}
+        of_encoder |= {"logits": [logits[0].numpy()]}
+        of_encoder |= {"token logits": [of_tokens[0].numpy()]} if not model.config.pools_states else {}
     elif model.config.dense:
-        found |= {DENSE: [model.project(mean_state(model, hidden)).numpy()]}
-    return found
+        of_encoder |= {DENSE: [model.project(mean_state(model, hidden)).numpy()]}
+    return of_encoder
 
 
 def mean_state(model: TransformerEncoder, hidden: Tensor) -> Tensor:
@@ -77,10 +77,12 @@ def mean_state(model: TransformerEncoder, hidden: Tensor) -> Tensor:
 
 @contextmanager
 def _outputs_of(*modules: nn.Module) -> Iterator[dict[nn.Module, list[Tensor]]]:
-    found: dict[nn.Module, list[Tensor]] = {module: [] for module in modules}
-    handles = [module.register_forward_hook(lambda m, _inputs, output: found[m].append(output)) for module in modules]
+    outputs_of: dict[nn.Module, list[Tensor]] = {module: [] for module in modules}
+    handles = [
+        module.register_forward_hook(lambda m, _inputs, output: outputs_of[m].append(output)) for module in modules
+    ]
     try:
-        yield found
+        yield outputs_of
     finally:
         for handle in handles:
             handle.remove()

@@ -94,7 +94,7 @@ class _Finder:
         self._vocab_size = manifest.dimensions.vocab_size
         self._max_target_tokens = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
         self._max_source_tokens = manifest.limits.max_source_tokens
-        self._source, self._target = (_subtag(one.code) for one in (manifest.sources[0], manifest.targets[0]))
+        self._source, self._target = (_subtag(language.code) for language in (manifest.sources[0], manifest.targets[0]))
 
     def surest(self) -> list[_Word]:
         """Return the words that are copied alone, ordered by how often they are copied among others."""
@@ -128,15 +128,15 @@ class _Finder:
         for word in words:
             each = targets[word.source_id]
             times = Counter(token for target in each for token, count in Counter(target).items() if count == 1)
-            own = [
+            certain = [
                 (-n, found_by[token], token)
                 for token, n in times.items()
                 if n >= MIN_PROBES_PASSED
                 and found_by[token] <= MAX_FINDERS
                 and self._is_whole_word(token, each, word.text.isdigit())
             ]
-            if own:
-                word.target_id = min(own)[2]
+            if certain:
+                word.target_id = min(certain)[2]
                 copied.append(word)
         copied.sort(key=lambda word: -float(np.mean(word.scores)))
         best = {word.target_id: word for word in reversed(copied)}

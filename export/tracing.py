@@ -141,14 +141,14 @@ def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model
     n_named = sum(parameter.kind is not parameter.VAR_POSITIONAL for parameter in parameters)
     dynamic_shapes = (*dynamic[:n_named], *([tuple(dynamic[n_named:])] if dynamic[n_named:] else []))
     model = export_module(graph, tuple(examples), dynamic_shapes, list(inputs), list(signature.outputs))
-    own = dict(graph.named_parameters()) | dict(graph.named_buffers())
-    tensors = take_tensors(model, {name: name_of(name) for name in model.graph.initializers if name in own})
+    tensors_by_name = dict(graph.named_parameters()) | dict(graph.named_buffers())
+    tensors = take_tensors(model, {name: name_of(name) for name in model.graph.initializers if name in tensors_by_name})
     optimize_ir(model)
     refer_to_tensors(model, tensors)
-    found = sum(node.op_type in ATTENTION for node in model.graph)
-    if found != n_attention:
+    n_attentions = sum(node.op_type in ATTENTION for node in model.graph)
+    if n_attentions != n_attention:
         raise ExportError(
-            f"{type(graph).__name__} has {n_attention} attention sublayers and {found} nodes of attention"
+            f"{type(graph).__name__} has {n_attention} attention sublayers and {n_attentions} nodes of attention"
         )
     name_nodes(model, tensors)
     anonymize(model)

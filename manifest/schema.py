@@ -136,13 +136,13 @@ class Nearness(Section):
     def line(self) -> str:
         """Return a sentence for people."""
         if self.cosine is not None:
-            found = f"mean cosine {self.cosine:.4f} to the embeddings of float32, over {self.of} texts"
+            finding = f"mean cosine {self.cosine:.4f} to the embeddings of float32, over {self.of} texts"
         else:
             of_probabilities = "" if self.difference is None else f", probabilities differ by {self.difference:.4f}"
             what = "next tokens" if self.difference is None else "labels"
-            found = f"{100 * self.value:.1f} % of {self.of} {what} are those of float32{of_probabilities}"
+            finding = f"{100 * self.value:.1f} % of {self.of} {what} are those of float32{of_probabilities}"
         in_floats = f", {len(self.float_layers)} layers in float32" * bool(self.float_layers)
-        return f"{self.precision}{in_floats}: {found}"
+        return f"{self.precision}{in_floats}: {finding}"
 
 
 class ModelOrigin(Section):

@@ -119,12 +119,12 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List artifacts and checkpoints: what they do, how large they are, and where they came from."""
-    found = inventory(directories or default_directories())
+    listed = inventory(directories or default_directories())
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
+        print(json.dumps([asdict(entry) for entry in listed], indent=2, ensure_ascii=False))
         return
     header = ["model", "does", "parameters", "size", "precision", "nearness", "licence", "source", "directory"]
-    rows = [_cells(one) for one in found if one.problem is None]
+    rows = [_cells(entry) for entry in listed if entry.problem is None]
     table = Table(*header)
     for row in rows:
         table.add_row(*map(escape, row))
@@ -136,9 +136,9 @@ def list_(
         for name, *cells in rows:
             facts = (f"{title} {cell}" for title, cell in zip(header[1:], cells, strict=True) if cell)
             console.print(f"{name}: {', '.join(facts)}", markup=False, highlight=False)
-    for one in found:
-        if one.problem is not None:
-            console.print(f"{one.directory}: {one.problem}", markup=False, highlight=False, soft_wrap=True)
+    for entry in listed:
+        if entry.problem is not None:
+            console.print(f"{entry.directory}: {entry.problem}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -227,9 +227,9 @@ def faithfulness(
     loaded = load_checkpoint(checkpoint)
     table = Table("test set", "texts", "by evidence, points", "at random, points", "ratio")
     for source in load_recipe(checkpoint).data.test:
-        found = evidence_faithfulness(loaded, [row.right for row in load_rows(source, data)], texts, tokens, longest)
-        numbers = (f"{number:.2f}" for number in (found.by_evidence, found.at_random, found.ratio))
-        table.add_row(source.file, str(found.n_texts), *numbers)
+        measured = evidence_faithfulness(loaded, [row.right for row in load_rows(source, data)], texts, tokens, longest)
+        numbers = (f"{number:.2f}" for number in (measured.by_evidence, measured.at_random, measured.ratio))
+        table.add_row(source.file, str(measured.n_texts), *numbers)
     console.print(table)
 
 
@@ -307,22 +307,22 @@ def embed(
 ) -> None:
     """Embed texts (sentences, for a translator), one JSON object per line."""
     asked, loaded = list(texts or _lines()), load_checkpoint(checkpoint)
-    own = loaded.config.model if isinstance(loaded.config.model, EmbedderConfig) else None
+    embedder = loaded.config.model if isinstance(loaded.config.model, EmbedderConfig) else None
     if normalize is None:
-        normalize = own.normalize if own else True
-    if prompt is not None or (own and of == "encoder" and pooling is None):
+        normalize = embedder.normalize if embedder else True
+    if prompt is not None or (embedder and of == "encoder" and pooling is None):
         if of != "encoder" or pooling is not None:
             raise typer.BadParameter("it cannot be used with --of cross-attention or --pooling", param_hint="--prompt")
         for text, vector in zip(asked, text_embeddings(loaded, asked, prompt), strict=True):
             numbers = (normalized(vector) if normalize else vector).tolist()
             print(json.dumps({"text": text, "embedding": numbers}, ensure_ascii=False))
         return
-    found = encoder_states(loaded, asked) if of == "encoder" else cross_attention_outputs(loaded, asked, layer)
-    for text, one in zip(asked, found, strict=True):
-        vectors = one.vectors if pooling == "none" else one.mean()
+    embedded = encoder_states(loaded, asked) if of == "encoder" else cross_attention_outputs(loaded, asked, layer)
+    for text, result in zip(asked, embedded, strict=True):
+        vectors = result.vectors if pooling == "none" else result.mean()
         numbers = (normalized(vectors) if normalize else vectors).tolist()
-        line: dict[str, object] = {"text": text} if of == "encoder" else {"text": text, "translation": one.text}
-        line |= {"tokens": one.tokens, "embeddings": numbers} if pooling == "none" else {"embedding": numbers}
+        line: dict[str, object] = {"text": text} if of == "encoder" else {"text": text, "translation": result.text}
+        line |= {"tokens": result.tokens, "embeddings": numbers} if pooling == "none" else {"embedding": numbers}
         print(json.dumps(line, ensure_ascii=False))
 
 
@@ -347,8 +347,8 @@ def _pass_table(results: list[CaseResult]) -> Table:
 
 def _cells(model: Listed) -> list[str]:
     parameters = f"{model.parameters / 1e6:,.1f} M" if model.parameters else ""
-    own = ("of its training data", "trained with attend")
-    licence, source = (model.licence or "not named", model.source) if model.source else own
+    home_made = ("of its training data", "trained with attend")
+    licence, source = (model.licence or "not named", model.source) if model.source else home_made
     texts = (model.precision, model.nearness, licence, source, model.directory)
     return [model.name, model.does or "", parameters, f"{model.bytes / 1e6:,.1f} MB", *(text or "" for text in texts)]
 

@@ -143,12 +143,12 @@ class LayerConfig(Strict):
     def of_layer(self, i: int) -> Self:
         """Return the settings of one encoder layer, counted from 0."""
         local = self.local_attention if self.local_attention and i in self.local_attention.layers else None
-        own = {
+        options = {
             "local_attention": local,
             "rotary_base": local.rotary_base if local else self.rotary_base,
             "first_norm": self.first_norm or i > 0,
         }
-        return self.model_copy(update=own)
+        return self.model_copy(update=options)
 
     def _check_heads(self, name: str, width: int) -> None:
         if self.head_dim is None and width % self.n_heads != 0:
@@ -232,11 +232,11 @@ class TransformerConfig(LayerConfig):
     @property
     def encoder_layer(self) -> LayerConfig:
         """Settings of the encoder layers: those of the decoder, with the encoder's width and vocabulary."""
-        own = {
+        options = {
             "d_model": self.d_encoder or self.d_model,
             "vocab_size": self.source_vocab_size or self.vocab_size,
         }
-        return self.model_copy(update=own)
+        return self.model_copy(update=options)
 
 
 def _languages(given: str | tuple[Language, ...]) -> tuple[Language, ...]:

@@ -70,7 +70,7 @@ def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Te
 def _states_of_windows(checkpoint: Checkpoint, windows: Sequence[list[list[int]]]) -> list[list[Tensor]]:
     """Return the states (S, E) of each window of each text."""
     model, flat = checkpoint.model, [ids for of_text in windows for ids in of_text]
-    found: dict[int, Tensor] = {}
+    by_number: dict[int, Tensor] = {}
     for batch in batches_by_length(np.array([len(ids) for ids in flat]), BATCH_TOKENS):
         ids, lengths = pad([flat[w] for w in batch])
         if isinstance(model, Transformer):
@@ -79,9 +79,9 @@ def _states_of_windows(checkpoint: Checkpoint, windows: Sequence[list[list[int]]
             hidden = model.encode(ids, lengths)
         else:
             raise CheckpointError(f"{checkpoint.config.name} has no Transformer encoder, so its states cannot be shown")
-        found |= {int(w): row[:length] for w, row, length in zip(batch, hidden, lengths.tolist(), strict=True)}
+        by_number |= {int(w): row[:length] for w, row, length in zip(batch, hidden, lengths.tolist(), strict=True)}
     numbered = count()
-    return [[found[next(numbered)] for _ in of_text] for of_text in windows]
+    return [[by_number[next(numbered)] for _ in of_text] for of_text in windows]
 
 
 @torch.inference_mode()
@@ -107,12 +107,14 @@ def text_embeddings(checkpoint: Checkpoint, texts: Sequence[str], prompt: str | 
         for ids in checkpoint.encode([put_in_front + text for text in texts])
     ]
     n_left_out = n_before if put_in_front and not model.config.pool_prompt else 0
-    found = []
+    embeddings = []
     for states in _states_of_windows(checkpoint, windows):
         kept = [rows[min(n_left_out, len(rows) - 1) :] for rows in states]
-        vectors = torch.stack([pooled(own, len(rows), model.config) for own, rows in zip(kept, states, strict=True)])
-        found.append(torch.tensor([float(len(own)) for own in kept]) @ model.project(vectors) / sum(map(len, kept)))
-    return found
+        vectors = torch.stack([pooled(part, len(rows), model.config) for part, rows in zip(kept, states, strict=True)])
+        embeddings.append(
+            torch.tensor([float(len(part)) for part in kept]) @ model.project(vectors) / sum(map(len, kept))
+        )
+    return embeddings
 
 
 def _text_of(prompt: str | None, config: EmbedderConfig) -> str:
@@ -145,13 +147,13 @@ def cross_attention_outputs(checkpoint: Checkpoint, sentences: Sequence[str], la
     given: list[Tensor] = []
     handle = layers[layer].cross_attention.register_forward_hook(lambda _module, _inputs, output: given.append(output))
     try:
-        found = []
+        outputs = []
         for sentence, (text, hypothesis) in zip(sentences, translations, strict=True):
             source = cut_source(checkpoint.encode([sentence])[0], limit)  # as translate reads it
             written = [*hypothesis.ids, tokens.eos] if hypothesis.finished else hypothesis.ids
             read = torch.tensor([[tokens.bos, *written[:-1]]])
             model(torch.tensor([source]), torch.tensor([len(source)]), read)
-            found.append(TokenVectors(text, checkpoint.pieces(written, of="target"), given.pop()[0]))
+            outputs.append(TokenVectors(text, checkpoint.pieces(written, of="target"), given.pop()[0]))
     finally:
         handle.remove()
-    return found
+    return outputs

@@ -40,7 +40,7 @@ def _facts(config: Config) -> dict[str, str]:
     model, provenance = config.model, config.provenance
     facts = {"the name": config.name, "the task": model.task}
     if isinstance(model, TransformerConfig):
-        sources, targets = (", ".join(one.code for one in side) for side in (model.sources, model.targets))
+        sources, targets = (", ".join(language.code for language in side) for side in (model.sources, model.targets))
         facts["the languages"] = f"{sources} to {targets}"
     if isinstance(model, ClassifierConfig):
         facts["the labels"] = ", ".join(model.labels)
@@ -56,12 +56,12 @@ def _vectors(path: Path) -> dict[str, Tensor]:
         return {name: file.get_tensor(name) for name in names}
 
 
-def _differ(stored: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> bool:
+def _differ(stored: Mapping[str, Tensor], vectors: Mapping[str, Tensor]) -> bool:
     """Vectors may differ by as much as a precision changes them."""
     return any(
         name not in stored
         or stored[name].shape != vector.shape
         or not torch.allclose(stored[name].float(), vector.float(), rtol=HALF_PRECISION, atol=HALF_PRECISION)
-        for name, vector in own.items()
+        for name, vector in vectors.items()
         if vector.ndim == 1
     )

@@ -60,13 +60,13 @@ class Listed:
 
 def inventory(directories: Iterable[Path]) -> list[Listed]:
     """Return the models in directories, or directly below them; in the order of their paths."""
-    return [_listed(found) for directory in directories for found in _models_in(directory)]
+    return [_listed(model) for directory in directories for model in _models_in(directory)]
 
 
 def default_directories() -> list[Path]:
     """Return the places where `make model` and training put models."""
-    found = [*sorted(Path("artifacts").glob("*/")), *sorted(Path("runs").glob(f"*/{CHECKPOINT}/"))]
-    return [path for path in found if not path.name.startswith(".")]
+    directories = [*sorted(Path("artifacts").glob("*/")), *sorted(Path("runs").glob(f"*/{CHECKPOINT}/"))]
+    return [path for path in directories if not path.name.startswith(".")]
 
 
 def _models_in(directory: Path) -> Iterator[Path]:
@@ -127,7 +127,7 @@ def _checkpoint(directory: Path) -> Listed:
     sides = [getattr(model, side, ()) for side in ("sources", "targets")]
     if not any(sides):
         sides = [[getattr(model, side)] if hasattr(model, side) else [] for side in ("source", "target")]
-    sources, targets = ([getattr(one, "code", one) for one in side] for side in sides)
+    sources, targets = ([getattr(language, "code", language) for language in side] for side in sides)
     return Listed(
         directory=str(directory),
         name=config.name,
@@ -197,7 +197,7 @@ def _stored_precision(path: Path) -> str | None:
         try:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(length))
-            tensors = [one for name, one in header.items() if name != "__metadata__"]
+            tensors = [tensor_of for name, tensor_of in header.items() if name != "__metadata__"]
             end = 8 + length + max((tensor["data_offsets"][1] for tensor in tensors), default=0)
             numbers = Counter[str]()
             for tensor in tensors:

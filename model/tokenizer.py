@@ -75,8 +75,8 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int, end_of_sequence: bool
 def in_one_form(tokenizer: Tokenizer) -> Tokenizer:
     """Return a copy that ignores differences of form: capitals, full-width forms, typographic marks."""
     one_form = Tokenizer.from_str(tokenizer.to_str())
-    own = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
-    one_form.normalizer = normalizers.Sequence([*_ONE_FORM, *own])
+    first_normalizers = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
+    one_form.normalizer = normalizers.Sequence([*_ONE_FORM, *first_normalizers])
     return as_plain_text(one_form)
 
 

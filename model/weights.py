@@ -93,22 +93,22 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 def assign_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     """Assign stored tensors to a float32 model. Tensors of its types are not copied: `stored` and model share them.
     Raises WeightsError: the tensors are not those of the model."""
-    own, derived = model.state_dict(), dict(model.named_buffers())
+    state, derived = model.state_dict(), dict(model.named_buffers())
     foreign = [
         name
         for name in stored
-        if name not in own
+        if name not in state
         and name not in derived
         and not name.endswith((STEP, SMOOTHING))
-        and name.removesuffix(SCALES) not in own
+        and name.removesuffix(SCALES) not in state
     ]
     if foreign:
         raise WeightsError(f"the model has no {', '.join(sorted(foreign))}")
-    missing = sorted(own.keys() - stored.keys())
+    missing = sorted(state.keys() - stored.keys())
     if missing:
         raise WeightsError(f"{', '.join(missing)} of the model are missing")
     try:
-        model.load_state_dict({name: dequantize(name, stored).to(own[name].dtype) for name in own}, assign=True)
+        model.load_state_dict({name: dequantize(name, stored).to(state[name].dtype) for name in state}, assign=True)
     except RuntimeError as error:
         raise WeightsError(str(error)) from error
 
@@ -137,16 +137,16 @@ def strays(name: str, stored: Mapping[str, Tensor], expected: Tensor) -> bool:
     smoothing = stored.get(name.removesuffix(".weight") + SMOOTHING)
     for start in range(0, max(1, len(tensor) if tensor.ndim else 1), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE) if tensor.ndim else ...
-        found, wanted = tensor[rows], expected[rows]
+        actual, wanted = tensor[rows], expected[rows]
         if tensor.dtype == torch.int8:
             assert scales is not None
             half_a_step = 0.5 * scales[rows] * (1 + 1e-5)
-            found, wanted = found * scales[rows], wanted if smoothing is None else wanted * smoothing
-            is_within = (found - wanted).abs() <= half_a_step + 1e-6 * wanted.abs()
+            actual, wanted = actual * scales[rows], wanted if smoothing is None else wanted * smoothing
+            is_within = (actual - wanted).abs() <= half_a_step + 1e-6 * wanted.abs()
         elif tensor.dtype == torch.float16:
-            is_within = (found.float() - wanted).abs() <= 2.0**-11 * wanted.abs() + 2.0**-25
+            is_within = (actual.float() - wanted).abs() <= 2.0**-11 * wanted.abs() + 2.0**-25
         else:
-            is_within = found == wanted
+            is_within = actual == wanted
         if not is_within.all():
             return True
     return False

@@ -114,8 +114,8 @@ def sequences_of(works: list[Work], manifest: Manifest, beam_size: int, exact: b
 
 def targets_of(sequences: list[Sequence[Search]], manifest: Manifest) -> list[list[int]]:
     """Return the targets without the end of sequence."""
-    found = [sequence.output.best()[0].token_ids for sequence in sequences]
-    return [target[:-1] if target[-1:] == [manifest.special_tokens.eos] else target for target in found]
+    targets = [sequence.output.best()[0].token_ids for sequence in sequences]
+    return [target[:-1] if target[-1:] == [manifest.special_tokens.eos] else target for target in targets]
 
 
 async def _run(pool: Pool[Search], requests: list[list[Sequence[Search]]]) -> None:

@@ -48,8 +48,8 @@ class TransformersEngine:
             max_new_tokens=max(limits),
             min_new_tokens=max(limits) if works[0].fixed_length else None,
         ).tolist()
-        found = []
+        translations = []
         for ids, limit in zip(rows, limits, strict=True):
             written = ids[1 : limit + 1]
-            found.append(written[: written.index(self._end)] if self._end in written else written)
-        return found
+            translations.append(written[: written.index(self._end)] if self._end in written else written)
+        return translations

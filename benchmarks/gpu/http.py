@@ -44,8 +44,8 @@ def measure(provider: ProviderName, seconds: float, servers: int | None) -> None
             answer = said[:200].decode(errors="replace")
             say(part="http", path=path, status=status, ms=round(1000 * took_s, 1), answer=answer)
         for connections, size in LOADS:
-            found = _load(server.address, texts, connections, size, seconds)
-            say(part="http", servers=servers, connections=connections, texts=size, **found)
+            latencies = _load(server.address, texts, connections, size, seconds)
+            say(part="http", servers=servers, connections=connections, texts=size, **latencies)
 
 
 def serving(provider: ProviderName, servers: int | None = None) -> Server:
@@ -87,7 +87,7 @@ def _load(address: str, texts: list[str], connections: int, size: int, seconds: 
     with multiprocessing.get_context("fork").Pool(n) as pool:  # fork starts fast
         tasks = [(address, texts, connections // n, size, seconds, i) for i in range(n)]
         start = time.monotonic()
-        latencies = sorted(latency for found in pool.starmap(_client, tasks) for latency in found)
+        latencies = sorted(latency for of_client in pool.starmap(_client, tasks) for latency in of_client)
         took_s = time.monotonic() - start
     answered = [latency for latency in latencies if latency > 0]
     return {
@@ -114,4 +114,4 @@ def _client(address: str, texts: list[str], connections: int, size: int, seconds
         raise AssertionError
 
     with ThreadPoolExecutor(connections) as threads:
-        return [latency for found in threads.map(one, range(connections)) for latency in found]
+        return [latency for of_connection in threads.map(one, range(connections)) for latency in of_connection]

@@ -41,7 +41,7 @@ class Inputs:
         if model != SHIPPED:
             return None
         pairs = list(zip(self.reference[beam_size], answers, strict=False))
-        return f"{sum(wanted == found for wanted, found in pairs)} of {len(pairs)}"
+        return f"{sum(wanted == actual for wanted, actual in pairs)} of {len(pairs)}"
 
 
 def prepare_inputs(data: Path | None) -> Path:
@@ -63,9 +63,9 @@ def prepare_inputs(data: Path | None) -> Path:
 
 def read_inputs() -> Inputs:
     """Read the prepared inputs."""
-    found = json.loads(_path().read_text())
-    works = {model: [Work(**work) for work in works] for model, works in found["works"].items()}
-    return Inputs(found["texts"], works, {int(size): answers for size, answers in found["reference"].items()})
+    content = json.loads(_path().read_text())
+    works = {model: [Work(**work) for work in works] for model, works in content["works"].items()}
+    return Inputs(content["texts"], works, {int(size): answers for size, answers in content["reference"].items()})
 
 
 def prepare_models() -> list[Path]:

@@ -58,6 +58,6 @@ def _placement(name: ProviderName) -> None:
     for graph, session in sessions.items():
         parts = session.get_provider_graph_assignment_info()
         nodes = [(part.ep_name, node.op_type) for part in parts for node in part.get_nodes()]
-        own = session.get_providers()[0]
-        elsewhere = [operator for where, operator in nodes if where != own]
-        say(part="proof", graph=graph, provider=own, nodes=len(nodes), elsewhere=elsewhere)
+        wanted = session.get_providers()[0]
+        elsewhere = [operator for where, operator in nodes if where != wanted]
+        say(part="proof", graph=graph, provider=wanted, nodes=len(nodes), elsewhere=elsewhere)

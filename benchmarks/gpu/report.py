@@ -56,24 +56,24 @@ def _machine(lines: list[Line]) -> str:
 
 
 def _graphs(lines: list[Line]) -> list[list[str]]:
-    found = [line for line in lines if "graph" in line]
-    rows = [[line["graph"], str(line["nodes"]), ", ".join(line["elsewhere"]) or "none"] for line in found]
+    of_graphs = [line for line in lines if "graph" in line]
+    rows = [[line["graph"], str(line["nodes"]), ", ".join(line["elsewhere"]) or "none"] for line in of_graphs]
     return [["graph", "nodes", "elsewhere"], *rows]
 
 
 def _answers(lines: list[Line]) -> list[list[str]]:
-    found = [line for line in lines if "engine" in line]
-    rows = [[line["engine"], *_told(line, ("beam_size", "as_float32_on_cpu", "as_alone"))] for line in found]
+    of_engines = [line for line in lines if "engine" in line]
+    rows = [[line["engine"], *_told(line, ("beam_size", "as_float32_on_cpu", "as_alone"))] for line in of_engines]
     return [["engine", "beam", "as float32", "as alone"], *rows]
 
 
 def _speed(lines: list[Line]) -> list[list[str]]:
     rows = [["model", "beam", "batch", *ENGINES, "attend / ctranslate2"]]
-    found: dict[tuple[str, int, int], dict[str, int]] = {}
+    counts: dict[tuple[str, int, int], dict[str, int]] = {}
     for line in lines:
         cell = line["model"], line["beam_size"], line["batch"]
-        found.setdefault(cell, {})[line["engine"]] = line["tokens_per_s"]
-    for (model, beam_size, batch), speeds in sorted(found.items(), key=_shipped_first):
+        counts.setdefault(cell, {})[line["engine"]] = line["tokens_per_s"]
+    for (model, beam_size, batch), speeds in sorted(counts.items(), key=_shipped_first):
         has_both = "attend" in speeds and "ctranslate2" in speeds
         ratio = f"**{speeds['attend'] / speeds['ctranslate2']:.2f}**" if has_both else NONE
         told = [f"{speeds[engine]:,}" if engine in speeds else NONE for engine in ENGINES]
@@ -142,5 +142,5 @@ def _parts(lines: list[Line]) -> list[list[str]]:
 
 def _told(line: Line, names: Iterable[str]) -> list[str]:
     """Return the named values of a line, as text."""
-    found = [line.get(name, NONE) for name in names]
-    return [one if isinstance(one, str) else f"{one:,}" for one in found]
+    values = [line.get(name, NONE) for name in names]
+    return [value if isinstance(value, str) else f"{value:,}" for value in values]

@@ -103,7 +103,7 @@ def clients(
         while time.monotonic() < ends_at:
             chosen = draw.randrange(len(requests))
             try:
-                status, found = _asked(connection, requests[chosen])
+                status, received = _asked(connection, requests[chosen])
             except (OSError, http.client.HTTPException):
                 connection.close()
                 counted["failed"] += 1
@@ -111,7 +111,7 @@ def clients(
             if status != http.client.OK:
                 counted["failed"] += 1
             else:
-                counted["same" if alike(first[chosen], (status, found)) else "different"] += 1
+                counted["same" if alike(first[chosen], (status, received)) else "different"] += 1
         connection.close()
         return counted
 

@@ -137,7 +137,7 @@ def _onnxruntime(artifacts: Path, requests: list[list[str]]) -> Pass:
     session = load_session(artifact, Provider("cpu", 1), "classifier.onnx")
     tokenizer = Tokenizer.from_file(str(artifact.path("tokenizer.json")))
     pad = artifact.manifest.special_tokens.pad
-    batches = [padded([one.ids for one in tokenizer.encode_batch(texts)], pad) for texts in requests]
+    batches = [padded([encoding.ids for encoding in tokenizer.encode_batch(texts)], pad) for texts in requests]
     threads = ThreadPoolExecutor(usable_cores())
 
     def run(batch: tuple[Any, Any]) -> Any:

@@ -31,7 +31,7 @@ def measure() -> dict[str, float]:
     converted = workspace("models", "ctranslate2") / f"{NAME}.int8"
     for path in (checkpoint, artifacts / NAME, converted):
         shutil.rmtree(path, ignore_errors=True)
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     steps = {
         "import": ["-m", "model", "import", directory, checkpoint, "--name", NAME],
         "export": ["-m", "export", checkpoint, artifacts / NAME, "--precision", "int8", "--nearness", "0"],
@@ -41,8 +41,8 @@ def measure() -> dict[str, float]:
         ],
     }
     for name, arguments in steps.items():
-        found |= {f"{name}_{what}": value for what, value in _run([str(argument) for argument in arguments]).items()}
-    return found | serve(artifacts) | run_ctranslate2(converted)
+        figures |= {f"{name}_{what}": value for what, value in _run([str(argument) for argument in arguments]).items()}
+    return figures | serve(artifacts) | run_ctranslate2(converted)
 
 
 def serve(artifacts: Path) -> dict[str, float]:

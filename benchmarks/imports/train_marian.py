@@ -93,8 +93,8 @@ def _tokenize(rows: list[Row], out: Path, n_pieces: int) -> tuple[list[Pair], di
         models.append(sentencepiece.SentencePieceProcessor(str(out / f"{name}.spm")))
     sources, targets = (model.Encode([row[i] for row in rows], out_type=str) for i, model in enumerate(models))
     counts = Counter(piece for pieces in (*sources, *targets) for piece in pieces)
-    own = {model.IdToPiece(i) for model in models for i in range(3, len(model))}
-    pieces = [piece for piece, _ in counts.most_common() if piece in own]
+    vocabulary_pieces = {model.IdToPiece(i) for model in models for i in range(3, len(model))}
+    pieces = [piece for piece, _ in counts.most_common() if piece in vocabulary_pieces]
     vocabulary = {piece: i for i, piece in enumerate(["</s>", "<unk>", *pieces, "<pad>"])}
     (out / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
     MarianTokenizer(

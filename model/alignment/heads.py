@@ -143,7 +143,7 @@ def word_attention(model: Transformer, tokenizer: Tokenizer, rows: Sequence[Row]
     """Yield the cross-attention between words of each pair in order: (2, Ld, H, V, W + 1), by next_row."""
     sources = [tokenizer.encode(row.left) for row in rows]
     targets = [tokenizer.encode(row.right) for row in rows]  # each ends in </s>, like the sources
-    found: dict[int, Array] = {}
+    of_rows: dict[int, Array] = {}
     lengths_of_pairs = np.array([max(map(len, pair)) for pair in zip(sources, targets, strict=True)])
     for batch in batches_by_length(lengths_of_pairs, BATCH_TOKENS):
         source, lengths = pad([sources[i].ids for i in batch])
@@ -153,8 +153,8 @@ def word_attention(model: Transformer, tokenizer: Tokenizer, rows: Sequence[Row]
             left, right = rows[i]
             of_source = word_columns(left, word_spans(left), sources[i].offsets)
             of_target = word_columns(right, word_spans(right), targets[i].offsets)
-            found[i] = among_words(matrices[..., : len(of_target), : len(of_source)], of_source, of_target[:-1])
-    yield from (found[i] for i in range(len(rows)))
+            of_rows[i] = among_words(matrices[..., : len(of_target), : len(of_source)], of_source, of_target[:-1])
+    yield from (of_rows[i] for i in range(len(rows)))
 
 
 def among_words(cross: Array, of_source: Array, of_target: Array) -> Array:

@@ -66,11 +66,11 @@ def faithfulness(
     random = np.random.default_rng(1)
     if n_texts < len(sequences):
         sequences = [sequences[i] for i in random.choice(len(sequences), n_texts, replace=False)]
-    own = [np.arange(before, len(ids) - after) for ids in sequences]
+    places_of_texts = [np.arange(before, len(ids) - after) for ids in sequences]
     whole = _logits(model, sequences)
     answers = whole.argmax(axis=1)
     highest, others = [], []
-    for ids, places, logits, answer in zip(sequences, own, whole, answers, strict=True):
+    for ids, places, logits, answer in zip(sequences, places_of_texts, whole, answers, strict=True):
         without_each = _logits(model, [np.delete(ids, place) for place in places])
         lost = _margins(logits[None], answer) - _margins(without_each, answer)
         highest.append(np.delete(ids, places[np.argsort(-lost)[:n_taken_out]]))
@@ -92,14 +92,14 @@ def _margins(logits: Floats, label: int) -> Floats:
 def _probabilities(logits: Floats, labels: NDArray[np.int64]) -> Floats:
     """Return the probability of each text's label (N), given logits (N, C)."""
     shares = torch.from_numpy(logits).softmax(dim=-1).numpy()
-    found: Floats = shares[np.arange(len(labels)), labels]
-    return found
+    chosen: Floats = shares[np.arange(len(labels)), labels]
+    return chosen
 
 
 @torch.inference_mode()
 def _logits(model: TransformerClassifier, sequences: Sequence[NDArray[np.int64]]) -> Floats:
-    found = np.empty((len(sequences), len(model.config.labels)))
+    logits = np.empty((len(sequences), len(model.config.labels)))
     for batch in batches_by_length(np.array([len(ids) for ids in sequences]), BATCH_TOKENS):
         ids, lengths = pad([sequences[i].tolist() for i in batch])
-        found[batch] = model(ids, lengths)[0].numpy()
-    return found
+        logits[batch] = model(ids, lengths)[0].numpy()
+    return logits

@@ -168,8 +168,8 @@ def translate(
         ids, lengths = pad([sources[i] for i in batch])
         # A translation is rarely twice as long as its source; the limit bounds the caches.
         limit = min(max_target_tokens, 2 * ids.shape[1] + 10)
-        found = greedy_search(model, ids, lengths, limit, written.target_prefix if written else ())
-        hypotheses |= {int(i): hypothesis for i, hypothesis in zip(batch, found, strict=True)}
+        best = greedy_search(model, ids, lengths, limit, written.target_prefix if written else ())
+        hypotheses |= {int(i): hypothesis for i, hypothesis in zip(batch, best, strict=True)}
     return [(checkpoint.decode(hypotheses[i].ids), hypotheses[i]) for i in range(len(texts))]
 
 
@@ -180,7 +180,7 @@ def language_of(
     language."""
     if not isinstance(config, TransformerConfig):
         return None
-    languages = {one.code: one for one in (config.sources if side == "source" else config.targets)}
+    languages = {language.code: language for language in (config.sources if side == "source" else config.targets)}
     if code is not None and code not in languages:
         raise CheckpointError(f"unknown `{side}` language {code}; the model has {', '.join(languages)}")
     return languages[code or next(iter(languages))]

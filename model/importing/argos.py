@@ -59,22 +59,22 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         raise ModelImportError(f"the package has Moses BPE ({BPE}), which is not supported; it needs {PIECES}")
     source = _only("source", options.sources, metadata.from_code)
     target = _only("target", options.targets, metadata.to_code)
-    found = read_transformer(directory / MODEL, source, target, metadata.target_prefix)
-    limit = min(MAX_TARGET_TOKENS, found.config.max_positions)
+    transformer = read_transformer(directory / MODEL, source, target, metadata.target_prefix)
+    limit = min(MAX_TARGET_TOKENS, transformer.config.max_positions)
     version = f", version {metadata.package_version}" if metadata.package_version else ""
     return ImportedModel(
         Config(
             name=options.name or f"argos-{source}-{target}",
             description=f"{FAMILY}, {metadata.from_name or source} to {metadata.to_name or target}{version}.",
-            max_tokens=next(n for n in range(limit, 0, -1) if bucket(n) <= found.config.max_positions),
-            model=found.config,
+            max_tokens=next(n for n in range(limit, 0, -1) if bucket(n) <= transformer.config.max_positions),
+            model=transformer.config,
             decoding=DECODING,
             provenance=Provenance(source=directory.name, family=FAMILY, licence=licence_of(directory)),
         ),
-        found.weights,
-        _tokenizer(directory, found.source_end, found.vocabulary.source),
-        found.vocabulary,
-        found.alignment,
+        transformer.weights,
+        _tokenizer(directory, transformer.source_end, transformer.vocabulary.source),
+        transformer.vocabulary,
+        transformer.alignment,
         _notes(directory),
     )
 

@@ -92,9 +92,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
         **extra,
         **read_dimensions(config, norm="pre" if kind == "mbart" else "post", activation="gelu", scales=False),
     )
-    own = "encoder_positions" if transformer.encoder_positions else "encoder_embedding"
+    place = "encoder_positions" if transformer.encoder_positions else "encoder_embedding"
     for side, ours, n_layers in (
-        ("encoder", own, transformer.n_encoder_layers),
+        ("encoder", place, transformer.n_encoder_layers),
         ("decoder", "embedding", transformer.n_decoder_layers),
     ):
         weights |= _side(tensors, side, ours)
@@ -115,10 +115,10 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
 def _side(tensors: Mapping[str, Tensor], side: str, ours: str) -> dict[str, Tensor]:
     """Return the positions and the embedding norm of encoder or decoder by our names."""
     theirs = f"model.{side}"
-    found = {f"{ours}.encoding": tensor_of(tensors, f"{theirs}.embed_positions.weight")[FIRST_POSITION:]}
+    tensors_by_name = {f"{ours}.encoding": tensor_of(tensors, f"{theirs}.embed_positions.weight")[FIRST_POSITION:]}
     for end in ("weight", "bias"):
-        found[f"{ours}.norm.{end}"] = tensor_of(tensors, f"{theirs}.layernorm_embedding.{end}")
-    return found
+        tensors_by_name[f"{ours}.norm.{end}"] = tensor_of(tensors, f"{theirs}.layernorm_embedding.{end}")
+    return tensors_by_name
 
 
 def _mbart(

@@ -55,18 +55,18 @@ def read_encoder(directory: Path) -> ImportedEncoder:
     _refuse_variants(config)
     tensors = {_current_name(name): tensor for name, tensor in read_tensors(directory).items()}
     prefix = naming.prefix if any(name.startswith(naming.prefix) for name in tensors) else ""
-    own = ReadTensors(
+    wanted = ReadTensors(
         {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
     )
-    if naming.tokens not in own and naming.tied in tensors and config.get("tie_word_embeddings", True):
-        own[naming.tokens] = tensors[naming.tied]
+    if naming.tokens not in wanted and naming.tied in tensors and config.get("tie_word_embeddings", True):
+        wanted[naming.tokens] = tensors[naming.tied]
     fields = _fields(config, naming)
     weights = {
-        **dict(_embedding(own, config, naming, fields)),
-        **dict(_layers(own, naming, fields)),
-        **dict(naming.tables(own, config, fields)),
+        **dict(_embedding(wanted, config, naming, fields)),
+        **dict(_layers(wanted, naming, fields)),
+        **dict(naming.tables(wanted, config, fields)),
     }
-    own.refuse_more(naming.family)
+    wanted.refuse_more(naming.family)
     fields["vocab_size"] = len(weights["embedding.tokens.weight"])
     table = weights.get("embedding.encoding")
     fields["max_positions"] = number(config, "max_position_embeddings") if table is None else len(table)
@@ -102,16 +102,16 @@ def _refuse_variants(config: Mapping[str, Any]) -> None:
 
 
 def _fields(config: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
-    found = dict(naming.fixed)
+    values = dict(naming.fixed)
     for ours, theirs in naming.sizes.items():
         if ours not in naming.fixed:
-            found[ours] = number(config, theirs)
+            values[ours] = number(config, theirs)
         elif config.get(theirs) is not None:
-            found[ours] = config[theirs]
-    if "activation" in found:
-        found["activation"] = activation_of(str(found["activation"]))
+            values[ours] = config[theirs]
+    if "activation" in values:
+        values["activation"] = activation_of(str(values["activation"]))
     usual = {"norm": "post", "positions": "learned", "embedding_scale": 1.0, "embedding_norm": True}
-    return {**found, **usual, **naming.settings(config)}
+    return {**values, **usual, **naming.settings(config)}
 
 
 def _embedding(

@@ -116,8 +116,8 @@ def _embedding(variables: "Variables", side: str) -> dict[str, Tensor]:
     return embedding
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
-    return one is other or (one.shape == other.shape and torch.equal(one, other))
+def _same(first: Tensor, second: Tensor) -> bool:
+    return first is second or (first.shape == second.shape and torch.equal(first, second))
 
 
 def _layers(variables: "Variables") -> Iterator[tuple[str, Tensor]]:
@@ -170,20 +170,20 @@ class Variables:
 
     def take(self, *names: str) -> Tensor:
         """Return the first of these tensors; raise ModelImportError if there is none."""
-        found = self.find(*names)
-        if found is None:
+        tensor = self.find(*names)
+        if tensor is None:
             raise ModelImportError(f"{MODEL} is not supported: it has no {names[0]}")
-        return found
+        return tensor
 
     def number(self, *names: str, default: int | None = None) -> int:
         """Return a tensor that is a single number."""
-        found = self.find(*names) if default is not None else self.take(*names)
-        if found is None:
+        tensor = self.find(*names) if default is not None else self.take(*names)
+        if tensor is None:
             assert default is not None
             return default
-        if found.numel() != 1:
+        if tensor.numel() != 1:
             raise ModelImportError(f"{MODEL} is damaged: {names[0]} is not a single number")
-        return int(found.item())
+        return int(tensor.item())
 
     def of_both(self, name: str, default: int | None = None) -> int:
         """Return a number that encoder and decoder must share; older models store it once."""

@@ -32,18 +32,18 @@ def settings(config: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("attention_head_size", head_dim) != head_dim:
         raise ModelImportError(f"{CONFIG}: `attention_head_size` must be {head_dim}, as all heads share `hidden_size`")
     # Every kind of score counts in the factor, used or not.
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "positions": "learned" if config.get("position_biased_input", True) else "none",
         "beta": (head_dim * (1 + len(kinds))) ** -0.5,
     }
     if config.get("relative_attention") and kinds:
         longest = config.get("max_relative_positions", -1)
-        found["disentangled"] = Disentangled(
+        values["disentangled"] = Disentangled(
             buckets=max(0, config.get("position_buckets", -1)),
             max_distance=longest if longest > 0 else number(config, "max_position_embeddings"),
             **{ours: theirs in kinds for theirs, ours in KINDS.items()},
         )
-    return found
+    return values
 
 
 def tables(

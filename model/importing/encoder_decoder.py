@@ -113,11 +113,11 @@ def read_embeddings(
 def notes_on_copies(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a note if tables differ that config.json says are one."""
     tied, shared = (config.get(key, True) for key in ("tie_word_embeddings", "share_encoder_decoder_embeddings"))
-    one = [SHARED_TABLE, DECODER_TABLE, ENCODER_TABLE, OUTPUT] if shared else [DECODER_TABLE, OUTPUT]
-    used = next((name for name in one if name in tensors), None)
+    names = [SHARED_TABLE, DECODER_TABLE, ENCODER_TABLE, OUTPUT] if shared else [DECODER_TABLE, OUTPUT]
+    used = next((name for name in names if name in tensors), None)
     if not tied or used is None:
         return ()
-    others = [name for name in one if name in tensors and name != used]
+    others = [name for name in names if name in tensors and name != used]
     return tuple(
         f"{name} differs from {used}; {CONFIG} ties them, so that {used} is used"
         for name in others

@@ -79,19 +79,19 @@ def import_model(
             `checkpoint`.
     """
     refuse_what_is_no_import(checkpoint)
-    with in_sentences("it cannot be read"), open_source_files(source, revision) as found:
-        name = found.name if options.name is None else options.name
+    with in_sentences("it cannot be read"), open_source_files(source, revision) as files:
+        name = files.name if options.name is None else options.name
         _check_name(name)
-        imported = import_directory(found.directory, replace(options, name=name))
+        imported = import_directory(files.directory, replace(options, name=name))
         provenance = imported.config.provenance
         assert provenance is not None, "every family sets it"
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        told = {"source": found.said, "revision": found.revision, "imported": now}
+        told = {"source": files.said, "revision": files.revision, "imported": now}
         provenance = provenance.model_copy(update=told)
         imported = replace(
             imported,
             config=imported.config.model_copy(update={"provenance": provenance}),
-            evaluation=published_scores(found.directory, imported.config.model.task),
+            evaluation=published_scores(files.directory, imported.config.model.task),
         )
         if not overwrite:
             refuse_other_model(imported, checkpoint)
@@ -152,30 +152,30 @@ def _with_model(directory: Path) -> Path:
     several."""
     level = [directory]
     for _ in range(MAX_DEPTH):
-        found = [one for one in level if _family_of(one) is not None]
-        if len(found) > 1:
-            names = ", ".join(one.relative_to(directory).as_posix() for one in found)
+        models = [path_of for path_of in level if _family_of(path_of) is not None]
+        if len(models) > 1:
+            names = ", ".join(path_of.relative_to(directory).as_posix() for path_of in models)
             raise ModelImportError(f"it has several models ({names}); name the directory of one")
-        if found:
-            return found[0]
-        if any((one / CONFIG).is_file() for one in level):  # a model that is not supported
+        if models:
+            return models[0]
+        if any((path_of / CONFIG).is_file() for path_of in level):  # a model that is not supported
             break
-        level = [path for one in level for path in sorted(one.iterdir()) if path.is_dir()][:MAX_DIRECTORIES]
+        level = [path for path_of in level for path in sorted(path_of.iterdir()) if path.is_dir()][:MAX_DIRECTORIES]
     return directory
 
 
 def _check_shapes(imported: ImportedModel, file: str) -> None:
     """Weights must have the shapes and kinds of numbers of the configuration, before anything is written."""
     with torch.device("meta"):
-        own = build_model(imported.config).state_dict()
-    for name, expected in own.items():
-        found = imported.weights.get(name)
-        if found is None or found.shape != expected.shape:
-            what = "is missing" if found is None else f"is {tuple(found.shape)}"
+        expected_tensors = build_model(imported.config).state_dict()
+    for name, expected in expected_tensors.items():
+        tensor = imported.weights.get(name)
+        if tensor is None or tensor.shape != expected.shape:
+            what = "is missing" if tensor is None else f"is {tuple(tensor.shape)}"
             shape = tuple(expected.shape)
             raise ModelImportError(f"{file} does not match the configuration: {name} {what}; it must be {shape}")
-        if found.is_floating_point() != expected.is_floating_point():
-            kind = str(found.dtype).removeprefix("torch.")
+        if tensor.is_floating_point() != expected.is_floating_point():
+            kind = str(tensor.dtype).removeprefix("torch.")
             raise ModelImportError(f"{file} has {kind} numbers in {name}: import the model before quantization")
 
 

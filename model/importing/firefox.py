@@ -76,17 +76,17 @@ def _vocabularies(directory: Path) -> tuple[Path, Path]:
 
 def _files(directory: Path, pattern: str) -> list[Path]:
     """Return the files of a name, perhaps compressed; the unpacked ones if there are both."""
-    found = (sorted(directory.glob(pattern + packed)) for packed in PACKED)
-    return next((files for files in found if files), [])
+    by_packing = (sorted(directory.glob(pattern + packed)) for packed in PACKED)
+    return next((files for files in by_packing if files), [])
 
 
 def _only(directory: Path, pattern: str, what: str) -> Path:
-    found = _files(directory, pattern)
-    if not found:
+    paths = _files(directory, pattern)
+    if not paths:
         raise ModelImportError(f"{pattern} (the {what}) is missing")
-    if len(found) > 1:
-        raise ModelImportError(f"{' and '.join(path.name for path in found)}: only one file may be the {what}")
-    return found[0]
+    if len(paths) > 1:
+        raise ModelImportError(f"{' and '.join(path.name for path in paths)}: only one file may be the {what}")
+    return paths[0]
 
 
 def _languages(directory: Path, weights: Path, options: Options) -> tuple[Languages, Languages]:
@@ -94,9 +94,9 @@ def _languages(directory: Path, weights: Path, options: Options) -> tuple[Langua
     metadata = read_json_if_there(directory, METADATA)
     read, written = ([str(metadata[key])] if metadata.get(key) else [] for key in ("sourceLanguage", "targetLanguage"))
     named = [weights, *_files(directory, "vocab*.spm"), *_files(directory, "lex*.bin")]
-    found = next((match for match in map(_LANGUAGES.search, [path.name for path in named]) if match), None)
-    if found and not (read or written):
-        read, written = [found[1]], [found[2]]
+    match_of_name = next((match for match in map(_LANGUAGES.search, [path.name for path in named]) if match), None)
+    if match_of_name and not (read or written):
+        read, written = [match_of_name[1]], [match_of_name[2]]
     return choose_languages({}, read, written, options)
 
 

@@ -66,7 +66,7 @@ def wanted_files(names: Iterable[str]) -> list[str]:
 
 def _wanted(names: list[str]) -> list[str]:
     formats = [[name for name in names if pattern.fullmatch(name)] for pattern in WEIGHTS]
-    weights = next((found for found in formats if found), [])
+    weights = next((files for files in formats if files), [])
     others = [name for name in names if (name.endswith(SUFFIXES) and not name.endswith(".index.json")) or name == CARD]
     return [*others, *weights]
 

@@ -64,7 +64,7 @@ def read_arrays(content: bytes) -> dict[str, Array]:
     names = [reader.read("u1", size).tobytes().rstrip(b"\0").decode() for size, *_ in headers]
     shapes = [tuple(reader.read("<i4", rank).tolist()) for _, _, rank, _ in headers]
     reader.read("u1", int(reader.read("<u8", 1)[0]))
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for name, shape, (_, kind, _, n_bytes) in zip(names, shapes, headers, strict=True):
         data = reader.read("u1", n_bytes)
         if name.endswith(ACTIVATION_SCALE):
@@ -74,8 +74,8 @@ def read_arrays(content: bytes) -> dict[str, Array]:
             raise ModelImportError(
                 f"{name} is stored as {said} ({kind:#x}), which is not supported; float32 and int8 are"
             )
-        found[name] = READERS[kind](name, shape, data)
-    return found
+        arrays[name] = READERS[kind](name, shape, data)
+    return arrays
 
 
 class _Reader:

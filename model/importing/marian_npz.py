@@ -134,14 +134,14 @@ def _languages(
 
 def _list(release: Mapping[str, Any], key: str) -> list[str]:
     value = release.get(key) or []
-    return [str(one) for one in value] if isinstance(value, list) else str(value).split()
+    return [str(item) for item in value] if isinstance(value, list) else str(value).split()
 
 
 def _card_languages(directory: Path, side: str) -> list[str]:
     """Return the languages in the card, which lists older releases too; the last one is this."""
     path = directory / CARD
-    found = re.findall(rf"^\* {side} language\(s\): (.+)$", read_text(path) if path.is_file() else "", re.MULTILINE)
-    return re.split(r"[\s,]+", found[-1].strip()) if found else []
+    listed = re.findall(rf"^\* {side} language\(s\): (.+)$", read_text(path) if path.is_file() else "", re.MULTILINE)
+    return re.split(r"[\s,]+", listed[-1].strip()) if listed else []
 
 
 def _decoding(decoder: Mapping[str, Any]) -> tuple[Decoding, list[str]]:

@@ -86,7 +86,9 @@ def refuse_other_pieces(directory: Path, vocabulary: Vocabulary, bias: Tensor) -
             f"is the file another model's, or swapped with {TARGET_PIECES}?"
         )
     ids = vocabulary.target
-    of_source, of_target = ([ids[piece] for piece in one if piece in ids] for one in (source - target, target - source))
+    of_source, of_target = (
+        [ids[piece] for piece in side if piece in ids] for side in (source - target, target - source)
+    )
     if min(len(of_source), len(of_target)) < MIN_COMPARED_PIECES or not bias.isfinite().all():
         return
     below = torch.searchsorted(bias[of_target].sort().values, bias[of_source])
@@ -120,8 +122,8 @@ def target_ids(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
 
 def target_labels(pieces: Mapping[str, int]) -> dict[str, int]:
     """Return the target languages of a multilingual model, fra for >>fra<<, in the order of their ids."""
-    found = ((_LABEL.fullmatch(piece), i) for piece, i in sorted(pieces.items(), key=lambda item: item[1]))
-    return {match[1]: i for match, i in found if match}
+    labelled = ((_LABEL.fullmatch(piece), i) for piece, i in sorted(pieces.items(), key=lambda item: item[1]))
+    return {match[1]: i for match, i in labelled if match}
 
 
 def choose_languages(

@@ -184,20 +184,20 @@ class Weights:
         """Return all weights, for vocabularies of these sizes. Raises ModelImportError: an array is missing, unknown,
         or has a wrong shape."""
         architecture = self._architecture
-        found = dict(self._embeddings(n_source, n_target))
+        tensors = dict(self._embeddings(n_source, n_target))
         for i in range(architecture.enc_depth):
             theirs, ours = f"encoder_l{i + 1}", f"encoder.layers.{i}"
-            found |= self._attention(f"{theirs}_self", ours, "self") | self._feed_forward(f"{theirs}_ffn", ours)
+            tensors |= self._attention(f"{theirs}_self", ours, "self") | self._feed_forward(f"{theirs}_ffn", ours)
         for i in range(architecture.dec_depth):
             theirs, ours = f"decoder_l{i + 1}", f"decoder.layers.{i}"
             if architecture.is_recurrent:
-                found |= self._ssru(f"{theirs}_rnn", ours)
+                tensors |= self._ssru(f"{theirs}_rnn", ours)
             else:
-                found |= self._attention(f"{theirs}_self", ours, "self")
-            found |= self._attention(f"{theirs}_context", ours, "cross") | self._feed_forward(f"{theirs}_ffn", ours)
+                tensors |= self._attention(f"{theirs}_self", ours, "self")
+            tensors |= self._attention(f"{theirs}_context", ours, "cross") | self._feed_forward(f"{theirs}_ffn", ours)
         if self._left:
             raise ModelImportError(f"the weights have an unknown array: {min(self._left)}")
-        return found
+        return tensors
 
     def _embeddings(self, n_source: int, n_target: int) -> Iterator[tuple[str, Tensor]]:
         d, shared = self._architecture.dim_emb, self._architecture.is_shared_embedding

@@ -70,9 +70,9 @@ def _test_of(result: Mapping[str, Any]) -> str:
     return "/".join(parts) + (f".{languages}" if parts and LANGUAGES.fullmatch(languages) else "")
 
 
-def _list(found: object) -> list[Any]:
-    return found if isinstance(found, list) else []
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def _mapping(found: object) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -150,7 +150,7 @@ def _modules(directory: Path) -> list[tuple[str, str]]:
         return []
     try:
         listed = parsed_json(directory / MODULES)
-        modules = [(str(one["type"]).rpartition(".")[2], str(one.get("path") or "")) for one in listed]
+        modules = [(str(module["type"]).rpartition(".")[2], str(module.get("path") or "")) for module in listed]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelImportError(f"{MODULES} must list modules with `type` and `path`: {error!r}") from error
     for _, path in modules:
@@ -186,36 +186,36 @@ def _refuse_head_of_weights(encoder: ImportedEncoder) -> None:
 
 
 def _pipeline(directory: Path, modules: list[tuple[str, str]]) -> _Pipeline:
-    found, expected = _Pipeline(), ["Pooling"]
+    pipeline, expected = _Pipeline(), ["Pooling"]
     for kind, path in modules[1:]:
         if kind not in expected:
             raise ModelImportError(f"{MODULES} has {kind} instead of {' or '.join(expected) or 'nothing'}")
         match kind:
             case "Pooling":
-                _read_pooling(directory, path, found)
+                _read_pooling(directory, path, pipeline)
                 expected = ["Dense", "Normalize"]
             case "Dense":
-                _read_dense(directory, path, found)
+                _read_dense(directory, path, pipeline)
             case "Normalize":
-                found.normalize = True
+                pipeline.normalize = True
                 expected = []
     if expected == ["Pooling"] and modules:
         raise ModelImportError(f"{MODULES} has no Pooling")
-    return found
+    return pipeline
 
 
-def _read_pooling(directory: Path, path: str, found: _Pipeline) -> None:
+def _read_pooling(directory: Path, path: str, pipeline: _Pipeline) -> None:
     settings = _settings(directory, path)
     modes = settings.get("pooling_mode") or [name for flag, name in FLAGS.items() if settings.get(flag)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     for mode in modes:
         if mode not in POOLINGS:
             raise ModelImportError(f"pooling {mode} is not supported; {', '.join(POOLINGS)} are")
-    found.pooling = tuple(POOLINGS[mode] for mode in modes)
-    found.pool_prompt = bool(settings.get("include_prompt", True))
+    pipeline.pooling = tuple(POOLINGS[mode] for mode in modes)
+    pipeline.pool_prompt = bool(settings.get("include_prompt", True))
 
 
-def _read_dense(directory: Path, path: str, found: _Pipeline) -> None:
+def _read_dense(directory: Path, path: str, pipeline: _Pipeline) -> None:
     settings = _settings(directory, path)
     activation = str(settings.get("activation_function") or "Tanh").rpartition(".")[2]
     if activation not in ACTIVATIONS:
@@ -225,14 +225,14 @@ def _read_dense(directory: Path, path: str, found: _Pipeline) -> None:
     if settings.get("module_input_name", PER_TEXT) != PER_TEXT:
         raise ModelImportError(f"{path} is a layer over every token, which is not supported; layers over a text are")
     tensors = read_tensors(directory / path)
-    place, has_bias = len(found.dense), bool(settings.get("bias", True))
+    place, has_bias = len(pipeline.dense), bool(settings.get("bias", True))
     try:
         for end in ("weight", "bias") if has_bias else ("weight",):
-            found.weights[f"dense.{place}.{end}"] = tensor_of(tensors, f"linear.{end}")
+            pipeline.weights[f"dense.{place}.{end}"] = tensor_of(tensors, f"linear.{end}")
     except MissingTensorError as error:
         raise ModelImportError(f"{path}/{weights_name(directory / path)} has no {error.name}") from error
-    d_output = len(found.weights[f"dense.{place}.weight"])
-    found.dense.append(DenseConfig(d_output=d_output, bias=has_bias, activation=ACTIVATIONS[activation]))
+    d_output = len(pipeline.weights[f"dense.{place}.weight"])
+    pipeline.dense.append(DenseConfig(d_output=d_output, bias=has_bias, activation=ACTIVATIONS[activation]))
 
 
 def _settings(directory: Path, path: str) -> dict[str, Any]:

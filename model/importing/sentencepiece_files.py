@@ -87,10 +87,10 @@ def _merges(pieces: list[str], scores: list[float], types: list[int]) -> list[tu
     """Return the merges of a BPE model, which stores none: each pair of pieces that form one, by falling score."""
     ids = {piece: i for i, piece in enumerate(pieces) if types[i] in (NORMAL, USER_DEFINED)}
     lengths = {len(piece) for piece in ids}  # few, so that a long piece is not cut at all places
-    found = []
+    merges = []
     for piece, i in ids.items():
         for cut in lengths & {len(piece) - length for length in lengths}:
             left, right = piece[:cut], piece[cut:]
             if left in ids and right in ids:
-                found.append((-scores[i], ids[left], ids[right], left, right))
-    return [(left, right) for *_, left, right in sorted(found)]
+                merges.append((-scores[i], ids[left], ids[right], left, right))
+    return [(left, right) for *_, left, right in sorted(merges)]

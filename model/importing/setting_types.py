@@ -91,16 +91,16 @@ def typed(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the settings of a file without those that are null but have a type, numbers and the like in their types.
     Raises ModelImportError: one has another type than it must have."""
     typed_keys = {key for *_, keys in KINDS for key in keys}
-    found = {key: value for key, value in settings.items() if value is not None or key not in typed_keys}
+    given = {key: value for key, value in settings.items() if value is not None or key not in typed_keys}
     for words, kind, keys in KINDS:
-        for key in sorted(keys & found.keys()):
-            value = found[key]
+        for key in sorted(keys & given.keys()):
+            value = given[key]
             try:
                 checked = kind.validate_python(value)
             except ValidationError:
                 raise ModelImportError(f"{name}: `{key}` is {shown(value)}; it must be {words}") from None
-            found[key] = checked if isinstance(value, bool | int | float | str) else value
-    return found
+            given[key] = checked if isinstance(value, bool | int | float | str) else value
+    return given
 
 
 def shown(value: object) -> str:

@@ -98,5 +98,5 @@ def _is_hidden(name: str) -> bool:
 
 def _innermost(directory: Path) -> Path:
     """Archives often have one directory with everything in it."""
-    found = list(directory.iterdir())
-    return _innermost(found[0]) if len(found) == 1 and found[0].is_dir() else directory
+    entries = list(directory.iterdir())
+    return _innermost(entries[0]) if len(entries) == 1 and entries[0].is_dir() else directory

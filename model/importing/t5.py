@@ -192,9 +192,9 @@ def _layers(tensors: Mapping[str, Tensor], side: str, n_layers: int, per_layer: 
         ours = f"{side}.layers.{i}"
         for j, part in enumerate(_SUBLAYERS[side]):
             theirs = f"{side}.block.{i}.layer.{j}"
-            own = _ATTENTIONS.get(part, "feed_forward")
-            yield f"{ours}.add_norm_{own}.norm.weight", tensor_of(tensors, f"{theirs}.layer_norm.weight")
-            if own == "feed_forward":
+            sublayer = _ATTENTIONS.get(part, "feed_forward")
+            yield f"{ours}.add_norm_{sublayer}.norm.weight", tensor_of(tensors, f"{theirs}.layer_norm.weight")
+            if sublayer == "feed_forward":
                 gate = (f"{theirs}.{part}.{name}.weight" for name in ("wi_0", "wi_1"))
                 hidden = [tensors[name] for name in gate if name in tensors]
                 hidden = hidden or [tensor_of(tensors, f"{theirs}.{part}.wi.weight")]
@@ -202,8 +202,8 @@ def _layers(tensors: Mapping[str, Tensor], side: str, n_layers: int, per_layer: 
                 yield f"{ours}.feed_forward.output.weight", tensor_of(tensors, f"{theirs}.{part}.wo.weight")
             else:
                 stacked = [tensor_of(tensors, f"{theirs}.{part}.{name}.weight") for name in "qkv"]
-                yield f"{ours}.{own}_attention.input.weight", torch.cat(stacked)
-                yield f"{ours}.{own}_attention.output.weight", tensor_of(tensors, f"{theirs}.{part}.o.weight")
+                yield f"{ours}.{sublayer}_attention.input.weight", torch.cat(stacked)
+                yield f"{ours}.{sublayer}_attention.output.weight", tensor_of(tensors, f"{theirs}.{part}.o.weight")
         if i == 0 or per_layer:
             name = f"{side}.block.{i}.layer.0.SelfAttention.relative_attention_bias.weight"
             yield f"{side}.distance_biases.{i}.table", tensor_of(tensors, name)

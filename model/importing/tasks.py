@@ -39,7 +39,7 @@ class TextTasks:
         """What the model does."""
         if self.targets == (Language(code=NO_LANGUAGE),):
             return "text to text"
-        sides = ([one.code for one in side] for side in (self.sources, self.targets))
+        sides = ([language.code for language in side] for side in (self.sources, self.targets))
         return " to ".join(", ".join(codes) if len(codes) < 5 else f"{len(codes)} languages" for codes in sides)
 
 
@@ -80,9 +80,9 @@ def _of_tokens(tokenizer: Tokenizer) -> tuple[Prefixes, Prefixes] | None:
     """Return the languages whose tokens the vocabulary has; each is also a source, which nothing names."""
     added = {token.content: (i,) for i, token in tokenizer.get_added_tokens_decoder().items()}
     names = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    found = {match[1]: name for name, _ in names if (match := LANGUAGE_TOKEN.fullmatch(name))}
-    prefixes = {code: added.get(name) or _ids(tokenizer, name) for code, name in found.items()}
-    return (dict.fromkeys(found, ()), prefixes) if found else None
+    languages = {match[1]: name for name, _ in names if (match := LANGUAGE_TOKEN.fullmatch(name))}
+    prefixes = {code: added.get(name) or _ids(tokenizer, name) for code, name in languages.items()}
+    return (dict.fromkeys(languages, ()), prefixes) if languages else None
 
 
 def _of_prompts(tokenizer: Tokenizer, prompts: Mapping[str, str]) -> tuple[Prefixes, Prefixes]:

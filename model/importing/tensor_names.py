@@ -25,14 +25,14 @@ def without_wrappers(tensors: Mapping[str, Tensor], wrappers: Iterable[str] | No
 def tensors_of(content: object) -> dict[str, Tensor]:
     """Return the tensors of an unpickled file: its own, or those of the one model in it, as Lightning stores it. Raises
     ValueError: the file has no model, or several."""
-    own = _tensors(content)
-    if own:
-        return own
+    tensors_at_root = _tensors(content)
+    if tensors_at_root:
+        return tensors_at_root
     nested = {str(name): _tensors(value) for name, value in content.items()} if isinstance(content, Mapping) else {}
-    found = [name for name, tensors in nested.items() if tensors]
-    if len(found) != 1:
-        raise ValueError(f"it must have one model, not {', '.join(found) or 'none'}")
-    return without_wrappers(nested[found[0]], wrappers=None)  # its attribute in the program that trained it
+    names = [name for name, tensors in nested.items() if tensors]
+    if len(names) != 1:
+        raise ValueError(f"it must have one model, not {', '.join(names) or 'none'}")
+    return without_wrappers(nested[names[0]], wrappers=None)  # its attribute in the program that trained it
 
 
 def _tensors(content: Any) -> dict[str, Tensor]:

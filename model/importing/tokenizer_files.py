@@ -201,12 +201,12 @@ def _apply_settings(tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
 def _build_tokenizer(directory: Path) -> Tokenizer:
     """Build the tokenizer from the files of older directories, as its class in transformers does."""
     kind = _class_of(directory)
-    found = [layout for layout in LAYOUTS if all((directory / name).is_file() for name in layout[0])]
-    for _, classes, read in found:
+    layouts = [layout for layout in LAYOUTS if all((directory / name).is_file() for name in layout[0])]
+    for _, classes, read in layouts:
         if kind is None or kind in classes:
             return read(directory)
-    if found:
-        files = " with ".join(found[0][0])
+    if layouts:
+        files = " with ".join(layouts[0][0])
         raise ModelImportError(f"the tokenizer is a {kind}, which cannot be built from {files}: add its {TOKENIZER}")
     raise ModelImportError(
         f"no tokenizer: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, {SENTENCE_PIECES} or "

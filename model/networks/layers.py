@@ -163,13 +163,13 @@ class TokenEmbedding(nn.Module):
         T = ids.shape[1]
         if positions is None and self.max_positions < T:
             raise ValueError(f"sequence has {T} tokens; the limit is {self.max_positions}")
-        own = side or self
-        encoding = None if own.encoding is None else rows_of(own.encoding, T, positions)
+        layer_side = side or self
+        encoding = None if layer_side.encoding is None else rows_of(layer_side.encoding, T, positions)
         tokens = self.tokens(ids) * self.scale if self.scale != 1 else self.tokens(ids)
         summed = tokens if encoding is None else tokens + encoding
         if self.second is not None and self.separator is not None:
             summed = summed + self.second * after_separator(ids, self.separator).to(self.second.dtype)
-        embedded: Tensor = self.dropout(own.norm(summed))
+        embedded: Tensor = self.dropout(layer_side.norm(summed))
         return embedded
 
 

@@ -53,8 +53,8 @@ def share_rotations(attentions: Iterable[MultiHeadAttention]) -> None:
     """Let sublayers that rotate alike have one table: a long one takes megabytes."""
     by_base: dict[float, Rotation] = {}
     for attention in attentions:
-        own = attention.rotation
-        if own is not None and (shared := by_base.setdefault(own.base, own)) is not own:
+        rotation = attention.rotation
+        if rotation is not None and (shared := by_base.setdefault(rotation.base, rotation)) is not rotation:
             # It stays a module of the first one only: a tracer mixes up tensors that have two names.
             del attention.rotation
             object.__setattr__(attention, "rotation", shared)

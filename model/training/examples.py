@@ -148,11 +148,11 @@ def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: To
     counts = np.bincount(np.concatenate(targets), minlength=len(known))
     more_than = np.full(len(known), RARE_SHARE * counts.sum())
     more_than[byte_ids(tokenizer)] = 0
-    found: NDArray[np.bool_] = known | (counts > more_than)
-    found[EOS_ID] = True
-    n = -(-np.count_nonzero(found) // BLOCK_SIZE) * BLOCK_SIZE
-    found[np.argsort(~found, kind="stable")[:n]] = True
-    return found
+    kept: NDArray[np.bool_] = known | (counts > more_than)
+    kept[EOS_ID] = True
+    n = -(-np.count_nonzero(kept) // BLOCK_SIZE) * BLOCK_SIZE
+    kept[np.argsort(~kept, kind="stable")[:n]] = True
+    return kept
 
 
 def tested_rights(recipe: Recipe, data_dir: Path | None) -> set[str]:
