@@ -77,12 +77,10 @@ def mean_state(model: TransformerEncoder, hidden: Tensor) -> Tensor:
 
 @contextmanager
 def _outputs_of(*modules: nn.Module) -> Iterator[dict[nn.Module, list[Tensor]]]:
-    outputs_of: dict[nn.Module, list[Tensor]] = {module: [] for module in modules}
-    handles = [
-        module.register_forward_hook(lambda m, _inputs, output: outputs_of[m].append(output)) for module in modules
-    ]
+    of_each: dict[nn.Module, list[Tensor]] = {module: [] for module in modules}
+    handles = [module.register_forward_hook(lambda m, _inputs, output: of_each[m].append(output)) for module in modules]
     try:
-        yield outputs_of
+        yield of_each
     finally:
         for handle in handles:
             handle.remove()

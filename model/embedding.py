@@ -111,9 +111,8 @@ def text_embeddings(checkpoint: Checkpoint, texts: Sequence[str], prompt: str | 
     for states in _states_of_windows(checkpoint, windows):
         kept = [rows[min(n_left_out, len(rows) - 1) :] for rows in states]
         vectors = torch.stack([pooled(part, len(rows), model.config) for part, rows in zip(kept, states, strict=True)])
-        embeddings.append(
-            torch.tensor([float(len(part)) for part in kept]) @ model.project(vectors) / sum(map(len, kept))
-        )
+        n_kept = torch.tensor([float(len(part)) for part in kept])
+        embeddings.append(n_kept @ model.project(vectors) / sum(map(len, kept)))
     return embeddings
 
 

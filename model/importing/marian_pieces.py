@@ -86,9 +86,8 @@ def refuse_other_pieces(directory: Path, vocabulary: Vocabulary, bias: Tensor) -
             f"is the file another model's, or swapped with {TARGET_PIECES}?"
         )
     ids = vocabulary.target
-    of_source, of_target = (
-        [ids[piece] for piece in side if piece in ids] for side in (source - target, target - source)
-    )
+    sides = source - target, target - source
+    of_source, of_target = ([ids[piece] for piece in side if piece in ids] for side in sides)
     if min(len(of_source), len(of_target)) < MIN_COMPARED_PIECES or not bias.isfinite().all():
         return
     below = torch.searchsorted(bias[of_target].sort().values, bias[of_source])
