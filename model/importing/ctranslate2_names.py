@@ -76,7 +76,6 @@ def read_weights(variables: "Variables") -> tuple[dict[str, Tensor], dict[str, A
 
 
 def _scale(variables: "Variables", side: str, d_model: int) -> float:
-    """Embeddings have a scale that is stored as a switch or as a number."""
     scale = variables.find(f"{side}/scale_embeddings", f"{side}/embeddings/multiply_by_sqrt_depth")
     if scale is None or (not scale.is_floating_point() and scale.any()):
         return math.sqrt(d_model)

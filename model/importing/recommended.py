@@ -105,7 +105,6 @@ def _table(group: Group) -> str:
 
 
 def _rows(model: Recommended) -> list[tuple[str, ...]]:
-    """A model has one row, or more for many scores."""
     scores = model.score.split(", ")
     columns = (
         [model.does],

@@ -83,7 +83,8 @@ async def run(
 def to_native(kind: type[Native], model: Model, texts: list[str], parameters: Mapping[str, Any]) -> Native:
     """Return the native request. Raises UnprocessableRequest: a parameter is no option, or its value is not allowed."""
     name, available = model.manifest.name, kind.model_fields.keys() - NOT_FOR_TENSORS
-    options = {key: value for key, value in parameters.items() if not _is_of_protocol(key)}
+    of_protocol = {key for key in parameters if key in NOT_OPTIONS or key.startswith("triton_")}
+    options = {key: value for key, value in parameters.items() if key not in of_protocol}
     for key in options.keys() - available:
         listed = ", ".join(sorted(available)) or "none"
         raise UnprocessableRequest(f"`parameters.{key}` is not an option of {name}; available: {listed}")
@@ -112,10 +113,6 @@ def from_native(answer: TranslateResponse | ClassifyResponse | EmbedResponse, mo
         }
     raw = b"".join(base64.b64decode(text.embedding) for text in answer.embeddings)  # type: ignore[union-attr, arg-type]
     return {"embedding": np.frombuffer(raw, "<f4").reshape(-1, answer.dimensions)}
-
-
-def _is_of_protocol(parameter: str) -> bool:
-    return parameter in NOT_OPTIONS or parameter.startswith("triton_")
 
 
 def _floats(values: Any) -> NDArray[np.float32]:
