@@ -18,6 +18,7 @@ from benchmarks import (
     footprint,
     growth,
     instant,
+    memories,
     overload,
     quality,
     report,
@@ -302,6 +303,18 @@ def shared_command(
         console.print(f"three services were ready after {seconds:.1f} s")
     for end, count in shared_database.ends_of_documents(address, restart).items():
         console.print(f"documents: {count} {end}")
+
+
+@app.command("memories")
+def memories_command(
+    address: Annotated[str | None, typer.Argument(help="Database of PostgreSQL; by default SQLite.")] = None,
+    data: Data = None,
+    n_segments: Annotated[int, typer.Option("--segments", help="Number of segments.")] = 1_000_000,
+) -> None:
+    """Measure translation memories: the import of a file, exact matches and similar ones."""
+    with TemporaryDirectory() as directory:
+        for line in memories.measure(address or Path(directory), n_segments, data):
+            console.print(line, highlight=False)
 
 
 @app.command("report")

@@ -53,7 +53,7 @@ async def _rate(texts: list[str], size: str, n_passes: int) -> float:
     serving.start()
     while serving.unready_reason() is not None:
         await asyncio.sleep(0.05)
-    models = Models(serving, settings, None)  # type: ignore[arg-type]
+    models = Models(serving, settings, None, None)  # type: ignore[arg-type]
     for _ in range(n_passes):
         began = time.monotonic()
         for start in range(0, len(texts), TEXTS_OF_A_REQUEST):

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from service.access.ownership import ANYBODY
 from service.base.configuration import read_settings
 from service.base.errors import RequestError, StartRefused
 from service.base.metrics import Metrics
@@ -32,6 +33,7 @@ from service.glossaries.store import Glossaries
 from service.jobs.reading import DocumentReader
 from service.jobs.translation import DocumentTranslator, refuse_long_texts, sample_of
 from service.jobs.worker import MAX_UNPACKED_RATIO
+from service.memories.store import Memories
 from service.schemas.requests import DocumentOptions, TranslateRequest
 from service.storage.database import Database
 from service.storage.database_threads import in_thread
@@ -125,7 +127,8 @@ async def _translated(options: argparse.Namespace, settings: Settings) -> _Trans
         source=options.source, target=options.target, only_missing=options.only_missing, columns=options.columns
     )
     with tempfile.TemporaryDirectory(prefix="attend-translate-") as folder:
-        glossaries = Glossaries(Database(Path(folder)))
+        database = Database(Path(folder))
+        glossaries = Glossaries(database)
         try:
             read = await reader.read(name, data, options=reading)
             refuse_long_texts(read, settings.max_text_characters)
@@ -145,7 +148,7 @@ async def _translated(options: argparse.Namespace, settings: Settings) -> _Trans
             if plan.route:
                 settings = settings.model_copy(update={"models": _names(plan)})
                 show = _Progress(sum(map(len, set(read.texts))))
-                async with _models(settings, glossaries) as models:
+                async with _models(settings, glossaries, Memories(database)) as models:
                     translations = await DocumentTranslator(models, settings).texts(read, request, math.inf, show)
             translation = await reader.write(read.kind, data, translations, reading)
         finally:
@@ -161,14 +164,14 @@ def _read(file: str) -> tuple[str, bytes]:
 
 
 @asynccontextmanager
-async def _models(settings: Settings, glossaries: Glossaries) -> AsyncIterator[Models]:
+async def _models(settings: Settings, glossaries: Glossaries, memories: Memories) -> AsyncIterator[Models]:
     """Load the models, and stop them at the end. Raises StartRefused."""
     serving = Serving(settings.probe_interval_s)
     catalog = await asyncio.to_thread(load_catalog, settings, Metrics())
     try:
         await serving.replace(catalog)
         await proven(catalog)
-        yield Models(serving, settings, glossaries)
+        yield Models(serving, settings, glossaries, memories)
     finally:
         await serving.stop(0.0)
 
@@ -176,7 +179,7 @@ async def _models(settings: Settings, glossaries: Glossaries) -> AsyncIterator[M
 async def _stored(file: Path, pair: tuple[str, str], glossaries: Glossaries) -> str:
     """Store the terms of a file for two languages, and return the glossary's id. Raises InvalidGlossary, OSError."""
     entries = read_file(file.name, file.read_bytes(), *pair)
-    return (await in_thread(glossaries.create, file.name, {pair: entries})).id
+    return (await in_thread(glossaries.create, ANYBODY, file.name, {pair: entries})).id
 
 
 class _Progress:

@@ -18,7 +18,9 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.documents import DocumentForm
 from service.http.glossaries import GlossaryForm
+from service.http.memories import MemoryForm
 from service.schemas.glossaries import DictionaryRequest, GlossaryRequest, GlossaryUpdate
+from service.schemas.memories import MemoryRequest, SegmentRequest, SegmentsRequest
 from service.schemas.requests import (
     AttentionSelection,
     ClassifyRequest,
@@ -44,6 +46,10 @@ SCHEMAS = [
     GlossaryRequest,
     GlossaryUpdate,
     GlossaryForm,
+    MemoryRequest,
+    SegmentsRequest,
+    SegmentRequest,
+    MemoryForm,
     GlossaryTerm,
     DictionaryRequest,
 ]

@@ -11,6 +11,7 @@ from limits import parse
 
 from service.access.key_file import Key
 from service.access.keys import Keys
+from service.access.ownership import Requester
 from service.access.rate_store import limiter_of
 from service.access.usage import Account, Usage
 from service.base.errors import CrossSite, KeyMissing, KeyWrong, RateLimited, RouteForbidden
@@ -26,6 +27,12 @@ async def _bearer_key(request: Request) -> bytes | None:
     credentials = await bearer(request)
     # Starlette decodes headers as Latin-1.
     return None if credentials is None else credentials.credentials.encode("latin-1")
+
+
+def requester_of(request: Request) -> Requester:
+    """Return who asks, for stores of glossaries and memories."""
+    requester: Requester = request.state.context.requester
+    return requester
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,7 @@ class Access:
                 raise KeyWrong("The key is not one of this service's keys")
             request.state.key = key
             request.state.context.caller = request.state.context.client = key.client
+            request.state.context.requester = Requester(key.client, key.shared)
             if key.name is not None:
                 request.state.context.account = Account(key.name, key.characters_per_month, self._usage)
             if not key.may_use(path := request.scope["path"]):

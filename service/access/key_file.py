@@ -3,7 +3,8 @@
 import re
 import tomllib
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
 from manifest.stops_early import StopsEarly
+from service.access.ownership import Right
 from service.base.configuration import SUBJECT
 from service.base.errors import StartRefused
 from service.base.settings import one_rate
@@ -32,14 +34,20 @@ class Key:
     rate: str | None = None
     characters_per_month: int | None = None
     routes: tuple[str, ...] = ("/",)
+    shared: Mapping[str, Right] = field(default_factory=dict, hash=False)
+    """Other clients, and what this one may do with their glossaries and memories."""
 
     @property
     def client(self) -> str:
         """The name, or the digest if there is none."""
-        return f"key:{self.digest}" if self.name is None else f"name:{self.name}"
+        return f"key:{self.digest}" if self.name is None else client_named(self.name)
 
     def may_use(self, path: str) -> bool:
         return any(f"{path}/".startswith(f"{route.rstrip('/')}/") for route in self.routes)
+
+
+def client_named(name: str) -> str:
+    return f"name:{name}"
 
 
 def digest_of(key: bytes) -> str:
@@ -107,10 +115,12 @@ class _Table(StopsEarly):
     rate: Annotated[str, AfterValidator(one_rate)] | None = None
     characters_per_month: int | None = Field(default=None, ge=1)
     routes: Annotated[list[Annotated[str, AfterValidator(_route)]], Field(min_length=1)] = Field(default=["/"])
+    shared: dict[str, Right] = Field(default={})
 
     def keys(self) -> list[Key]:
         options = self.model_dump(include={"name", "rate", "characters_per_month"})
-        return [Key(digest, routes=(*self.routes,), **options) for digest in self.sha256]
+        shared = {client_named(name): right for name, right in self.shared.items()}
+        return [Key(digest, routes=(*self.routes,), shared=shared, **options) for digest in self.sha256]
 
 
 class _File(StopsEarly):
@@ -136,6 +146,10 @@ def _tables(text: str) -> list[Key]:
         if n > 1:
             last = text.count("\n", 0, text.rfind(most)) + 1
             raise ValueError(f"`{kind}` must be another one for each key, but {n} have {most} (at line {last})")
+    names = {table.name for table in tables}
+    for table in tables:
+        if unknown := [name for name in table.shared if name not in names]:
+            raise ValueError(f"`shared` of {table.name} names {unknown[0]}, which is the name of no key")
     return keys
 
 

@@ -12,9 +12,11 @@ describes each code.
         ├── KeyMissing                  401  key_missing
         ├── KeyWrong                    403  key_wrong
         ├── RouteForbidden              403  route_forbidden
+        ├── NotOwner                    403  not_owner
         ├── CrossSite                   403  cross_site
         ├── UnknownModel                404  unknown_model
         ├── UnknownGlossary             404  unknown_glossary
+        ├── UnknownMemory               404  unknown_memory
         ├── UnknownDocument             404  unknown_document
         ├── UnknownPath                 404  unknown_path
         ├── MethodNotAllowed            405  method_not_allowed
@@ -38,6 +40,8 @@ describes each code.
         │   ├── LimitExceeded           422  limit_exceeded
         │   ├── InvalidGlossary         422  invalid_glossary
         │   ├── GlossaryMismatch        422  glossary_mismatch
+        │   ├── InvalidMemory           422  invalid_memory
+        │   ├── MemoryMismatch          422  memory_mismatch
         │   ├── InvalidDocument         422  invalid_document
         │   └── DocumentFailed          422  document_failed
         ├── QuotaExceeded               429  quota_exceeded
@@ -121,6 +125,10 @@ class RouteForbidden(RequestError, status=403, code="route_forbidden"):
     """The key may not use this route."""
 
 
+class NotOwner(RequestError, status=403, code="not_owner"):
+    """What the request would change belongs to another key."""
+
+
 class CrossSite(RequestError, status=403, code="cross_site"):
     """A browser sent it for a page of another site, to a service that anybody may use without a key."""
 
@@ -131,6 +139,10 @@ class UnknownModel(RequestError, status=404, code="unknown_model"):
 
 class UnknownGlossary(RequestError, status=404, code="unknown_glossary"):
     """No glossary has this id, or it has no such dictionary."""
+
+
+class UnknownMemory(RequestError, status=404, code="unknown_memory"):
+    """No memory has this id, or it has no such segment."""
 
 
 class UnknownDocument(RequestError, status=404, code="unknown_document"):
@@ -235,6 +247,14 @@ class InvalidGlossary(UnprocessableRequest, code="invalid_glossary"):
 
 class GlossaryMismatch(UnprocessableRequest, code="glossary_mismatch"):
     """The glossary has no dictionary for the languages of the translation."""
+
+
+class InvalidMemory(UnprocessableRequest, code="invalid_memory"):
+    """The languages or the segments of a memory are not allowed, or its file cannot be read."""
+
+
+class MemoryMismatch(UnprocessableRequest, code="memory_mismatch"):
+    """The memory is of other languages than the translation."""
 
 
 class InvalidDocument(UnprocessableRequest, code="invalid_document"):

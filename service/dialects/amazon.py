@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_pascal
 
 from manifest.stops_early import StopsEarly
-from service.access.guards import Credentials
+from service.access.guards import Credentials, requester_of
 from service.base.errors import InvalidFields, RequestError, UnknownGlossary, UnprocessableRequest
 from service.dialects.shared.files import translated_content
 from service.dialects.shared.languages import LanguageCodes
@@ -133,7 +133,7 @@ class Operations:
         }
 
     async def _translate_text(self, request: Text, http: Request) -> dict[str, Any]:
-        glossary = await self._glossary(request.terminology_names)
+        glossary = await self._glossary(request.terminology_names, http)
         models, options = self._backend.models, {"glossary_id": glossary.id} if glossary else {}
         [translated] = await translate_texts(
             models, CODES, [request.text], *request.pair, http.state.context, **options
@@ -141,7 +141,7 @@ class Operations:
         return {"TranslatedText": translated.text} | _languages(request, translated.source, glossary)
 
     async def _translate_document(self, request: Document, http: Request) -> dict[str, Any]:
-        glossary = await self._glossary(request.terminology_names)
+        glossary = await self._glossary(request.terminology_names, http)
         glossary_id, file = glossary and glossary.id, (request.document.content, request.document.content_type)
         source, content = await translated_content(
             self._backend, "Document.Content", *file, *request.pair, http.state.context, glossary_id=glossary_id
@@ -158,19 +158,19 @@ class Operations:
         named = [{"LanguageCode": code, "LanguageName": name_in(reader, code).capitalize()} for code in page.pop("")]
         return {"Languages": named, "DisplayLanguageCode": reader} | page
 
-    async def _list_terminologies(self, request: Page, _: Request) -> dict[str, Any]:
-        page = request.of(await in_thread(self._backend.stores.glossaries.all))
+    async def _list_terminologies(self, request: Page, http: Request) -> dict[str, Any]:
+        page = request.of(await in_thread(self._backend.stores.glossaries.all, requester_of(http)))
         return {"TerminologyPropertiesList": [_properties(glossary) for glossary in page.pop("")]} | page
 
-    async def _get_terminology(self, request: Named, _: Request) -> dict[str, Any]:
-        glossary = await self._glossary([request.name])
+    async def _get_terminology(self, request: Named, http: Request) -> dict[str, Any]:
+        glossary = await self._glossary([request.name], http)
         return {"TerminologyProperties": _properties(glossary)} if glossary else {}
 
-    async def _glossary(self, names: list[str]) -> Glossary | None:
+    async def _glossary(self, names: list[str], http: Request) -> Glossary | None:
         """Raises UnknownGlossary: no stored glossary has this name or id."""
         if not names:
             return None
-        for glossary in await in_thread(self._backend.stores.glossaries.all):
+        for glossary in await in_thread(self._backend.stores.glossaries.all, requester_of(http)):
             if names[0] in (glossary.id, glossary.name):
                 return glossary
         raise UnknownGlossary(f"No glossary has the name or id {names[0]}")

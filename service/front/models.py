@@ -13,11 +13,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from manifest.schema import NO_LANGUAGE
+from service.access.ownership import Requester
 from service.access.usage import spending
 from service.base.errors import (
     GlossaryMismatch,
     InvalidFields,
     LanguageNotDetected,
+    MemoryMismatch,
     NotReady,
     TextTooLong,
     TooManyTexts,
@@ -30,6 +32,7 @@ from service.front.directions import AUTO, Directions, PlannedRoute, some
 from service.front.serving import Serving
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
+from service.memories.store import Memories, Recall
 from service.pool.pool import admission_of
 from service.schemas.answers import (
     ClassificationUsage,
@@ -71,13 +74,14 @@ class Models:
     Args:
         serving: holds the models that are loaded.
         settings: the limits of one request.
-        glossaries: the glossaries that requests may name.
+        glossaries, memories: what requests may name.
     """
 
-    def __init__(self, serving: Serving, settings: Settings, glossaries: Glossaries) -> None:
+    def __init__(self, serving: Serving, settings: Settings, glossaries: Glossaries, memories: Memories) -> None:
         self._serving = serving
         self._settings = settings
         self._glossaries = glossaries
+        self._memories = memories
 
     @property
     def catalog(self) -> Catalog:
@@ -117,8 +121,8 @@ class Models:
     ) -> TranslateResponse:
         """Translate each text with the model for its language, or with two. `on_piece` receives each piece of a
         translation as soon as it and all pieces before it are done. Raises UnknownModel, UnprocessableRequest: nothing
-        here translates the request. Raises UnknownGlossary: no glossary has this id. Raises RequestError: what
-        translators raise."""
+        here translates the request. Raises UnknownGlossary, UnknownMemory: nothing has this id. Raises RequestError:
+        what translators raise."""
         with (
             self._in_use(request, context) as (catalog, context),
             admission_of(
@@ -204,13 +208,16 @@ class Models:
         )
         return _traced(answer, context)
 
-    async def languages(self, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
+    async def languages(self, request: TranslateRequest, timeout_s: float, requester: Requester) -> tuple[str, str]:
         """Return the languages from which and into which the first text is translated; both are the same if it is not.
         Raises UnknownModel, UnprocessableRequest: nothing here translates it, or the glossary is of other languages.
-        Raises UnknownGlossary: no glossary has this id. Raises DeadlinePassed: it took longer than `timeout_s`."""
+        Raises UnknownGlossary, UnknownMemory: nothing has this id. Raises DeadlinePassed: it took longer than
+        `timeout_s`."""
         plan = await planned_route(self.catalog.directions(request.model), request, timeout_s)
         if plan.route:
-            await self._terms(request, plan.source, plan.target)
+            context = Context(requester=requester)
+            await self._terms(request, plan.source, plan.target, context)
+            await self._recall(request, plan.source, plan.target, context)
         return plan.source, plan.target
 
     @contextmanager
@@ -253,8 +260,9 @@ class Models:
         if not route:
             unchanged = [_unchanged(i, text, on_piece) for i, text in enumerate(request.text)]
             return _answer(request, unchanged, source, target)
-        terms = await self._terms(request, source, target)
-        translations = await pivot.translate(route, request, context, on_piece, terms)
+        terms = await self._terms(request, source, target, context)
+        recall = await self._recall(request, source, target, context)
+        translations = await pivot.translate(route, request, context, on_piece, terms, recall)
         return _answer(request, translations, source, target, route)
 
     async def _prompted(
@@ -275,6 +283,7 @@ class Models:
         languages = await _languages_of_texts(directions, request, target, context)
         routes: dict[str, Route] = {}
         terms: dict[str, TermTable | None] = {}
+        recalls: dict[str, Recall | None] = {}
         places: dict[str, list[int]] = defaultdict(list)
         unchanged = []
         for i, language in enumerate(languages):
@@ -285,12 +294,21 @@ class Models:
             if name not in routes:
                 routes[name] = directions.route(name, target, request.pivot)
                 with suppress(GlossaryMismatch):  # the glossary is of other languages than this text
-                    terms[name] = await self._terms(request, name, target)
+                    terms[name] = await self._terms(request, name, target, context)
+                with suppress(MemoryMismatch):  # as above
+                    recalls[name] = await self._recall(request, name, target, context)
             places[name].append(i)
         translations = {i: _unchanged(i, request.text[i], on_piece) for i in unchanged}
         parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
         answers = await gather(
-            pivot.translate(routes[name], part, context, _on_piece_of(places[name], on_piece), terms.get(name))
+            pivot.translate(
+                routes[name],
+                part,
+                context,
+                _on_piece_of(places[name], on_piece),
+                terms.get(name),
+                recalls.get(name),
+            )
             for name, part in zip(routes, parts, strict=True)
         )
         for name, answer in zip(routes, answers, strict=True):
@@ -301,12 +319,21 @@ class Models:
             translations[i].detected = _answered_language(language) if language is not None else None
         return _answer(request, [translations[i] for i in range(len(languages))], AUTO, target)
 
-    async def _terms(self, request: TranslateRequest, source: str, target: str) -> TermTable | None:
+    async def _terms(self, request: TranslateRequest, source: str, target: str, context: Context) -> TermTable | None:
         """Return the terms of the glossary that a request names. Raises UnknownGlossary: no glossary has this id.
         Raises GlossaryMismatch: it has no dictionary for these languages."""
         if request.glossary_id is None:
             return None
-        return await self._glossaries.table(request.glossary_id, source, target)
+        return await self._glossaries.table(context.requester, request.glossary_id, source, target)
+
+    async def _recall(self, request: TranslateRequest, source: str, target: str, context: Context) -> Recall | None:
+        """Return what finds texts in the memories that a request names. A document lists no similar ones. Raises
+        UnknownMemory: no memory has this id. Raises MemoryMismatch: a memory is of other languages."""
+        if request.memory_id is None:
+            return None
+        threshold, exact_only = request.memory_threshold, context.background
+        named = context.requester, request.memory_id, source, target
+        return await self._memories.recall(*named, threshold, exact_only)
 
 
 async def planned_route(directions: Directions, request: TranslateRequest, timeout_s: float) -> PlannedRoute:

@@ -1,6 +1,6 @@
 """Glossaries in a database. Each has a name and any number of dictionaries, one for each language pair.
 
-Every client of the service can see and change all of them.
+A glossary belongs to the key that made it (access/ownership.py).
 """
 
 import json
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from service.access.ownership import Requester
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
 from service.glossaries.entries import MAX_ENTRIES, Entries
 from service.glossaries.terms import TermTable
@@ -66,7 +67,7 @@ class Glossaries:
         self._lock = threading.Lock()
         self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # keys: the versions of the dictionaries
 
-    def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
+    def create(self, requester: Requester, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
         """Store a new glossary. Raises InvalidGlossary: two dictionaries are of the same language pair, or a dictionary
         is too large. LimitExceeded: there are too many glossaries."""
         glossary_id = str(uuid.uuid4())
@@ -74,83 +75,91 @@ class Glossaries:
             n_glossaries = connection.scalar(sa.select(sa.func.count()).select_from(tables.GLOSSARIES)) or 0
             if n_glossaries >= MAX_GLOSSARIES:
                 raise LimitExceeded(f"There are {n_glossaries} glossaries, which is the limit; delete one first")
-            glossary = {"id": glossary_id, "name": name, "created_at": self._database.now}
+            glossary = {"id": glossary_id, "name": name, "created_at": self._database.now, "owner": requester.client}
             connection.execute(sa.insert(tables.GLOSSARIES).values(glossary))
             for (source, target), entries in dictionaries.items():
                 pair = _pair(source, target)
                 if self._entries(connection, glossary_id, pair) is not None:
                     raise InvalidGlossary(f"Two dictionaries are from {pair[0]} to {pair[1]}")
                 _put(connection, glossary_id, pair, entries)
-            return self._get(connection, glossary_id)
+            return self._get(connection, requester, glossary_id)
 
-    def all(self) -> list[Glossary]:
-        """Return all glossaries, the oldest first."""
+    def all(self, requester: Requester) -> list[Glossary]:
+        """Return all glossaries that the requester may read, the oldest first."""
         with self._database.reading() as connection:
             stored = tables.GLOSSARIES.c
-            ids = connection.scalars(sa.select(stored.id).order_by(stored.created_at, stored.id)).all()
-            return [self._get(connection, glossary_id) for glossary_id in ids]
+            rows = connection.execute(sa.select(stored.id, stored.owner).order_by(stored.created_at, stored.id)).all()
+            return [self._get(connection, requester, row.id) for row in rows if requester.may_read(row.owner)]
 
-    def get(self, glossary_id: str) -> Glossary:
+    def get(self, requester: Requester, glossary_id: str) -> Glossary:
         """Return a glossary. Raises UnknownGlossary."""
         with self._database.reading() as connection:
-            return self._get(connection, glossary_id)
+            return self._get(connection, requester, glossary_id)
 
-    def get_with_entries(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str | GlossaryTerm]]]:
+    def get_with_entries(
+        self, requester: Requester, glossary_id: str
+    ) -> tuple[Glossary, list[dict[str, str | GlossaryTerm]]]:
         """Return a glossary and the entries of each of its dictionaries. Raises UnknownGlossary."""
         with self._database.reading() as connection:
-            glossary = self._get(connection, glossary_id)
+            glossary = self._get(connection, requester, glossary_id)
             pairs = [(dictionary.source, dictionary.target) for dictionary in glossary.dictionaries]
             return glossary, [self._entries(connection, glossary_id, pair) or {} for pair in pairs]
 
-    def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str | GlossaryTerm]:
+    def entries(
+        self, requester: Requester, glossary_id: str, source: str, target: str
+    ) -> dict[str, str | GlossaryTerm]:
         """Return the entries of one dictionary. Raises UnknownGlossary: it does not exist."""
         with self._database.reading() as connection:
-            glossary = self._get(connection, glossary_id)
+            glossary = self._get(connection, requester, glossary_id)
             entries = self._entries(connection, glossary_id, _pair(source, target))
         if entries is None:
             raise UnknownGlossary(_no_dictionary(glossary, source, target))
         return entries
 
     def update(
-        self, glossary_id: str, name: str | None = None, dictionaries: Mapping[Pair, Entries] | None = None
+        self,
+        requester: Requester,
+        glossary_id: str,
+        name: str | None = None,
+        dictionaries: Mapping[Pair, Entries] | None = None,
     ) -> Glossary:
         """Rename a glossary, and add entries to its dictionaries. Missing dictionaries are made. A new entry replaces
-        an old entry with the same term. Raises UnknownGlossary. InvalidGlossary: there would be too many entries or
-        dictionaries."""
+        an old entry with the same term. Raises UnknownGlossary, NotOwner. InvalidGlossary: there would be too many
+        entries or dictionaries."""
         with self._database.writing() as connection:
-            self._get(connection, glossary_id)
+            self._get(connection, requester, glossary_id, to_write=True)
             if name is not None:
                 renamed = sa.update(tables.GLOSSARIES).where(tables.GLOSSARIES.c.id == glossary_id)
                 connection.execute(renamed.values(name=name))
             for (source, target), entries in (dictionaries or {}).items():
                 pair = _pair(source, target)
                 _put(connection, glossary_id, pair, {**(self._entries(connection, glossary_id, pair) or {}), **entries})
-            return self._get(connection, glossary_id)
+            return self._get(connection, requester, glossary_id)
 
-    def put(self, glossary_id: str, source: str, target: str, entries: Entries) -> Dictionary:
+    def put(self, requester: Requester, glossary_id: str, source: str, target: str, entries: Entries) -> Dictionary:
         """Store a dictionary. It replaces the dictionary of the same language pair, if there is one. Raises
-        UnknownGlossary. InvalidGlossary: there would be too many entries or dictionaries."""
+        UnknownGlossary, NotOwner. InvalidGlossary: there would be too many entries or dictionaries."""
         pair = _pair(source, target)
         with self._database.writing() as connection:
-            self._get(connection, glossary_id)
+            self._get(connection, requester, glossary_id, to_write=True)
             _put(connection, glossary_id, pair, entries)
         return Dictionary(*pair, len(entries))
 
-    def delete(self, glossary_id: str) -> None:
-        """Delete a glossary. Raises UnknownGlossary."""
+    def delete(self, requester: Requester, glossary_id: str) -> None:
+        """Delete a glossary. Raises UnknownGlossary, NotOwner."""
         with self._database.writing() as connection:
-            self._get(connection, glossary_id)
+            self._get(connection, requester, glossary_id, to_write=True)
             connection.execute(sa.delete(tables.GLOSSARIES).where(tables.GLOSSARIES.c.id == glossary_id))
 
-    def delete_dictionary(self, glossary_id: str, source: str, target: str) -> None:
-        """Delete one dictionary. Raises UnknownGlossary: it does not exist."""
+    def delete_dictionary(self, requester: Requester, glossary_id: str, source: str, target: str) -> None:
+        """Delete one dictionary. Raises UnknownGlossary: it does not exist. Raises NotOwner."""
         with self._database.writing() as connection:
-            glossary = self._get(connection, glossary_id)
+            glossary = self._get(connection, requester, glossary_id, to_write=True)
             which = _is_of(glossary_id, *_pair(source, target))
             if connection.execute(sa.delete(tables.DICTIONARIES).where(which)).rowcount == 0:
                 raise UnknownGlossary(_no_dictionary(glossary, source, target))
 
-    async def table(self, glossary_id: str, source: str, target: str) -> TermTable:
+    async def table(self, requester: Requester, glossary_id: str, source: str, target: str) -> TermTable:
         """Return the terms for a language pair. Dictionaries for the same region come before those for other regions.
 
         Args:
@@ -161,15 +170,15 @@ class Glossaries:
             GlossaryMismatch: a glossary has no dictionary for these languages.
             LimitExceeded: there are too many ids.
         """
-        return await in_thread(self._table, glossary_id, source, target)
+        return await in_thread(self._table, requester, glossary_id, source, target)
 
-    def _table(self, glossary_id: str, source: str, target: str) -> TermTable:
+    def _table(self, requester: Requester, glossary_id: str, source: str, target: str) -> TermTable:
         ids = glossary_id.split(",")
         if len(ids) > MAX_NAMED_GLOSSARIES:
             raise LimitExceeded(f"`glossary_id` names {len(ids)} glossaries; the limit is {MAX_NAMED_GLOSSARIES}")
         stored = tables.DICTIONARIES.c
         with self._database.reading() as connection:
-            glossaries = [self._get(connection, id_) for id_ in ids]
+            glossaries = [self._get(connection, requester, id_) for id_ in ids]
             keys = [(glossary.id, *_closest(glossary, source, target)) for glossary in glossaries]
             versions = tuple(connection.scalar(sa.select(stored.version).where(_is_of(*key))) for key in keys)
             with self._lock:
@@ -187,14 +196,18 @@ class Glossaries:
                 self._tables.popitem(last=False)
         return table
 
-    def _get(self, connection: "sa.Connection", glossary_id: str) -> Glossary:
+    def _get(
+        self, connection: "sa.Connection", requester: Requester, glossary_id: str, to_write: bool = False
+    ) -> Glossary:
         stored, dictionary = tables.GLOSSARIES.c, tables.DICTIONARIES.c
         row = None
         if ID.fullmatch(glossary_id):
-            query = sa.select(stored.name, stored.created_at).where(stored.id == glossary_id)
+            query = sa.select(stored.name, stored.created_at, stored.owner).where(stored.id == glossary_id)
             row = connection.execute(query).one_or_none()
-        if row is None:
+        if row is None or not requester.may_read(row.owner):
             raise UnknownGlossary(f"No glossary has the id {glossary_id}")
+        if to_write:
+            requester.refuse_writing(row.owner, f"Glossary {row.name!r}")
         query = sa.select(dictionary.source, dictionary.target, dictionary.n_entries)
         rows = connection.execute(query.where(dictionary.glossary == glossary_id).order_by(dictionary.number))
         dictionaries = tuple(Dictionary(*columns) for columns in rows)

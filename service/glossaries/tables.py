@@ -10,7 +10,9 @@ GLOSSARIES = sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     text_column("name"),
     sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("owner", sa.Text),
 )
+"""`owner` is the client of a key; null: everybody."""
 
 DICTIONARIES = sa.Table(
     "attend_dictionaries",

@@ -20,7 +20,7 @@ from service.jobs.worker import DocumentJobs
 from service.schemas.requests import DocumentOptions, TranslateRequest, TranslationOptions
 
 DOCUMENT_PATH = "/translate/document"
-STRINGS = {"source", "target", "model", "glossary_id"}
+STRINGS = {"source", "target", "model", "glossary_id", "memory_id"}
 """Fields of the form that are plain strings; others are JSON."""
 
 
@@ -85,8 +85,8 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
             form._data,
             TranslateRequest(text=["-"], **options),
             timeout_s,
+            http.state.context,
             DocumentOptions(**of_document),
-            http.state.context.account,
         )
         if not form.wait:
             return _card(job, settings, key)

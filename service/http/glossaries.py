@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import Field
 
-from service.access.guards import Guards
+from service.access.guards import Guards, requester_of
 from service.base.errors import InvalidGlossary
 from service.glossaries.entries import Entries, check_entries, read_file
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
@@ -57,58 +57,60 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     of_bodies = document_errors(400, 408, 413, 415, 422, 503)
 
     @router.post("/glossaries", status_code=201, responses=of_bodies, response_model_exclude_none=True)
-    async def create_glossary(request: GlossaryRequest, _: Request) -> GlossaryCard:
+    async def create_glossary(request: GlossaryRequest, http: Request) -> GlossaryCard:
         """Store a glossary. Requests name it by its id."""
         dictionaries = await asyncio.to_thread(_dictionaries, request.dictionaries)
-        return _card(await in_thread(glossaries.create, request.name, dictionaries))
+        return _card(await in_thread(glossaries.create, requester_of(http), request.name, dictionaries))
 
     @router.post(GLOSSARY_FILE_PATH, status_code=201, responses=of_bodies, response_model_exclude_none=True)
-    async def upload_glossary(form: Annotated[GlossaryForm, Form()], _: Request) -> GlossaryCard:
+    async def upload_glossary(form: Annotated[GlossaryForm, Form()], http: Request) -> GlossaryCard:
         """Store the terms of a file, in a new glossary or in one that exists."""
         name = name_of(form.file.filename)
         entries = await asyncio.to_thread(read_file, name, form._data, form.source, form.target)
-        pair = form.source, form.target
+        pair, requester = (form.source, form.target), requester_of(http)
         if form.glossary_id is None:
-            return _card(await in_thread(glossaries.create, form.name or PurePath(name).stem, {pair: entries}))
-        await in_thread(glossaries.put, form.glossary_id, *pair, entries)
-        return _card(await in_thread(glossaries.update, form.glossary_id, form.name))
+            title = form.name or PurePath(name).stem
+            return _card(await in_thread(glossaries.create, requester, title, {pair: entries}))
+        await in_thread(glossaries.put, requester, form.glossary_id, *pair, entries)
+        return _card(await in_thread(glossaries.update, requester, form.glossary_id, form.name))
 
     @router.get("/glossaries", response_model_exclude_none=True)
-    async def list_glossaries(_: Request) -> GlossariesResponse:
+    async def list_glossaries(http: Request) -> GlossariesResponse:
         """List all glossaries, the oldest first, without their entries."""
-        return GlossariesResponse(glossaries=[_card(glossary) for glossary in await in_thread(glossaries.all)])
+        stored = await in_thread(glossaries.all, requester_of(http))
+        return GlossariesResponse(glossaries=[*map(_card, stored)])
 
     @router.get("/glossaries/{glossary_id}", response_model_exclude_none=True)
-    async def get_glossary(_: Request, glossary_id: str) -> GlossaryCard:
+    async def get_glossary(http: Request, glossary_id: str) -> GlossaryCard:
         """Return a glossary with its entries."""
-        glossary, entries = await in_thread(glossaries.get_with_entries, glossary_id)
+        glossary, entries = await in_thread(glossaries.get_with_entries, requester_of(http), glossary_id)
         card = _card(glossary)
         for dictionary, of_dictionary in zip(card.dictionaries, entries, strict=True):
             dictionary.entries = of_dictionary
         return card
 
     @router.patch("/glossaries/{glossary_id}", responses=of_bodies, response_model_exclude_none=True)
-    async def update_glossary(request: GlossaryUpdate, _: Request, glossary_id: str) -> GlossaryCard:
+    async def update_glossary(request: GlossaryUpdate, http: Request, glossary_id: str) -> GlossaryCard:
         """Rename a glossary, or add entries."""
         dictionaries = await asyncio.to_thread(_dictionaries, request.dictionaries)
-        return _card(await in_thread(glossaries.update, glossary_id, request.name, dictionaries))
+        return _card(await in_thread(glossaries.update, requester_of(http), glossary_id, request.name, dictionaries))
 
     @router.delete("/glossaries/{glossary_id}", status_code=204, responses=document_errors(503))
-    async def delete_glossary(_: Request, glossary_id: str) -> Response:
+    async def delete_glossary(http: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        await in_thread(glossaries.delete, glossary_id)
+        await in_thread(glossaries.delete, requester_of(http), glossary_id)
         return Response(status_code=204)
 
     @router.put("/glossaries/{glossary_id}/dictionaries", responses=of_bodies, response_model_exclude_none=True)
-    async def put_dictionary(request: DictionaryRequest, _: Request, glossary_id: str) -> DictionaryCard:
+    async def put_dictionary(request: DictionaryRequest, http: Request, glossary_id: str) -> DictionaryCard:
         """Store a dictionary. It replaces the dictionary of the same language pair, if there is one."""
         ((pair, entries),) = (await asyncio.to_thread(_dictionaries, [request])).items()
-        return _dictionary(await in_thread(glossaries.put, glossary_id, *pair, entries))
+        return _dictionary(await in_thread(glossaries.put, requester_of(http), glossary_id, *pair, entries))
 
     @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=document_errors(422, 503))
-    async def delete_dictionary(_: Request, glossary_id: str, source: str, target: str) -> Response:
+    async def delete_dictionary(http: Request, glossary_id: str, source: str, target: str) -> Response:
         """Delete one dictionary of a glossary."""
-        await in_thread(glossaries.delete_dictionary, glossary_id, source, target)
+        await in_thread(glossaries.delete_dictionary, requester_of(http), glossary_id, source, target)
         return Response(status_code=204)
 
     return router

@@ -114,6 +114,13 @@ def parse_json(body: bytes) -> Any:
         ) from error
 
 
+def whole_number(name: str, given: str, least: int, most: int) -> int:
+    """Return a number of the query. Raises InvalidFields."""
+    if not (given.isascii() and given.isdecimal() and len(given) < 20 and least <= int(given) <= most):
+        raise InvalidFields([(("query", name), f"must be a whole number from {least} to {most}")])
+    return int(given)
+
+
 def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
     """Raises InvalidFields: a required parameter is missing."""
     if not is_required:  # most endpoints take none

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from service.access.usage import Usage
 from service.glossaries.store import Glossaries
 from service.jobs.worker import DocumentJobs
+from service.memories.store import Memories
 from service.storage.database import Database
 
 
 @dataclass(frozen=True)
 class Stores:
-    """Stored glossaries, documents and usage, which servers share through a database. It is opened at its first use."""
+    """What is stored for clients. Servers share it through a database, which is opened at its first use."""
 
     database: Database
     glossaries: Glossaries
+    memories: Memories
     documents: DocumentJobs
     usage: Usage
 

@@ -98,6 +98,12 @@ class JobStore:
             self._mark_fetched(job_id)
         return job
 
+    def state(self, job_id: str) -> Job | None:
+        """Return a job, whoever asks; None if there is none."""
+        with self._database.reading() as connection:
+            row = connection.execute(sa.select(*self._job()).where(tables.JOBS.c.id == job_id)).one_or_none()
+        return None if row is None else Job(*tuple(row))
+
     def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
         """Return a job and its translated document. Raises UnknownDocument: id and key do not match a job. Raises
         DocumentNotReady: the translation is not finished. Raises DocumentFailed: the translation failed."""

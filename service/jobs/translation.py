@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from service.access.ownership import Requester
 from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TextTooLong, WorkerEnded
 from service.base.settings import Settings
 from service.documents.wrapping import visible_text
@@ -31,11 +32,13 @@ class DocumentTranslator:
     models: Models
     settings: Settings
 
-    async def languages(self, document: DocumentTexts, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
+    async def languages(
+        self, document: DocumentTexts, request: TranslateRequest, timeout_s: float, requester: Requester
+    ) -> tuple[str, str]:
         """Return the source and target language of a document. The beginning decides for all of it, since a single
         table cell is too short to detect its language. Raises RequestError: no model translates between these
         languages."""
-        return await self.models.languages(sample_of(document, request), timeout_s)
+        return await self.models.languages(sample_of(document, request), timeout_s, requester)
 
     async def texts(
         self, document: DocumentTexts, options: TranslateRequest, ends_at: float, on_progress: OnProgress

@@ -8,18 +8,23 @@ import sys
 import time
 from contextlib import suppress
 
-from service.access.usage import Account, spending
+from service.access.ownership import ANYBODY
+from service.access.usage import spending
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
 from service.documents.contents import ReadOptions
+from service.documents.memory_files import MemoryFile
 from service.front.models import Models
+from service.jobs import imports
 from service.jobs.job import Job
 from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.jobs.translation import DocumentTranslator, refuse_long_texts
+from service.memories.store import Memories
 from service.schemas.requests import DocumentOptions, TranslateRequest
 from service.storage.database import Database
 from service.storage.database_threads import in_thread
+from service.tasks.context import Context
 
 logger = logging.getLogger(__name__)
 
@@ -41,9 +46,10 @@ NO_OPTIONS = DocumentOptions()
 
 
 class DocumentJobs:
-    """The documents of one server, which shares them with other servers."""
+    """The documents of one server, which shares them with other servers, and files for memories."""
 
-    def __init__(self, models: Models, settings: Settings, database: Database) -> None:
+    def __init__(self, models: Models, settings: Settings, database: Database, memories: Memories) -> None:
+        self._memories = memories
         self._store = JobStore(database, settings.documents_kept_s, settings.max_documents)
         self._models = models
         self._settings = settings
@@ -73,16 +79,16 @@ class DocumentJobs:
         data: bytes,
         request: TranslateRequest,
         timeout_s: float,
+        context: Context,
         document_options: DocumentOptions = NO_OPTIONS,
-        account: Account | None = None,
     ) -> tuple[Job, str]:
         """Queue a document, and return the job with the key by which its client asks for it.
 
         Args:
             request: the options for each text of the document.
             timeout_s: seconds after which the translation is given up.
+            context: who asks, and whose characters count, once the document is queued.
             document_options: how to read the document.
-            account: whose characters count, once the document is queued; None if nobody's do.
 
         Raises:
             UnsupportedFileType, InvalidDocument, TooLarge: the document cannot be read.
@@ -104,14 +110,27 @@ class DocumentJobs:
             request = request.model_copy(update={"source": read.source})
         refuse_long_texts(read, self._settings.max_text_characters)
         left_s = min(ends_at - time.monotonic(), self._settings.max_timeout_s)
-        languages = await self._translator.languages(read, request, left_s)
+        languages = await self._translator.languages(read, request, left_s, context.requester)
         options = json.dumps(request.model_dump(exclude=EXCLUDED, exclude_unset=True) | own_options)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
         left_s = ends_at - time.monotonic()
-        with spending(account, n_characters):
+        with spending(context.account, n_characters):
             job = await in_thread(self._store.add, data, file_name, read.kind, languages, options, n_characters, left_s)
         self._wake.set()
         return job
+
+    async def submit_import(self, file_name: str, data: bytes, memory_id: str, languages: tuple[str, str]) -> Job:
+        """Queue a file for a memory. Raises QueueFull, NotStored."""
+        timeout_s = self._settings.document_timeout_s
+        options = json.dumps({"memory_id": memory_id})
+        arguments = data, file_name, imports.KIND, languages, options, len(data), timeout_s
+        job, _ = await in_thread(self._store.add, *arguments)
+        self._wake.set()
+        return job
+
+    async def state(self, job_id: str) -> Job | None:
+        """Return a job, for whoever may know of it; None if it is gone."""
+        return await in_thread(self._store.state, job_id)
 
     async def get(self, job_id: str, key: str) -> Job:
         """Return a job. Raises UnknownDocument."""
@@ -187,6 +206,13 @@ class DocumentJobs:
 
         async def work() -> bytes:
             data = await in_thread(self._store.source, job.id)
+            if job.kind == imports.KIND:
+                file = MemoryFile(job.file_name, data, job.source, job.target)
+                memory_id = json.loads(job.options)["memory_id"]
+                await imports.import_file(
+                    self._memories, ANYBODY, memory_id, file, lambda share: on_progress(int(share * len(data)))
+                )
+                return b""
             read = await self._reader.read(job.file_name, data, job.kind, job.read_options)
             translations = await self._translator.texts(read, job.request, ends_at, on_progress)
             return await self._reader.write(job.kind, data, translations, job.read_options)

@@ -15,7 +15,7 @@ from service.kept.projection import Region, project
 from service.kept.restoration import Restored
 from service.markup.flanking import Tags, make_flanking
 from service.text.scripts import is_unspaced
-from service.text.spans import NO_EDITS, Edits, Span, replace_spans
+from service.text.spans import NO_EDITS, Edits, Replacement, Span, replace_spans
 
 SPACE = " \t\n\r\f"
 BLOCK = re.compile(
@@ -88,6 +88,8 @@ class Passage:
     notation: Notation = HTML
     sentences: Sequence[Span] | None = None
     """The spans of its sentences, if known: a translation has the sentences of its source."""
+    recalled: Sequence[Replacement] = ()
+    """Spans of the text with stored translations, which are the answer."""
     anchor: str = ""
     """For the value of an attribute: its anchor in the tag, which a later part of the text has."""
 
@@ -108,7 +110,13 @@ class Passage:
         are spans of the translation."""
         written, elements = self._write_characters(translation), self.place_elements(translation)
         return replace(
-            self, text=translation.text, written=written, elements=elements, keep=[*keep], sentences=[*sentences]
+            self,
+            text=translation.text,
+            written=written,
+            elements=elements,
+            keep=[*keep],
+            sentences=[*sentences],
+            recalled=(),
         )
 
     def with_marks(self, translation: Restored | None = None) -> tuple[str, Edits]:
@@ -125,7 +133,12 @@ class Passage:
         first, last = (bisect_left(self.elements, at, key=lambda element: element.span.start) for at in (start, end))
         last = last if end < len(self.text) else len(self.elements)
         elements = [element.moved(-start, -first) for element in self.elements[first:last]]
-        return replace(self, text=text, written=self.written[start:end], elements=elements, keep=(), sentences=None)
+        keep = [span.moved(-start) for span in self.keep if start <= span.start and span.end <= end]
+        recalled = [(span.moved(-start), to) for span, to in self.recalled if start <= span.start and span.end <= end]
+        written = self.written[start:end]
+        return replace(
+            self, text=text, written=written, elements=elements, keep=keep, sentences=None, recalled=recalled
+        )
 
     def tags(self) -> Iterator[tuple[int, str]]:
         """Yield start and end tags in order, each with the number of the character after it."""

@@ -131,6 +131,15 @@ class Check(BaseModel):
     mended: bool = Field(description="Whether the translation in the answer is right in this.")
 
 
+class MemoryMatch(BaseModel):
+    """A stored translation."""
+
+    source: str
+    target: str
+    similarity: float = Field(description="0 to 100, at which the text is the same, or different in kept spans only.")
+    memory: str = Field(description="Id of its memory.")
+
+
 class Translation(Alternative):
     """The best translation of a text."""
 
@@ -151,6 +160,12 @@ class Translation(Alternative):
     attention: Attention | None = Field(default=None, description="If requested.")
     alignment: Alignment | None = Field(default=None, description="If requested.")
     checks: list[Check] | None = Field(default=None, description="If requested: what was lost or looks wrong.")
+    memory: list[MemoryMatch] | None = Field(
+        default=None, description="The stored translations in the answer, if `memory_id` has some."
+    )
+    matches: list[MemoryMatch] | None = Field(
+        default=None, description="Stored translations of similar texts, the best first, if `memory_id` has some."
+    )
 
 
 class TranslationUsage(BaseModel):

@@ -269,6 +269,14 @@ class TranslationOptions(Input):
         description="Id of a stored glossary from /glossaries, or several ids separated by commas. Terms of `glossary` "
         "come first.",
     )
+    memory_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Id of a translation memory from /memories, or several ids separated by commas.",
+    )
+    memory_threshold: float = Field(
+        default=75, ge=0, le=100, description="Least similarity of a stored translation that is listed in `matches`."
+    )
     case_sensitive: bool = Field(
         default=False,
         description="Whether all terms of glossaries are found only as they are written: in these letters, not "

@@ -27,6 +27,7 @@ from service.http.documents import DOCUMENT_PATH, document_routes
 from service.http.glossaries import GLOSSARY_FILE_PATH, glossary_routes
 from service.http.identity import Identity
 from service.http.limits import Limits
+from service.http.memories import MEMORY_FILE_PATH, memory_routes
 from service.http.origins import Origins
 from service.http.problems import TAGS, Problem, openapi_of, raise_not_routed
 from service.http.root_path import RootPath
@@ -34,6 +35,7 @@ from service.http.routes import Reload, model_routes, operations_routes
 from service.http.spans import telemetry
 from service.http.stores import Stores
 from service.jobs.worker import DocumentJobs
+from service.memories.store import Memories
 from service.pages.api_docs import api_docs_routes
 from service.pages.playground import playground_routes
 from service.storage.database import database_of
@@ -67,16 +69,19 @@ def create_app(
 
     database = database_of(settings, metrics.database_failures.inc)
     glossaries = Glossaries(database)
-    models = Models(serving, settings, glossaries)
+    memories = Memories(database)
+    models = Models(serving, settings, glossaries, memories)
     usage = Usage(database, lambda: keys.have_names)
-    stores = Stores(database, glossaries, DocumentJobs(models, settings, database), usage)
+    documents = DocumentJobs(models, settings, database, memories)
+    stores = Stores(database, glossaries, memories, documents, usage)
     access = Access(settings, keys, usage, metrics, rates)
     of_models = model_routes(models, access.guards(), reload)
     of_glossaries = glossary_routes(stores.glossaries, access.guards())
-    of_documents = document_routes(stores.documents, settings, access.guards())
+    of_memories = memory_routes(memories, documents, access.guards())
+    of_documents = document_routes(documents, settings, access.guards())
     page = playground_routes(settings.max_text_characters)
     docs = api_docs_routes(lambda: app.openapi())
-    native = (of_models, of_glossaries, of_documents, operations_routes(models, metrics), page, docs)
+    native = (of_models, of_glossaries, of_memories, of_documents, operations_routes(models, metrics), page, docs)
     dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
     backend = Backend(models, stores, settings, access)
     tags = TAGS | {dialect.name: dialect.about for dialect in dialects}
@@ -104,13 +109,13 @@ def create_app(
         serving=serving,
         direct_handlers={
             route.path: route.get_route_handler()
-            for router in (of_models, of_glossaries, of_documents, *of_dialects)
+            for router in (of_models, of_glossaries, of_memories, of_documents, *of_dialects)
             for route in router.routes
             if isinstance(route, APIRoute) and route.methods == {"POST"} and not route.param_convertors
         },
         max_body_bytes=settings.max_body_bytes,
         max_bytes_at=dict.fromkeys(
-            [DOCUMENT_PATH, GLOSSARY_FILE_PATH, *paths_of_documents], settings.max_document_bytes
+            [DOCUMENT_PATH, GLOSSARY_FILE_PATH, MEMORY_FILE_PATH, *paths_of_documents], settings.max_document_bytes
         ),
         body_timeout_s=settings.client_timeout_s,
     )

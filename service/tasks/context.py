@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from service.access.ownership import ANYBODY, Requester
 from service.access.usage import Account
 from service.pool.pool import Admission
 from service.schemas.timing import Timing
@@ -22,6 +23,7 @@ class Context:
         account: the account on which characters count; None if they do not count.
         caller: the name of the key, or its digest. Callers with the same name share answers. "": no key. None:
             unknown, so no answers are shared.
+        requester: who asks, as stores of glossaries and memories know it.
         client: the key or the address that waits for the answer. Clients with much work let others pass.
         attributes: receives attributes of the answer for a trace; None if the request is not traced.
     """
@@ -31,6 +33,7 @@ class Context:
     admission: Admission | None = None
     background: bool = False
     caller: str | None = ""
+    requester: Requester = ANYBODY
     client: str | None = None
     account: Account | None = None
     attributes: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""What clients do with glossaries: they make one, translate with it, change and delete it."""
+"""What clients do with glossaries and translation memories: they make one, translate with it, change and delete it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,6 +18,7 @@ NAME = "of the soak"
 ENTRIES = {"dog": "clebs", "cat": "matou", "red horse": "alezan"}
 STORED = Needs.SERVER | Needs.DATABASE
 GLOSSARY = "/glossaries/{glossary_id}"
+MEMORY, STORED_TEXT = "/memories/{memory_id}", "Voilà."
 PAUSE_S, TRIES = 0.1, 100
 
 
@@ -28,7 +29,7 @@ class Journeys:
         self._texts, self._random = texts, random
 
     async def any(self, client: Client) -> None:
-        await self._random.choice([self.native, self.deepl_2, self.deepl_3])(client)
+        await self._random.choice([self.native, self.memory, self.deepl_2, self.deepl_3])(client)
 
     async def native(self, client: Client) -> None:
         dictionary = {"source": "en", "target": "fr", "entries": ENTRIES}
@@ -48,6 +49,23 @@ class Journeys:
         await client.ask(shown, lambda answer: _differs(answer.json()["dictionaries"][0].get("entries"), ENTRIES))
         await self._delete(client, path, GLOSSARY, "native")
         await client.ask(_translation(**asked, glossary_id=card["id"]), _has_status(404))
+
+    async def memory(self, client: Client) -> None:
+        pair = {"source": "en", "target": "fr"}
+        card = await _answer(client, _request("POST", "/memories", "/memories", name=NAME, **pair), 201)
+        if card is None:
+            return
+        path = f"/memories/{card['id']}"
+        text = self._texts.sentence()
+        segments = [{"source": text, "target": STORED_TEXT}]
+        put = _request("POST", f"{path}/segments", f"{MEMORY}/segments", segments=segments)
+        await _until_right(lambda: client.ask(put, _has_status(200)))
+        translated = _translation(text=f" {text}", memory_id=card["id"], **pair)
+        await client.ask(
+            translated, lambda answer: _differs(answer.json()["translations"][0]["text"].strip(), STORED_TEXT)
+        )
+        await self._delete(client, path, MEMORY, "native")
+        await client.ask(_translation(text=text, memory_id=card["id"], **pair), _has_status(404))
 
     async def deepl_2(self, client: Client) -> None:
         entries = {"entries": "dog\tclebs", "entries_format": "tsv"}
@@ -122,12 +140,19 @@ def _differs(found: object, expected: object) -> str | None:
 
 
 async def delete_forgotten(soaked: Soaked, ledger: Ledger) -> list[str]:
-    """Delete the glossaries whose maker was not told their ids. Return what is wrong: there are more of them."""
-    answer = await ask(soaked.host, soaked.port, Message("GET", "/glossaries"))
-    ids = [glossary["id"] for glossary in answer.json()["glossaries"]]
-    for one in ids:
-        await ask(soaked.host, soaked.port, Message("DELETE", f"/glossaries/{one}"))
-    paths = ("/glossaries", "/v2/glossaries", "/v3/glossaries")
+    """Delete glossaries and memories whose maker was not told their ids. Return what is wrong: there are more."""
+    ids = list[str]()
+    for kind in ("glossaries", "memories"):
+        answer = await ask(soaked.host, soaked.port, Message("GET", f"/{kind}"))
+        of_kind = [stored["id"] for stored in answer.json()[kind]]
+        for stored_id in of_kind:
+            await ask(soaked.host, soaked.port, Message("DELETE", f"/{kind}/{stored_id}"))
+        ids += of_kind
+    paths = ("/glossaries", "/memories", "/v2/glossaries", "/v3/glossaries")
     n_lost = sum(n for (_, route), n in ledger.unanswered.items() if route in paths)
     n_lost += sum(n for (_, route, status), n in ledger.answered.items() if route in paths and status >= 500)
-    return [f"{len(ids)} glossaries, though only {n_lost} of their makers got no answer"] if len(ids) > n_lost else []
+    return (
+        [f"{len(ids)} glossaries and memories, though only {n_lost} of their makers got no answer"]
+        if len(ids) > n_lost
+        else []
+    )

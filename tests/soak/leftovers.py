@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tests.soak.http import Lost
 from tests.soak.service import Soaked, n_descriptors, status_value
 
-TABLES = ("attend_jobs", "attend_files", "attend_glossaries", "attend_dictionaries")
+TABLES = ("attend_jobs", "attend_files", "attend_glossaries", "attend_dictionaries", "attend_memories")
 WORK = ("attend_waiting", "attend_running")
 GAUGES = (*WORK, "attend_connections")
 LOOK_S = 0.25

@@ -21,6 +21,7 @@ PATHS = {
     "/classify": "native",
     "/embed": "native",
     "/glossaries": "native",
+    "/memories": "native",
     "/v2/translate": "deepl",
     "/v3/glossaries": "deepl",
     "/libretranslate/translate": "libretranslate",
@@ -49,6 +50,8 @@ BAD_FIELDS: list[dict[str, Any]] = [
     {"text": "the dog", "target": "fr", "keep": [{"pattern": "("}]},
     {"text": "the dog", "target": "fr", "timeout_s": 1e9},
     {"text": "the dog", "target": "fr", "glossary_id": "0" * 32},
+    {"text": "the dog", "target": "fr", "memory_id": "0" * 32},
+    {"name": "a", "source": "en", "target": "en-GB"},
     {"text": "the dog", "model": "no such model"},
     {"name": "", "dictionaries": [{"source": "en", "target": "fr", "entries": {"": ""}}]},
 ]

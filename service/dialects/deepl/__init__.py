@@ -1,4 +1,4 @@
-"""DeepL's interface: translations, languages, usage, glossaries, documents."""
+"""DeepL's interface: translations, languages, usage, glossaries, translation memories, documents."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -8,6 +8,7 @@ from service.dialects.deepl import languages
 from service.dialects.deepl.documents import add_documents, read_form
 from service.dialects.deepl.errors import KEY, DeepLError
 from service.dialects.deepl.glossaries import add_glossaries
+from service.dialects.deepl.memories import add_memories
 from service.dialects.deepl.translate import CLIENT_FIELDS, add_translate
 from service.dialects.shared.keys import TOKEN
 from service.http.bodies import fields_of, form_or_json
@@ -36,6 +37,7 @@ def routers(backend: Backend) -> list[APIRouter]:
     for path in OF_APPS:
         add_translate(of_apps, path, models)
     add_glossaries(router, models, backend.stores.glossaries)
+    add_memories(router, backend.stores.memories)
     uploads = DEEPL.router(backend.access.guards(KEY), read_form)
     add_documents(router, uploads, backend)
 

@@ -81,7 +81,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, backend: Backend) -> No
         native = to_native(form, backend.models.catalog.directions(None))
         try:
             job, key = await documents.submit(
-                name, form._data, native, backend.settings.document_timeout_s, account=http.state.context.account
+                name, form._data, native, backend.settings.document_timeout_s, http.state.context
             )
         except UnsupportedFileType as error:
             raise InvalidFields([(("file",), str(error))]) from None
@@ -102,6 +102,7 @@ def to_native(form: DeepLDocument, directions: Directions) -> TranslateRequest:
     """Return the options of the translation as a native request, whose text stands for those of the document."""
     source, target = native_languages(form, directions)
     options = {"text": "-", "source": source, "target": target, "glossary_id": glossary_id_of(form)}
+    options["memory_id"] = form.translation_memory_id or None
     return validate(TranslateRequest, options)
 
 

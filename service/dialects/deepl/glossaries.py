@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
+from service.access.guards import requester_of
 from service.base.errors import UnknownGlossary, UnprocessableRequest
 from service.dialects.deepl.glossary_bodies import (
     DeepLDictionaries,
@@ -40,9 +41,9 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
     async def to_native(dictionaries: Sequence[DeepLDictionary]) -> dict[Pair, Entries]:
         return await asyncio.to_thread(_to_native, dictionaries, models.catalog.directions(None))
 
-    async def entries_of(glossary_id: str, source: str, target: str) -> str:
-        pair = _pair_of(await in_thread(glossaries.get, glossary_id), source, target)
-        return format_tsv(await in_thread(glossaries.entries, glossary_id, *pair))
+    async def entries_of(http: Request, glossary_id: str, source: str, target: str) -> str:
+        pair = _pair_of(await in_thread(glossaries.get, requester_of(http), glossary_id), source, target)
+        return format_tsv(await in_thread(glossaries.entries, requester_of(http), glossary_id, *pair))
 
     @router.get("/v2/glossary-language-pairs")
     async def list_pairs(_: Request) -> DeepLPairs:
@@ -50,79 +51,81 @@ def add_glossaries(router: APIRouter, models: Models, glossaries: Glossaries) ->
         return DeepLPairs(supported_languages=_pairs(models.catalog.directions(None)))
 
     @router.post("/v2/glossaries", status_code=201)
-    async def create(request: DeepLGlossary, _: Request) -> DeepLGlossaryInfo:
+    async def create(request: DeepLGlossary, http: Request) -> DeepLGlossaryInfo:
         """Store a glossary. Requests name it by its id."""
         dictionaries = await to_native([request])
-        return _glossary_info(await in_thread(glossaries.create, request.name, dictionaries))
+        return _glossary_info(await in_thread(glossaries.create, requester_of(http), request.name, dictionaries))
 
     @router.get("/v2/glossaries")
-    async def list_all(_: Request) -> DeepLGlossaryInfos:
+    async def list_all(http: Request) -> DeepLGlossaryInfos:
         """List the glossaries of one language pair."""
-        stored = await in_thread(glossaries.all)
+        stored = await in_thread(glossaries.all, requester_of(http))
         infos = [_glossary_info(glossary) for glossary in stored if len(glossary.dictionaries) == 1]
         return DeepLGlossaryInfos(glossaries=infos)
 
     @router.get("/v2/glossaries/{glossary_id}")
-    async def get(_: Request, glossary_id: str) -> DeepLGlossaryInfo:
+    async def get(http: Request, glossary_id: str) -> DeepLGlossaryInfo:
         """Return a glossary of one language pair."""
-        return _glossary_info(await in_thread(glossaries.get, glossary_id))
+        return _glossary_info(await in_thread(glossaries.get, requester_of(http), glossary_id))
 
     @router.get(
         "/v2/glossaries/{glossary_id}/entries", response_class=Response, responses={200: {"content": {TSV: {}}}}
     )
-    async def get_entries(_: Request, glossary_id: str) -> Response:
+    async def get_entries(http: Request, glossary_id: str) -> Response:
         """Return the entries of a glossary of one language pair, as TSV."""
-        info = _glossary_info(await in_thread(glossaries.get, glossary_id))
-        return Response(await entries_of(glossary_id, info.source_lang, info.target_lang), media_type=TSV)
+        info = _glossary_info(await in_thread(glossaries.get, requester_of(http), glossary_id))
+        return Response(await entries_of(http, glossary_id, info.source_lang, info.target_lang), media_type=TSV)
 
     @router.post("/v3/glossaries", status_code=201)
-    async def create_multilingual(request: DeepLMultilingualGlossary, _: Request) -> DeepLMultilingualGlossaryInfo:
+    async def create_multilingual(request: DeepLMultilingualGlossary, http: Request) -> DeepLMultilingualGlossaryInfo:
         """Store a glossary of one or several language pairs."""
         dictionaries = await to_native(request.dictionaries)
-        return _multilingual_info(await in_thread(glossaries.create, request.name, dictionaries))
+        return _multilingual_info(await in_thread(glossaries.create, requester_of(http), request.name, dictionaries))
 
     @router.get("/v3/glossaries")
-    async def list_multilingual(_: Request) -> DeepLMultilingualGlossaryInfos:
+    async def list_multilingual(http: Request) -> DeepLMultilingualGlossaryInfos:
         """List all glossaries, the oldest first."""
-        infos = [_multilingual_info(glossary) for glossary in await in_thread(glossaries.all)]
+        infos = [_multilingual_info(glossary) for glossary in await in_thread(glossaries.all, requester_of(http))]
         return DeepLMultilingualGlossaryInfos(glossaries=infos)
 
     @router.get("/v3/glossaries/{glossary_id}")
-    async def get_multilingual(_: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
+    async def get_multilingual(http: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
         """Return a glossary."""
-        return _multilingual_info(await in_thread(glossaries.get, glossary_id))
+        return _multilingual_info(await in_thread(glossaries.get, requester_of(http), glossary_id))
 
     @router.patch("/v3/glossaries/{glossary_id}")
-    async def update(request: DeepLGlossaryUpdate, _: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
+    async def update(request: DeepLGlossaryUpdate, http: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
         """Rename a glossary, or add entries."""
         if request.name is None and not request.dictionaries:
             raise UnprocessableRequest("`name` or `dictionaries` is required")
         dictionaries = await to_native(request.dictionaries)
-        return _multilingual_info(await in_thread(glossaries.update, glossary_id, request.name, dictionaries))
+        return _multilingual_info(
+            await in_thread(glossaries.update, requester_of(http), glossary_id, request.name, dictionaries)
+        )
 
     @router.get("/v3/glossaries/{glossary_id}/entries")
-    async def get_dictionary(_: Request, glossary_id: str, source_lang: str, target_lang: str) -> DeepLDictionaries:
+    async def get_dictionary(http: Request, glossary_id: str, source_lang: str, target_lang: str) -> DeepLDictionaries:
         """Return the entries of one dictionary, as TSV."""
-        entries = await entries_of(glossary_id, source_lang, target_lang)
+        entries = await entries_of(http, glossary_id, source_lang, target_lang)
         pair = {"source_lang": source_lang.lower(), "target_lang": target_lang.lower()}
         return DeepLDictionaries(dictionaries=[DeepLEntries(entries=entries, **pair)])
 
     @router.put("/v3/glossaries/{glossary_id}/dictionaries")
-    async def put(request: DeepLDictionary, _: Request, glossary_id: str) -> DeepLDictionaryInfo:
+    async def put(request: DeepLDictionary, http: Request, glossary_id: str) -> DeepLDictionaryInfo:
         """Store a dictionary, in place of the one of the same language pair if there is one."""
         ((pair, entries),) = (await to_native([request])).items()
-        return _dictionary_info(await in_thread(glossaries.put, glossary_id, *pair, entries))
+        return _dictionary_info(await in_thread(glossaries.put, requester_of(http), glossary_id, *pair, entries))
 
     @router.delete("/v3/glossaries/{glossary_id}/dictionaries", status_code=204)
-    async def delete_dictionary(_: Request, glossary_id: str, source_lang: str, target_lang: str) -> Response:
+    async def delete_dictionary(http: Request, glossary_id: str, source_lang: str, target_lang: str) -> Response:
         """Delete one dictionary of a glossary."""
-        pair = _pair_of(await in_thread(glossaries.get, glossary_id), source_lang, target_lang)
-        await in_thread(glossaries.delete_dictionary, glossary_id, *pair)
+        pair = _pair_of(await in_thread(glossaries.get, requester_of(http), glossary_id), source_lang, target_lang)
+        await in_thread(glossaries.delete_dictionary, requester_of(http), glossary_id, *pair)
         return Response(status_code=204)
 
-    async def delete(_: Request, glossary_id: str) -> Response:
+    async def delete(http: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        await in_thread(glossaries.delete, glossary_id)
+        await in_thread(glossaries.delete, requester_of(http), glossary_id)
         return Response(status_code=204)
 
     for version in ("v2", "v3"):

@@ -69,6 +69,8 @@ def to_native(request: DeepLTexts, source: str, target: str) -> TranslateRequest
         "target": target,
         "split_sentences": request.split_sentences != "0",
         "glossary_id": glossary_id_of(request),
+        "memory_id": request.translation_memory_id or None,
+        "memory_threshold": 100,  # similar texts are not in the answer
     }
     if request.tag_handling is not None:
         options["format"] = request.tag_handling

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import Field
 
+from service.access.guards import requester_of
 from service.base.errors import InvalidFields
 from service.dialects.google.codes import CODES, UNKNOWN, native_model
 from service.dialects.shared.fields import CamelRequest, Refused
@@ -131,14 +132,15 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
         return {"languages": listed}
 
     @router.get(f"{path}/glossaries")
-    async def list_glossaries(_: Request, parent: str) -> Answer:
+    async def list_glossaries(http: Request, parent: str) -> Answer:
         """List the stored glossaries."""
-        return {"glossaries": [_described(glossary, parent) for glossary in await in_thread(glossaries.all)]}
+        stored = await in_thread(glossaries.all, requester_of(http))
+        return {"glossaries": [_described(glossary, parent) for glossary in stored]}
 
     @router.get(f"{path}/glossaries/{{glossary_id}}")
-    async def get_glossary(_: Request, parent: str, glossary_id: str) -> Answer:
+    async def get_glossary(http: Request, parent: str, glossary_id: str) -> Answer:
         """Describe a stored glossary."""
-        return _described(await in_thread(glossaries.get, glossary_id), parent)
+        return _described(await in_thread(glossaries.get, requester_of(http), glossary_id), parent)
 
 
 def _described(glossary: Glossary, parent: str) -> Answer:

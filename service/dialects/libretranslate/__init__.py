@@ -1,12 +1,15 @@
 """LibreTranslate's interface, for its clients and for its own page in a browser."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from service.access.guards import Credentials
-from service.base.errors import BadRequest, KeyMissing, KeyWrong, RateLimited, RequestError
+from manifest.stops_early import StopsEarly
+from service.access.guards import Credentials, requester_of
+from service.access.ownership import ANYBODY
+from service.base.errors import BadRequest, KeyMissing, KeyWrong, NotStored, RateLimited, RequestError
 from service.dialects.libretranslate.files import add_files
 from service.dialects.libretranslate.translate import add_translate
 from service.documents.kinds import KINDS_BY_ENDING
@@ -14,7 +17,12 @@ from service.front.directions import AUTO
 from service.http.bodies import fields_of
 from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import Body, validate
-from service.text.languages import english_name
+from service.memories.store import Memories, Segment
+from service.storage.database_threads import in_thread
+from service.text.languages import are_same, english_name
+
+SUGGESTIONS = "suggestions"
+"""The name of a memory that receives suggestions."""
 
 
 class LibreTranslateError(ErrorBody):
@@ -54,10 +62,21 @@ class FrontendSettings(BaseModel):
     frontendTimeout: Annotated[int, Field(description="Milliseconds to wait while somebody types.")] = 500  # noqa: N815
     apiKeys: bool  # noqa: N815
     keyRequired: bool  # noqa: N815
-    suggestions: bool = False
+    suggestions: bool
     filesTranslation: bool = True  # noqa: N815
     supportedFilesFormat: list[str]  # noqa: N815
     language: Languages
+
+
+class Suggestion(StopsEarly):
+    q: str = Field(examples=["A dog."])
+    s: str = Field(description="The better translation.", examples=["Un chien."])
+    source: str = Field(examples=["en"])
+    target: str = Field(examples=["fr"])
+
+
+class Suggested(BaseModel):
+    success: bool = True
 
 
 class Health(BaseModel):
@@ -65,7 +84,7 @@ class Health(BaseModel):
 
 
 def routers(backend: Backend) -> list[APIRouter]:
-    models, settings, access = backend.models, backend.settings, backend.access
+    models, settings, access, memories = backend.models, backend.settings, backend.access, backend.stores.memories
     keyed = LIBRETRANSLATE.router(access.guards(Credentials(_key, "api_key", None), is_open_to_all=True), _read_body)
     free = LIBRETRANSLATE.router(access.guards(None, is_open_to_all=True))
     add_translate(keyed, models, settings)
@@ -93,6 +112,7 @@ def routers(backend: Backend) -> list[APIRouter]:
             charLimit=settings.max_text_characters,
             apiKeys=access.wants_keys,
             keyRequired=access.wants_keys,
+            suggestions=await _takes_suggestions(memories),
             supportedFilesFormat=[*KINDS_BY_ENDING],
             language=languages,
         )
@@ -103,13 +123,24 @@ def routers(backend: Backend) -> list[APIRouter]:
         models.refuse_unready()
         return Health()
 
-    @free.post("/libretranslate/suggest", responses=LIBRETRANSLATE.document_errors(403))
-    async def suggest(_: Request) -> Health:
-        """Refuse suggestions, as LibreTranslate does where they are disabled."""
+    @keyed.post("/libretranslate/suggest", responses=LIBRETRANSLATE.document_errors(403))
+    async def suggest(request: Suggestion, http: Request) -> Suggested:
+        """Store a better translation, not reviewed, in the memory named `suggestions` of both languages."""
+        pair, requester = (request.source, request.target), requester_of(http)
+        for memory in await in_thread(memories.all, requester):
+            if memory.name == SUGGESTIONS and all(map(are_same, (memory.source, memory.target), pair)):
+                await in_thread(memories.put, requester, memory.id, [Segment(request.q, request.s, is_reviewed=False)])
+                return Suggested()
         raise Disabled("Suggestions are disabled on this server.")
 
     add_files(keyed, free, backend)
     return [keyed, free]
+
+
+async def _takes_suggestions(memories: Memories) -> bool:
+    with suppress(NotStored):
+        return any(memory.name == SUGGESTIONS for memory in await in_thread(memories.all, ANYBODY))
+    return False
 
 
 async def _key(request: Request) -> bytes | None:

@@ -26,7 +26,7 @@ async def translated_file(
     """
     documents = backend.stores.documents
     timeout_s = backend.settings.document_timeout_s
-    job, key = await documents.submit(name, data, native, timeout_s, account=context.account)
+    job, key = await documents.submit(name, data, native, timeout_s, context)
     is_done = False
     try:
         await documents.wait_until_finished(job, key)

@@ -12,12 +12,14 @@ from service.documents.contents import ReadOptions, Rewriting
 from service.documents.localization.splicing import Splice, fixed, rewrite_spliced
 from service.documents.localization.xliff_content import XliffContent
 from service.documents.localization.xml_elements import XmlElement, read_xml, with_attributes
+from service.documents.wrapping import visible_text
 from service.text.languages import are_same, canonical
 from service.text.spans import Span, replace_spans
 
 UNITS = {"trans-unit", "segment"}
 """The elements around source and target, of version 1 and version 2."""
 SOURCE_LANGUAGE, TARGET_LANGUAGE = ("source-language", "srcLang"), ("target-language", "trgLang")
+LANGUAGES = SOURCE_LANGUAGE, TARGET_LANGUAGE
 UNTRANSLATED = {"new", "needs-translation", "initial"}
 """States of a target that holds no translation, such as a copy of the source."""
 APPROVED = {"final", "signed-off", "reviewed"}
@@ -51,6 +53,25 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
     languages = [element.attributes.get(name) for element in [root, *root.children] for name in SOURCE_LANGUAGE]
     source = next(filter(None, languages), None)
     return rewrite_spliced(data, text, encoding, [*_language_splices(text, root, target), *units], "html", source)
+
+
+def translated_texts(data: bytes) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield both languages of each unit with a target ("" if the file does not tell), its text and the target's.
+
+    Raises:
+        InvalidDocument: the file is damaged, or no XLIFF.
+        TooLarge: the file has too many tags.
+    """
+    text, _, root = read_xml(data)
+    if root.name != "xliff":
+        raise InvalidDocument(f"The file is no XLIFF: its first element is {root.tag[:40]}")
+    for holder in root.all():
+        parts = holder.child("source"), holder.child("target")
+        if holder.name in UNITS and all(parts):
+            source, target = (visible_text(XliffContent(one.content.of(text), False, {}).html) for one in parts if one)
+            languages = [next(filter(None, map(holder.inherited, names)), "") for names in LANGUAGES]
+            if target.strip():
+                yield (languages[0], languages[1]), source, target
 
 
 def _units(text: str, root: XmlElement, options: ReadOptions) -> Iterator[_Unit]:

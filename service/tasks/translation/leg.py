@@ -19,6 +19,7 @@ from service.engine.search import Search
 from service.glossaries.terms import Terms, TermTable
 from service.markup import plain
 from service.markup.passages import ParsedText, Passage
+from service.memories.store import Recall
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
@@ -26,6 +27,7 @@ from service.tasks.attention import Selection, refuse_too_many_weights
 from service.tasks.context import Context
 from service.tasks.translation.composition import compose_answer, render, translated_text
 from service.tasks.translation.reading import MAX_INLINE, NewSearch, PreparedText, Reader, Sentence, parse_text
+from service.tasks.translation.remembering import Lookup, Remembered
 from service.tasks.translation.rewinding import is_better, join_hypotheses, rewind
 from service.tasks.translation.translator import Translator
 from service.tasks.translation.verification import Verification, may_lose_something
@@ -56,6 +58,7 @@ class Leg:
     Args:
         stored_terms: terms of a stored glossary, in addition to terms of the request.
         target: the language of the whole translation, if another leg follows.
+        recall: finds texts in translation memories.
 
     Raises:
         InvalidFields, UnsupportedOption: the model or the format does not support the request.
@@ -69,7 +72,10 @@ class Leg:
         context: Context,
         stored_terms: TermTable | None = None,
         target: str | None = None,
+        recall: Recall | None = None,
     ) -> None:
+        self._recall = recall
+        self._remembered: list[Remembered] = []
         self.prepared_texts: list[PreparedText] = []
         self._translator = translator
         self._direction = direction
@@ -114,6 +120,8 @@ class Leg:
             return prepared
 
         texts: Iterable[str | ParsedText] = parsed_texts or request.text
+        if self._recall is not None:
+            texts = await self._remember(self._recall, terms)
         self.prepared_texts = await self._beside_each(texts, prepare)
         lengths = [len(sentence.sequence.source_ids) for text in self.prepared_texts for sentence in text.sentences]
         n_tokens, limit = sum(lengths), translator.max_numbers // NUMBERS_OF_ALIGNED_TOKEN
@@ -128,6 +136,24 @@ class Leg:
         if not self._direction.is_translation:  # a model may mean something with marks
             return ParsedText([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
         return parse_text(text, self._request, terms, self._languages)
+
+    async def _remember(self, recall: Recall, terms: Terms | None) -> list[ParsedText]:
+        """Return the texts with their stored translations."""
+        language, split_sentences = self._direction.source_subtag, self._request.split_sentences
+
+        def lookup(text: str) -> Lookup:
+            return Lookup.of(self._parsed(text, terms), language, split_sentences)
+
+        lookups = await self._beside_each(self._request.text, lookup)
+        found = await recall.find([text for one in lookups for text in one.texts])
+        self._remembered = [one.remember(found) for one in lookups]
+        return [one.parsed for one in self._remembered]
+
+    def show_remembered(self, translations: list[Translation]) -> None:
+        """Add to each answer which stored translations are in it, and which are similar."""
+        answers = zip(translations, self._remembered, self.prepared_texts, strict=True)
+        for translation, remembered, prepared in answers if self._remembered else ():
+            remembered.show(translation, prepared)
 
     async def run(self, on_piece: OnPiece | None = None) -> None:
         """Translate all texts. `on_piece` receives each piece of a text as soon as it and all pieces before it are
@@ -266,7 +292,8 @@ def _new_search(request: TranslateRequest, direction: Direction, manifest: Manif
     model's limits, or alternatives is not below the beam size. UnsupportedOption: the format does not support an
     option."""
     if not direction.is_translation:
-        refused = [name for name in ("keep", "glossary", "glossary_id", "checks") if getattr(request, name)]
+        only_for_translations = ("keep", "glossary", "glossary_id", "memory_id", "checks")
+        refused = [name for name in only_for_translations if getattr(request, name)]
         if refused or request.format != "text":
             named = " and ".join(f"`{name}`" for name in refused or ["format"])
             message = f"{named} can only be used for translations, not for what {manifest.name} writes here"

@@ -8,6 +8,7 @@ from bisect import bisect_left
 
 from service.base.errors import UnsupportedOption
 from service.glossaries.terms import TermTable
+from service.memories.store import Recall
 from service.schemas.answers import Segment, Translation
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
@@ -27,6 +28,7 @@ async def translate(
     context: Context,
     on_piece: OnPiece | None = None,
     stored_terms: TermTable | None = None,
+    recall: Recall | None = None,
 ) -> list[Translation]:
     """Return one translation for each text, in order. One deadline holds for both legs. `on_piece` receives each piece
     of a translation as soon as it and all pieces before it are done. `stored_terms` come from a stored glossary, in
@@ -37,19 +39,20 @@ async def translate(
         raise UnsupportedOption(
             f"`attention` needs one model; this translation takes two ({names}, through {direction.source})"
         )
-    last = Leg(translator, direction, request, context, stored_terms)
+    last = Leg(translator, direction, request, context, stored_terms, recall=None if earlier else recall)
     first = None
     if earlier:
         plainly = request.model_copy(update={"alternatives": 0, "max_target_tokens": None})
-        first = Leg(*earlier[0], plainly, context, stored_terms, direction.target)
+        first = Leg(*earlier[0], plainly, context, stored_terms, direction.target, recall)
         await first.read()
         await first.run()
     await last.read(await first.translated_texts() if first else None)
     await last.run(on_piece)
     translations = await last.compose()
-    if first is None:
-        return translations
-    return [_merge(*both) for both in zip(await first.compose(), translations, strict=True)]
+    if first is not None:
+        translations = [_merge(*both) for both in zip(await first.compose(), translations, strict=True)]
+    (first or last).show_remembered(translations)
+    return translations
 
 
 def _merge(first: Translation, second: Translation) -> Translation:

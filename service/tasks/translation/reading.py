@@ -221,7 +221,8 @@ class Reader:
         if not self.direction.is_translation:
             protected = Protected(text, text, (), NO_EDITS)
             return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
-        terms = self.terms.find(text) if self.terms else []
+        terms = [KeptSpan(span, "break", target) for span, target in parsed.recalled]
+        terms += self.terms.find(text) if self.terms else []
         kept = kept_spans(text, parsed.keep, self.direction.source_subtag, self.tokenizer.can_write, [*terms, *carried])
         small = []
         if CAPITALS.search(text):

@@ -90,6 +90,9 @@ BODIES: tuple[tuple[str, Any], ...] = (
     ("/v2/models/tiny-en-fr/generate", {"text_input": "the dog", "parameters": {"target": "fr"}}),
     ("/v2/translate", {"text": ["the <x>dog</x>"], "target_lang": "FR", "source_lang": "EN", "tag_handling": "xml", "split_sentences": "0",
                        "preserve_formatting": True, "ignore_tags": ["x"], "show_billed_characters": True}),
+    ("/memories", {"name": "a", **EN_FR}),
+    ("/memories/a/segments", {"segments": [{"source": "the dog", "target": "le chien", "context": "c", "author": "a"}]}),
+    ("/translate", {"text": "the dog", "memory_id": "a,b", "memory_threshold": 50}),
     ("/v2/glossaries", {"name": "a", **ENTRIES}),
     ("/v3/glossaries", {"name": "a", "dictionaries": [ENTRIES]}),
     ("/v2/document/A/result", {"document_key": "b"}),
@@ -124,6 +127,7 @@ PATHS = (
     "/v2/glossaries/a/entries", "/v3/glossaries", "/v1/models/tiny-en-fr", "/models/tiny-en-fr/info", "/translate/document/a",
     "/lingva/api/v1/en/fr/the%20dog%2F%0Aa", "/google/language/translate/v2?q=a&target=fr&key=b", "/mtran/google/translate_a/single?q=a&tl=fr&dj=1",
     "/azure/languages?api-version=3.0&scope=translation", "/v3/projects/p/glossaries/a",
+    "/memories", "/memories/a/segments?after=1&text=a&reviewed=true", "/memories/a/file",
 )  # fmt: skip
 HEADERS = (
     "Accept: text/event-stream", "Accept-Encoding: gzip;q=0.5, *;q=0", "Accept-Language: fr;q=0.9, *", "Range: bytes=0-9",
@@ -154,6 +158,9 @@ def _seeds() -> list[bytes]:
         multipart("/libretranslate/translate_file", EN_FR, "a.html", b"<p>the dog</p>"),
         multipart("/v2/document", {"target_lang": "FR", "source_lang": "EN"}, "a.csv", b"a,b\n"),
         multipart("/glossaries/file", {"name": "a", **EN_FR}, "a.tsv", b"dog\tchien\n"),
+        multipart("/memories/file", {"name": "a", **EN_FR}, "a.tsv", b"the dog\tle chien\n"),
+        multipart("/memories/file", {"memory_id": "a"}, "a.tmx", b"<tmx><body/></tmx>"),
+        request("DELETE", "/memories/a/segments?source=the+dog"),
         request("PATCH", "/glossaries/a", b'{"name": "b"}', "Content-Type: application/json"),
         request("PUT", "/glossaries/a/dictionaries", json.dumps(DICTIONARY).encode(), "Content-Type: application/json"),
         request("DELETE", "/v3/glossaries/a/dictionaries?source_lang=en&target_lang=fr"),

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[3]
 BY_STATUS = {
     400: ["malformed_body"],
     401: ["key_missing"],
-    403: ["key_wrong", "route_forbidden", "cross_site"],
-    404: ["unknown_model", "unknown_glossary", "unknown_document", "unknown_path"],
+    403: ["key_wrong", "route_forbidden", "not_owner", "cross_site"],
+    404: ["unknown_model", "unknown_glossary", "unknown_memory", "unknown_document", "unknown_path"],
     405: ["method_not_allowed"],
     408: ["body_timeout"],
     409: ["reload_refused", "document_not_ready"],
@@ -25,7 +25,8 @@ BY_STATUS = {
     422: [
         "invalid_fields", "target_required", "source_required", "model_required", "unsupported_language_pair",
         "language_not_detected", "unsupported_option", "empty_text", "too_many_texts", "limit_exceeded",
-        "invalid_glossary", "glossary_mismatch", "invalid_document", "document_failed",
+        "invalid_glossary", "glossary_mismatch", "invalid_memory", "memory_mismatch", "invalid_document",
+        "document_failed",
     ],
     429: ["rate_limited", "quota_exceeded"],
     500: ["internal_error"],

@@ -155,7 +155,6 @@ def test_options_are_followed(client: deepl.DeepLClient, address: str, given: An
         ({"formality": "rude"}, "Value for 'formality' not supported."),
         ({"tag_handling": "sgml"}, "Value for 'tag_handling' not supported."),
         ({"style_rule": "s"}, "Value for 'style_id' not supported., detail: is not supported here"),
-        ({"translation_memory": "t"}, "Value for 'translation_memory_id' not supported."),
         ({"custom_instructions": ["be brief"]}, "Value for 'custom_instructions' not supported."),
         (
             {"text": "犬は速い。そして、とても大きいです。"},

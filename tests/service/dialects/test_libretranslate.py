@@ -159,7 +159,8 @@ def test_errors_below_its_path_are_in_libretranslates_words(address: str) -> Non
     refused(httpx.post(f"{address}/translate", content="{"), 400, "Invalid JSON format")
     refused(httpx.post(f"{address}/translate", json=[1]), 400, "Invalid JSON format")
     refused(httpx.post(f"{address}/detect", json={}), 400, "Invalid request: missing q parameter")
-    refused(httpx.post(f"{address}/suggest", json={}), 403, "Suggestions are disabled on this server.")
+    suggestion = {"q": "A dog.", "s": "Un clebs.", "source": "en", "target": "fr"}
+    refused(httpx.post(f"{address}/suggest", json=suggestion), 403, "Suggestions are disabled on this server.")
     refused(httpx.post(f"{address}/languages"), 405, "/libretranslate/languages does not take POST; allowed: GET")
     refused(httpx.get(f"{address}/detect"), 405, "/libretranslate/detect does not take GET; allowed: POST")
     refused(httpx.get(f"{address}/nothing"), 404, "Nothing is at /libretranslate/nothing")
@@ -252,3 +253,28 @@ def test_its_setting_turns_it_off(listen: Listen) -> None:
     answer = httpx.get(f"{listen(dialects='none')}/libretranslate/languages")
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_suggestion_is_kept_where_a_memory_is_named_for_it_and_used_once_it_is_reviewed(address: str) -> None:
+    native = address.removesuffix("/libretranslate")
+    pair = {"source": "en", "target": "de"}
+    memory = httpx.post(f"{native}/memories", json={"name": "suggestions", **pair}).raise_for_status().json()["id"]
+    path, text = f"{native}/memories/{memory}", "A dog suggests."
+    try:
+        assert httpx.get(f"{address}/frontend/settings").json()["suggestions"] is True
+        suggestion = {"q": text, "s": "Ein Köter.", **pair}
+        assert httpx.post(f"{address}/suggest", json=suggestion).json() == {"success": True}
+        (kept,) = httpx.get(f"{path}/segments?reviewed=false").json()["segments"]
+        assert (kept["source"], kept["target"]) == (text, "Ein Köter.")
+        asked = {"text": text, "memory_id": memory, **pair}
+        answer = httpx.post(f"{native}/translate", json=asked)
+        assert answer.status_code == 200, answer.text
+        answer = answer.json()
+        assert "memory" not in answer["translations"][0]
+        segments = {"segments": [{"source": text, "target": "Ein Hund."}]}
+        httpx.post(f"{path}/segments", json=segments).raise_for_status()
+        httpx.post(f"{address}/suggest", json=suggestion).raise_for_status()
+        translation = httpx.post(f"{native}/translate", json=asked).raise_for_status().json()["translations"][0]
+        assert translation["text"] == "Ein Hund.", "a suggestion does not replace what was reviewed"
+    finally:
+        httpx.delete(path)

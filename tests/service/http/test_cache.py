@@ -119,7 +119,7 @@ async def test_a_changed_model_that_is_loaded_anew_gives_no_old_answer(artifacts
         catalog = load_in_process(settings, metrics, cache=cache)
         catalog.start()
         await until_warm(catalog)
-        models = Models(Serving(catalog), settings, None)  # type: ignore[arg-type]
+        models = Models(Serving(catalog), settings, None, None)  # type: ignore[arg-type]
         await models.translate(TranslateRequest(text=["the dog runs"]), Context())
         catalog.stop(0)
         counts.append(metrics.registry.get_sample_value("attend_cache_sentences_total", {"result": "miss"}))

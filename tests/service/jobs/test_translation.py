@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from service.access.ownership import ANYBODY, Requester
 from service.base.errors import (
     Broken,
     DeadlinePassed,
@@ -127,7 +128,7 @@ async def test_the_language_of_a_document_is_that_of_its_beginning() -> None:
     asked: list[TranslateRequest] = []
 
     class Detecting(Models):
-        async def languages(self, request: TranslateRequest, _: float) -> tuple[str, str]:
+        async def languages(self, request: TranslateRequest, _: float, __: Requester) -> tuple[str, str]:
             asked.append(request)
             return "fr", "en"
 
@@ -135,7 +136,7 @@ async def test_the_language_of_a_document_is_that_of_its_beginning() -> None:
     request = TranslateRequest(text=["-"], source="auto", target="en")
     for texts, form in ((["le chien"] * 10_000, "html"), (["le chien"], "text"), ([], "text")):
         contents = DocumentTexts("txt", form, texts)  # type: ignore[arg-type]
-        assert await translating.languages(contents, request, 60) == ("fr", "en")
+        assert await translating.languages(contents, request, 60, ANYBODY) == ("fr", "en")
     [of_html], [of_text], [of_none] = (one.text for one in asked)
     assert of_html.startswith("<p>le chien</p>\n\n<p>le chien</p>")
     assert len(of_html) < 10_000

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 import sqlalchemy as sa
 
+from service.access.ownership import ANYBODY
 from service.base.errors import NotStored, StartRefused
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
@@ -110,14 +111,14 @@ def test_tables_of_a_later_version_are_refused(
 def test_a_server_of_the_release_before_goes_on_with_what_a_release_adds(database: Database) -> None:
     """What tables.py promises: a new column may be null or has a default."""
     glossaries = Glossaries(database)
-    made = glossaries.create("Animals", {("en", "fr"): {"dog": "chien"}})
+    made = glossaries.create(ANYBODY, "Animals", {("en", "fr"): {"dog": "chien"}})
     with database.writing() as connection:
-        connection.exec_driver_sql("ALTER TABLE attend_glossaries ADD COLUMN owner TEXT")
+        connection.exec_driver_sql("ALTER TABLE attend_glossaries ADD COLUMN colour TEXT")
         connection.exec_driver_sql("ALTER TABLE attend_dictionaries ADD COLUMN n_uses INTEGER NOT NULL DEFAULT 0")
         connection.exec_driver_sql("CREATE TABLE attend_more (id INTEGER)")
     check_database(settings_of(database._file.parent if database._file else database._url))
-    assert glossaries.all() == [made]
-    assert glossaries.create("Two", {("en", "fr"): {"a": "b"}}).dictionaries == made.dictionaries
+    assert glossaries.all(ANYBODY) == [made]
+    assert glossaries.create(ANYBODY, "Two", {("en", "fr"): {"a": "b"}}).dictionaries == made.dictionaries
 
 
 def test_columns_that_the_release_before_did_not_have_are_added(database: Database, place: Path | str) -> None:
@@ -207,7 +208,7 @@ def test_a_damaged_file_is_told_in_the_log_and_in_answers(tmp_path: Path, caplog
     assert "malformed" in caplog.text
     damaged = Database(tmp_path)
     with pytest.raises(NotStored, match="malformed"):
-        Glossaries(damaged).all()
+        Glossaries(damaged).all(ANYBODY)
     damaged.close()
 
 
@@ -232,8 +233,8 @@ def test_tables_that_are_deleted_meanwhile_are_made_anew(postgresql: PostgreSQL)
     with database.writing() as connection:
         tables.METADATA.drop_all(connection)
     with pytest.raises(NotStored):
-        glossaries.all()
-    assert glossaries.all() == []
+        glossaries.all(ANYBODY)
+    assert glossaries.all(ANYBODY) == []
     database.close()
 
 

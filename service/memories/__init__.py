@@ -1,0 +1,1 @@
+"""Translation memories: stored translations, found for the same text, or for a similar one."""

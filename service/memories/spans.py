@@ -1,0 +1,81 @@
+"""A stored translation of a text that differs from another one only in its kept spans."""
+
+import re
+from collections import defaultdict
+from itertools import pairwise
+
+from service.kept.carried_spans import carried_spans
+from service.kept.kept_spans import KeptSpan, kept_spans
+from service.memories.likeness import alike
+from service.numbers.comparison import Comparison
+from service.numbers.number_forms import SPACES, forms_of
+from service.numbers.verified_spans import narrow, verified_spans
+from service.text.spans import Span, replace_spans
+
+_PLAIN_SPACES = str.maketrans(dict.fromkeys(SPACES, " "))
+
+
+def adapted(text: str, source: str, target: str, languages: tuple[str, str]) -> str | None:
+    """Return a stored translation with the kept spans of another text, numbers in the form of the target's language.
+
+    Args:
+        text: the text to translate.
+        source, target: the stored text, and its translation.
+        languages: the source's and the target's, without regions.
+
+    Returns:
+        None if the texts differ otherwise, or if the translation does not show where each changed span belongs.
+    """
+    new, stored = _spans(text, languages), _spans(source, languages)
+    if len(new) != len(stored) or _between(text, new) != _between(source, stored):
+        return None
+    changes: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for own, other in zip(new, stored, strict=True):
+        forms = own.span.of(text), other.span.of(source)
+        changes[forms[1], _written(other, source)].append((forms[0], _written(own, text)))
+    places: list[tuple[Span, str]] = []
+    for (plain, written), found in changes.items():
+        if found == [(plain, written)] * len(found):
+            continue
+        if len({*found}) > 1 or not _same_plural(plain, found[0][0], languages[1]):
+            return None
+        by_form = [(written, found[0][1]), (plain, found[0][0])]
+        here = next((spans for form, becomes in by_form if (spans := _places(target, form, becomes))), [])
+        if len(here) != len(found):
+            return None
+        places += here
+    places.sort(key=lambda place: place[0].pair)
+    if any(left[0].end > right[0].start for left, right in pairwise(places)):
+        return None
+    return replace_spans(target, places)[0]
+
+
+def _spans(text: str, languages: tuple[str, str]) -> list[KeptSpan]:
+    wanted = [one for one in verified_spans(narrow(text), forms_of(languages[0])) if not one.is_word]
+    numbers = [*carried_spans(text, Comparison(wanted, wanted, [], []), *languages)] if wanted else []
+    return kept_spans(text, (), languages[0], terms=numbers)
+
+
+def _written(kept: KeptSpan, text: str) -> str:
+    return kept.span.of(text) if kept.written is None else kept.written
+
+
+def _between(text: str, spans: list[KeptSpan]) -> str:
+    return alike(replace_spans(text, [(one.span, "\0") for one in spans])[0])
+
+
+def _places(target: str, form: str, becomes: str) -> list[tuple[Span, str]]:
+    """Return where a form stands alone in a text. Any space between thousands counts."""
+    form = form.translate(_PLAIN_SPACES)
+    before = r"(?<!\w)(?<!\d[.,])" * form[:1].isalnum()
+    behind = r"(?!\w)(?![.,]\d)" * form[-1:].isalnum()
+    found = re.finditer(before + re.escape(form) + behind, target.translate(_PLAIN_SPACES)) if form else ()
+    return [(Span(*match.span()), becomes) for match in found]
+
+
+def _same_plural(one: str, other: str, language: str) -> bool:
+    """Return whether two numbers take words of the same form in a language, as 2 and 3 do in Russian, but not 5."""
+    locale = forms_of(language).locale
+    if locale is None or not (one.isdecimal() and other.isdecimal()):
+        return True
+    return locale.plural_form(int(one)) == locale.plural_form(int(other))
