@@ -32,7 +32,7 @@ def test_a_network_of_64_bits_is_one_client(address: int, host: int, bit: int) -
 
 
 @pytest.mark.parametrize("text", ["unknown", "", "attend.example.org", "1.2.3", "::ffff:1.2.3.4.5", "_hidden"])
-def test_what_is_no_address_is_a_client_as_it_is_written(text: str) -> None:
+def test_a_text_that_is_no_address_is_a_client_as_it_is_written(text: str) -> None:
     assert client_at(text) == text
 
 

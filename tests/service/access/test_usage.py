@@ -73,7 +73,7 @@ def test_servers_count_together_by_name_and_month(place: Path | str, usage_of: U
     assert one.used("site") == 100 + 10**12
 
 
-def test_what_failed_does_not_count(place: Path | str, usage_of: UsageOf) -> None:
+def test_a_failed_request_does_not_count(place: Path | str, usage_of: UsageOf) -> None:
     one = usage_of(place)
     account = Account("site", 10, one)
     with suppress(KeyboardInterrupt), spending(account, 10):

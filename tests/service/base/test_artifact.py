@@ -219,7 +219,7 @@ def test_a_directory_that_this_user_may_not_read_is_refused(
         read_artifacts(tmp_path)
 
 
-def test_nobody_needs_to_read_what_ext4_has_lost_and_found(
+def test_a_folder_of_lost_files_of_ext4_is_not_read(
     tmp_path: Path, artifact: Path, forbid: Callable[[Path], None]
 ) -> None:
     (tmp_path / "lost+found").mkdir()

@@ -20,7 +20,7 @@ def test_while_no_request_waits_or_no_rate_is_known_none_is_refused(backlog: Bac
     assert backlog.retry_after_s == 1
 
 
-def test_who_would_be_late_is_refused_and_told_when_the_work_is_done() -> None:
+def test_a_late_request_is_refused_and_told_when_the_work_is_done() -> None:
     with pytest.raises(QueueFull, match=r"about 2\.0 s, and its deadline is in 2\.5 s") as refusal:
         TWO_SECONDS.refuse_late(left_s=2.5)
     assert refusal.value.headers == {"Retry-After": "2"}

@@ -63,7 +63,7 @@ def test_settings_and_the_variables_of_others_are_no_reason_for_a_warning(caplog
     assert warnings(caplog, ATTEND_PORT="9000", attend_host="::", PATH="/bin", ATTENDED="1") == []
 
 
-def test_what_kubernetes_sets_for_a_service_is_no_reason_for_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_variable_that_kubernetes_sets_for_a_service_brings_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert warnings(caplog, **OF_KUBERNETES) == []
 
 
@@ -117,7 +117,7 @@ def test_values_that_cannot_be_used_are_told_all_at_once(monkeypatch: pytest.Mon
     )
 
 
-def test_what_is_wrong_with_keys_is_told_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_keys_are_told_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTEND_API_KEYS", " ,, ")
     with pytest.raises(StartRefused, match=r"^ATTEND_API_KEYS must [^,]*$"):
         read_settings()

@@ -28,7 +28,7 @@ def test_a_value_counts_in_the_same_bucket_as_one_that_is_observed_alone(values:
         assert metrics.registry.get_sample_value(name, labels) == expected.get_sample_value(name, labels)
 
 
-def test_what_a_worker_adds_up_counts_as_single_events_do() -> None:
+def test_sums_of_a_worker_count_as_single_events_do() -> None:
     events: list[Event] = [
         QueueWait(0.3),
         ForwardPass("probe", 0.2),

@@ -73,7 +73,7 @@ def raised() -> Iterator[tuple[str, str]]:
                 yield path.relative_to(ROOT / "service").parts[0], node.func.id
 
 
-def test_what_is_raised_outside_of_dialects_has_a_code() -> None:
+def test_an_error_raised_outside_of_dialects_has_a_code() -> None:
     made = {vars(errors)[name] for room, name in raised() if room != "dialects"}
     answered = {error for error in made if isinstance(error, type) and issubclass(error, RequestError)}
     assert len(answered) > 30

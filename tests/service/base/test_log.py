@@ -59,6 +59,6 @@ def test_every_line_of_json_is_an_object_with_the_fields_of_a_request() -> None:
 @pytest.mark.parametrize(
     "text", ["/a\nb\x1b[31m\x85\u2028/é", "/" + 2 * MAX_CLIENT_CHARACTERS * "a", MAX_CLIENT_CHARACTERS * "\n", "\udc80"]
 )
-def test_what_a_client_chose_cannot_garble_a_log(text: str) -> None:
+def test_a_text_of_a_client_cannot_garble_a_log(text: str) -> None:
     assert re.fullmatch(r"[\x20-\x7e]*", escaped(text))
     assert len(escaped(text)) <= MAX_CLIENT_CHARACTERS

@@ -90,7 +90,7 @@ def test_the_version_is_a_metric() -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="has no several servers")
-def test_what_servers_count_has_its_room_from_the_start(tmp_path: Path) -> None:
+def test_files_of_counts_have_their_room_from_the_start(tmp_path: Path) -> None:
     """A process that counts in a hole of a file dies when the disk is full."""
     program = """
 import os

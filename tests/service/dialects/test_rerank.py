@@ -55,7 +55,7 @@ def test_documents_are_ranked_as_cohere_does(address: str, ranks: Any, version: 
         ({"query": QUERY, "documents": TEXTS, "top_n": 0}, 400, "`top_n` must be greater than or equal to 1, not 0"),
     ],
 )
-def test_what_cohere_cannot_ask_for_is_said(address: str, body: dict[str, Any], status: int, says: str) -> None:
+def test_fields_that_cohere_has_not_are_told(address: str, body: dict[str, Any], status: int, says: str) -> None:
     answer = httpx.post(f"{address}/v2/rerank", json=body)
     assert answer.status_code == status
     assert answer.json().keys() == {"message"}

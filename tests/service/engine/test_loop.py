@@ -160,7 +160,7 @@ def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
     assert harness.is_idle
 
 
-def test_who_is_encoded_and_whoever_runs_is_answered_when_entering_fails() -> None:
+def test_encoded_and_running_sequences_are_answered_when_entering_fails() -> None:
     harness = Harness(max_rows=8, max_padding=0).start()
     running = harness.submit(1000, tokens=3)
     harness.loop.advance()
@@ -234,7 +234,7 @@ def measured() -> Harness:
     return harness
 
 
-def test_who_would_be_late_is_refused_at_once_and_never_computed(measured: Harness) -> None:
+def test_a_late_request_is_refused_at_once_and_never_computed(measured: Harness) -> None:
     waiting = measured.submit(*[1] * 4)
     late, in_time = measured.submit(1, timeout_s=2), measured.submit(1, timeout_s=4)
     with pytest.raises(QueueFull, match=r"about 2\.\d s") as refusal:
@@ -248,7 +248,7 @@ def test_who_would_be_late_is_refused_at_once_and_never_computed(measured: Harne
     assert sum(n for call, n in measured.computation.calls if call == "encode") == 16 + 4 + 4 + 1
 
 
-def test_who_waits_behind_nobody_is_never_refused(measured: Harness) -> None:
+def test_a_request_without_backlog_is_never_refused(measured: Harness) -> None:
     alone = measured.submit(*[1] * 40, timeout_s=4.5)
     with pytest.raises(DeadlinePassed):
         measured.answer(alone)

@@ -44,7 +44,7 @@ def test_a_wide_search_is_as_much_work_as_its_rows() -> None:
     assert rate.work_per_s == pytest.approx(4 * 10 / 2)
 
 
-def test_what_is_finished_while_nobody_waits_is_not_measured() -> None:
+def test_work_that_ends_while_no_sequence_waits_is_not_measured() -> None:
     rate = Rate()
     rate.finished(sequences(4), ROWS, now=0.0)
     rate.pause(now=0.0)

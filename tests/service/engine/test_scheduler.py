@@ -262,7 +262,7 @@ def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Ra
     assert len(admitted) == len(everybody)
 
 
-def test_who_waits_behind_many_of_one_request_is_not_refused_for_them() -> None:
+def test_a_request_behind_many_sequences_of_another_is_not_refused_for_them() -> None:
     s = scheduler(max_waiting=2 * BURST)
     s.add(of_lengths(*[1] * 1000))
     s.add(of_lengths(1))
@@ -311,7 +311,7 @@ def test_many_clients_are_served_in_order_of_arrival() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 80)), max_size=12))
-def test_what_is_before_a_request_is_known_before_it_is_queued(requests: list[tuple[str, int]]) -> None:
+def test_the_backlog_of_a_request_is_known_before_it_is_queued(requests: list[tuple[str, int]]) -> None:
     s = scheduler(max_rows=5, max_waiting=10_000)
     for client, n in requests:
         sequences = of_client(client, n)

@@ -63,7 +63,7 @@ def route(models: Catalog, name: str | None, source: str | None, target: str | N
         (("en-de-en", "en", None), "en-de-en", ("en", "de")),
     ],
 )
-def test_what_is_said_is_enough_where_one_fits(
+def test_a_request_may_leave_out_what_only_one_model_fits(
     models: Catalog, wanted: tuple[str | None, str | None, str | None], name: str, direction: tuple[str, str]
 ) -> None:
     translator, found = route(models, *wanted)

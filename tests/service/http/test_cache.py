@@ -47,7 +47,7 @@ async def answers(client: Client, turns: int) -> list[Any]:
     return [(await client.post("/translate", json=body)).json() for body in bodies]
 
 
-async def test_what_is_known_is_answered_though_the_queue_is_full(
+async def test_a_cached_sentence_is_answered_though_the_queue_is_full(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serve() as client:

@@ -83,7 +83,7 @@ async def test_a_source_that_is_the_target_comes_back(client: Client, source: st
 
 
 @pytest.mark.parametrize(("source", "target"), [("xx", "xx"), ("fr", "de"), ("zh", "zh-Hant")])
-async def test_what_is_not_one_language_is_refused_as_before(client: Client, source: str, target: str) -> None:
+async def test_two_languages_without_a_model_are_refused_as_before(client: Client, source: str, target: str) -> None:
     response = await client.post("/translate", json={"text": "a", "source": source, "target": target})
     assert f"from {source} to {target}; available: de-en" in problem(response, UnsupportedLanguagePair)["detail"]
 
@@ -116,7 +116,7 @@ async def test_what_is_not_one_language_is_refused_as_before(client: Client, sou
         ),
     ],
 )
-async def test_what_nobody_here_translates_is_refused_with_a_sentence(
+async def test_an_unserved_language_is_refused_with_a_sentence(
     client: Client, body: dict[str, Any], error: type[RequestError], values: list[str]
 ) -> None:
     response = await client.post("/translate", json={"source": "auto", **body})
@@ -159,7 +159,7 @@ async def test_languages_are_told_with_their_confidence(client: Client) -> None:
     assert all(one["confidence"] < 0.5 for one in (*spanish, *with_model["languages"]))
 
 
-async def test_what_xml_keeps_is_not_looked_at(client: Client) -> None:
+async def test_kept_xml_is_not_looked_at(client: Client) -> None:
     body = {"text": f"<doc><q>{ENGLISH * 3}</q> <p>{FRENCH}</p></doc>", "format": "xml", "target": "en"}
     languages = [
         (await translated(client, **body, tags=rules))["translations"][0]["detected"]["language"]

@@ -265,7 +265,7 @@ async def test_options_are_those_of_a_translation(client: Client) -> None:
         ("a.txt", b"x", {"timeout_s": "301", "wait": "true"}, InvalidFields, "300 s, not 301 s"),
     ],
 )
-async def test_what_cannot_be_translated_is_refused_at_once_in_words(
+async def test_an_untranslatable_document_is_refused_at_once_in_words(
     serve: Serve, name: str, data: bytes, fields: dict[str, str], error: type[RequestError], part: str
 ) -> None:
     async with serve(max_document_bytes=100_000, max_text_characters=50) as client:

@@ -113,7 +113,7 @@ async def test_a_glossary_is_changed(client: Client) -> None:
         ({"name": "a", "dictionaries": ANIMALS["dictionaries"][:1] * 2}, InvalidGlossary, "from en to fr"),
     ],
 )
-async def test_what_is_no_glossary_is_refused_in_words(
+async def test_a_wrong_glossary_is_refused_in_words(
     client: Client, body: dict[str, Any], error: type[RequestError], part: str
 ) -> None:
     content = json.dumps(body).encode()
@@ -167,7 +167,7 @@ async def test_where_languages_are_detected_a_glossary_is_for_those_that_it_has(
     ("ids", "error"), [(["{card}"] * (MAX_NAMED_GLOSSARIES + 1), LimitExceeded), (["{card}", "x"], UnknownGlossary)]
 )
 @pytest.mark.parametrize("source", ["en", "auto"])
-async def test_what_is_wrong_with_the_glossaries_of_a_request_is_told_whatever_the_language(
+async def test_wrong_glossaries_of_a_request_are_told_in_every_language(
     client: Client, source: str, ids: list[str], error: type[RequestError]
 ) -> None:
     card = await made(client)

@@ -97,7 +97,7 @@ async def test_splitting_can_be_turned_off(client: Client, oracle: Oracle) -> No
     assert "segments" not in translation
 
 
-async def test_what_a_request_names_comes_out_as_it_says(client: Client) -> None:
+async def test_terms_of_a_request_come_out_as_it_says(client: Client) -> None:
     body = {"text": "the dog of XYZ-12.\ndog", "keep": [{"pattern": "[A-Z]+-[0-9]+"}], "glossary": {"dog": "clebs"}}
     for more in ({}, {"format": "html"}, {"format": "markdown"}):
         (translation,) = (await client.post("/translate", json=body | more)).raise_for_status().json()["translations"]

@@ -137,7 +137,7 @@ async def test_an_unexpected_error_is_logged_with_the_request_id_and_tells_nothi
     assert count(metrics, 500) == 1
 
 
-async def test_what_the_server_cancels_when_it_stops_gets_a_problem() -> None:
+async def test_a_request_that_a_stopping_server_cancels_gets_a_problem() -> None:
     metrics, began = Metrics(), asyncio.Event()
 
     async def never(scope: Scope, receive: Receive, send: Send) -> None:
@@ -248,7 +248,7 @@ async def test_a_body_that_does_not_end_in_time_is_not_waited_for() -> None:
     assert "0.01 s only 4 bytes" in refusal(sent, BodyTooSlow)
 
 
-async def test_what_comes_after_the_body_may_take_longer() -> None:
+async def test_the_work_after_the_body_may_take_longer() -> None:
     async def wait(scope: Scope, receive: Receive, send: Send) -> None:
         await Request(scope, receive).body()
         with pytest.raises(TimeoutError):  # which BodyTooSlow is not

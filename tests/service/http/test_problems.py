@@ -69,7 +69,7 @@ async def test_an_unacceptable_field_is_named(client: Client, body: Any, loc: li
 
 
 @pytest.mark.parametrize("field", ["txet", "beam_size", "text", "keep", "format", "tags", "glossary", "pivot"])
-async def test_what_is_wrong_with_a_field_begins_with_a_verb(client: Client, field: str) -> None:
+async def test_the_message_of_a_field_begins_with_a_verb(client: Client, field: str) -> None:
     found = problem(await client.post("/translate", json={"text": "a", field: 1.5}), InvalidFields)
     assert re.match(r"`\w+` (must|is) [^A-Z]", found["detail"])
 
@@ -221,6 +221,6 @@ async def test_evidence_and_alignment_of_too_many_tokens_are_refused(
             assert re.match(f"`{wish}` .*the limit is 3", problem(many, LimitExceeded)["detail"])
 
 
-async def test_who_names_no_timeout_has_the_longest_where_the_default_is_longer(serve: Serve) -> None:
+async def test_a_request_without_timeout_has_the_longest_if_the_default_is_longer(serve: Serve) -> None:
     async with serve(max_timeout_s=10.0) as client:
         assert (await client.post("/translate", json={"text": "the dog"})).status_code == 200

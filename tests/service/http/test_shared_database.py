@@ -36,7 +36,7 @@ def stopping(postgresql: PostgreSQL) -> Iterator[PostgreSQL]:
         postgresql.start()
 
 
-async def test_what_one_replica_stores_others_have(serve: Serve, postgresql: PostgreSQL) -> None:
+async def test_a_replica_has_what_another_one_stores(serve: Serve, postgresql: PostgreSQL) -> None:
     address = postgresql.address()
     async with serve(database=address) as one, serve(database=address) as other:
         made = (await one.post("/glossaries", json={"name": "Animals", **ENTRIES})).raise_for_status().json()

@@ -151,7 +151,7 @@ async def test_through_a_pivot_the_pieces_are_those_of_the_second_leg(
         ({"text": "a", "model": "none"}, UnknownModel),
     ],
 )
-async def test_what_fails_before_the_first_piece_has_its_own_status(
+async def test_a_failure_before_the_first_piece_has_its_own_status(
     client: Client, body: dict[str, Any], error: type[RequestError]
 ) -> None:
     problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), error)
@@ -205,7 +205,7 @@ async def test_an_error_that_nobody_expected_is_the_last_event_too(
         (["text/event-streams"], "application/json"),
     ],
 )
-async def test_who_names_a_stream_and_likes_it_no_less_gets_one(
+async def test_a_client_that_likes_streams_no_less_than_json_gets_one(
     client: Client, accepts: list[str], media_type: str
 ) -> None:
     headers = [("Accept", accept) for accept in accepts]
@@ -221,7 +221,7 @@ async def test_no_character_of_a_text_ends_a_line(client: Client) -> None:
     assert piece["piece"] == answer["translations"][0]["text"] == body["text"]
 
 
-async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
+async def test_a_client_that_leaves_frees_the_rest(artifacts: Path) -> None:
     settings = Settings(artifacts=artifacts, provider="cpu", threads=1)
     metrics = Metrics()
     models = load_in_process(settings, metrics)

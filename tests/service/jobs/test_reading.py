@@ -54,7 +54,7 @@ async def test_a_document_is_the_same_wherever_it_is_read(documents: DocumentRea
 
 
 @pytest.mark.parametrize("padding", [b"", b" " * MAX_SMALL_BYTES])
-async def test_what_cannot_be_read_is_refused_wherever_it_is_read(documents: DocumentReader, padding: bytes) -> None:
+async def test_an_unreadable_document_is_refused_wherever_it_is_read(documents: DocumentReader, padding: bytes) -> None:
     for name, data, error in (
         ("a.rtf", b"{\\rtf", UnsupportedFileType),
         ("a.pdf", b"%PDF-1.7", InvalidDocument),
@@ -103,7 +103,7 @@ async def test_a_process_that_dies_or_hangs_is_replaced(
     assert (await documents.read("a.docx", WORD)).kind == "docx"
 
 
-async def test_whoever_gives_up_leaves_nothing_to_the_next(documents: DocumentReader) -> None:
+async def test_a_request_that_gives_up_leaves_nothing_to_the_next(documents: DocumentReader) -> None:
     await documents.read("a.docx", WORD)
     process = documents._process
     assert process is not None

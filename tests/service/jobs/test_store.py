@@ -191,7 +191,7 @@ def test_a_job_that_is_released_is_taken_up_as_often_as_needed(stores: tuple[Job
     assert other.claim("b") is not None
 
 
-def test_what_is_finished_is_forgotten_in_time(
+def test_a_finished_job_is_forgotten_in_time(
     stores: tuple[JobStore, JobStore], clock: FakeClock, tmp_path: Path
 ) -> None:
     one, other = stores

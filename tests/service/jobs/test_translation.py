@@ -84,7 +84,7 @@ async def test_short_texts_are_as_many_as_a_request_may_have() -> None:
     assert [len(request.text) for request in models.requests] == [8, 8, 4]
 
 
-async def test_what_passes_is_waited_for_and_other_failures_are_not() -> None:
+async def test_passing_failures_are_waited_for_and_others_are_not() -> None:
     models = Models()
     models.refusals = [QueueFull("full", retry_after_s=0), Silent("silent", retry_after_s=0)] * 3
     assert await translated(models, ["a"]) == ["A"]

@@ -41,7 +41,7 @@ def test_probabilities_of_huge_logits_are_finite() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_what_is_no_number_is_no_probability(wrong: float) -> None:
+def test_infinity_and_nan_are_no_probabilities(wrong: float) -> None:
     class Broken:
         def classify(self, sources: list[list[int]]) -> list[Any]:
             return [np.full((len(source), 2), wrong, np.float32) for source in sources]

@@ -20,7 +20,7 @@ def test_messages_are_found_in_pieces_of_any_size(piece: int) -> None:
     assert received == CONTENTS
 
 
-def test_what_nobody_took_is_there_the_next_time() -> None:
+def test_an_unread_message_is_there_the_next_time() -> None:
     unpacker = Unpacker()
     for message in unpacker.feed(b"".join(packed(*content) for content in CONTENTS)):
         assert message == CONTENTS[0]

@@ -93,7 +93,7 @@ def bench() -> Iterator[Bench]:
     bench.stop()
 
 
-async def test_what_comes_too_late_is_never_submitted(bench: Bench) -> None:
+async def test_a_late_request_is_never_submitted(bench: Bench) -> None:
     with pytest.raises(DeadlinePassed, match=r"2\.0 s ago"):
         await bench.pool.run(sequences(1), bench.pool.clock() - 2)
     assert (await bench.pool.run([], bench.pool.clock() - 2)).outputs == []
@@ -305,7 +305,7 @@ async def test_a_request_in_parts_is_counted_once(bench: Bench, reason: str) -> 
     assert bench.unanswered == ({reason: 1} if reason != "an error" else {})
 
 
-async def test_who_has_a_broken_engine_and_a_whole_one_asks_the_whole_one(bench: Bench) -> None:
+async def test_a_pool_with_a_broken_engine_asks_the_other_one(bench: Bench) -> None:
     broken, whole = bench.harnesses
     broken.computation.failing = lambda call, _: True
     with pytest.raises(InferenceFailed):
@@ -418,7 +418,7 @@ BEHIND_TEN_SECONDS = Backlog(n_waiting=50, work=1000.0, work_per_s=100.0)
 
 
 @pytest.mark.parametrize("timeout_s", [5, 60])
-async def test_what_would_be_late_in_the_least_loaded_worker_is_refused_unless_it_may_wait(timeout_s: float) -> None:
+async def test_a_request_late_in_the_least_loaded_worker_is_refused_unless_it_may_wait(timeout_s: float) -> None:
     busy, calm = Worker(NAME, load=9), Worker(NAME, load=1)
     calm.first_in_line = BEHIND_TEN_SECONDS
     metrics = Metrics()

@@ -78,7 +78,7 @@ async def test_a_process_that_dies_leaves_nobody_waiting_and_another_serves(serv
     assert (await answered(worker.submit(GREEDY, [sequence(5, 6)], soon()))).outputs[0].finished
 
 
-def test_who_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
+def test_a_server_that_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
     """A server ends so if another model refuses the start."""
     ending = server_that(translator_artifact, "sys.exit(7)")
     assert subprocess.run(ending, timeout=PATIENCE_S).returncode == 7
@@ -96,7 +96,7 @@ def test_no_process_outlives_a_server_or_a_loader_that_was_killed(translator_art
         server.communicate(timeout=PATIENCE_S)  # at its end nobody has this output, which the workers share
 
 
-async def test_who_submits_never_waits_for_a_process_that_is_stuck(service: Service) -> None:
+async def test_a_submitted_request_never_waits_for_a_process_that_is_stuck(service: Service) -> None:
     """The event loop submits requests: if it waited, all requests and health checks would wait."""
     pause(service.process_id())
     more_than_a_socket_holds = [sequence(5, 6) for _ in range(20_000)]
@@ -195,7 +195,7 @@ async def test_a_cancelled_request_is_forgotten_and_the_next_one_served(service:
     assert service.worker.load == 0
 
 
-async def test_what_is_not_answered_when_it_stops_gets_a_named_error(service: Service) -> None:
+async def test_an_unanswered_request_gets_a_named_error_when_the_worker_stops(service: Service) -> None:
     pause(service.process_id())
     waiting = service.worker.submit(GREEDY, [sequence(5)], soon())
     await asyncio.to_thread(service.worker.stop, timeout_s=0)

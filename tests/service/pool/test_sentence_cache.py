@@ -140,7 +140,7 @@ requests = st.builds(
 
 @settings(max_examples=60)
 @given(st.lists(requests, min_size=1, max_size=7), st.sets(st.integers(0, 6)), st.sampled_from([200, 450, 10_000]))
-def test_whoever_leaves_fails_or_is_late_does_so_alone_and_no_sentence_is_computed_twice_at_once(
+def test_a_request_leaves_fails_or_is_late_alone_and_no_sentence_is_computed_twice_at_once(
     asked: list[Request], failing: set[int], max_bytes: int
 ) -> None:
     failed: list[Request] = []
@@ -225,7 +225,7 @@ def test_a_deadline_is_that_of_the_request_alone() -> None:
     in_virtual_time(scenario)
 
 
-def test_whoever_waits_for_a_worker_that_died_does_not_try_the_sentence_again() -> None:
+def test_a_request_that_waited_for_a_dead_worker_does_not_try_the_sentence_again() -> None:
     """It may have died because of the sentence, and a second death takes the model out for everybody."""
 
     async def scenario() -> None:

@@ -20,7 +20,7 @@ def seen_by_the_graph(arrays: GraphArrays) -> list[np.ndarray]:
     return found
 
 
-def test_what_is_uploaded_is_where_the_graph_looks_for_it(arrays: GraphArrays) -> None:
+def test_an_uploaded_array_is_where_the_graph_looks_for_it(arrays: GraphArrays) -> None:
     arrays["ids"][:] = [[1, 2], [3, 4], [5, 6]]
     arrays["scores"][:] = np.arange(5)
     arrays.upload()
@@ -30,7 +30,7 @@ def test_what_is_uploaded_is_where_the_graph_looks_for_it(arrays: GraphArrays) -
     assert nothing.shape == (0,)
 
 
-def test_what_the_graph_wrote_is_downloaded(arrays: GraphArrays) -> None:
+def test_an_array_that_the_graph_wrote_is_downloaded(arrays: GraphArrays) -> None:
     scores = arrays["scores"]
     *_, address = list(arrays.bindings())[-1]
     written = np.linspace(0, 1, 5, dtype=np.float32)

@@ -70,7 +70,7 @@ def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(length: int)
     assert np.isfinite(found).all()
 
 
-def test_what_is_kept_survives_many_sizes() -> None:
+def test_kept_columns_survive_many_sizes() -> None:
     caches = host_caches()
     caches.resize(4, rows=0)
     values = write(caches, 0, N_ROWS, 4)

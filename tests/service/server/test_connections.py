@@ -333,7 +333,7 @@ def test_one_more_connection_closes_that_which_has_been_idle_longest(
     ]
 
 
-def test_one_that_is_closed_before_its_first_request_is_told_why(running: Running) -> None:
+def test_a_connection_closed_before_its_first_request_is_told_why(running: Running) -> None:
     with running(limit=1) as service:
         silent = service.connect()
         answer_of(service.connect(GET))

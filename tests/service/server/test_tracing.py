@@ -156,7 +156,7 @@ def test_the_log_has_no_headers_of_clients_and_no_keys(caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize(("variable", "limit"), [(None, 256), ("10", 10)])
-def test_what_clients_choose_is_cut_as_spans_wait_in_memory(
+def test_texts_of_clients_are_cut_as_spans_wait_in_memory(
     monkeypatch: pytest.MonkeyPatch, variable: str | None, limit: int
 ) -> None:
     monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:1")

@@ -71,7 +71,7 @@ def test_a_file_that_others_make_at_the_same_time_is_waited_for() -> None:
 
 
 @pytest.mark.process
-def test_those_who_write_alone_wait_for_each_other_and_others_do_not(postgresql: PostgreSQL) -> None:
+def test_lone_writers_wait_for_each_other_and_others_do_not(postgresql: PostgreSQL) -> None:
     first, second = Database(address := postgresql.address()), Database(address)
     second.open()
     came = threading.Event()
@@ -262,7 +262,7 @@ def test_a_socket_and_several_hosts_are_read_as_libpq_reads_them(postgresql: Pos
 
 
 @pytest.mark.process
-def test_nobody_waits_long_for_a_lock_that_another_holds(
+def test_a_writer_waits_only_briefly_for_a_lock_of_another(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a replica holds it that was paused."""

@@ -39,7 +39,7 @@ def test_where_there_is_no_room_those_are_asked_that_were_not_used_for_the_longe
     assert budget.reserve("c")
 
 
-def test_one_that_has_requests_is_kept_and_the_next_one_is_asked(budget: Budget) -> None:
+def test_a_model_with_requests_is_kept_and_the_next_one_is_asked(budget: Budget) -> None:
     load(budget, 0, "a", "c", "e")
     assert not budget.reserve("b")
     assert budget.models_to_unload(0) == ["a"]
@@ -58,7 +58,7 @@ def test_a_worker_is_woken_when_it_is_asked_to_unload(budget: Budget) -> None:
         os.read(budget.wakeup_fd(1), 1)
 
 
-def test_what_is_being_loaded_counts_before_it_is_there(budget: Budget) -> None:
+def test_a_model_counts_while_it_is_being_loaded(budget: Budget) -> None:
     assert [budget.reserve(model) for model in "abcd"] == [True, True, True, False]
 
 

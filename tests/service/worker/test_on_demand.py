@@ -90,9 +90,7 @@ async def test_in_any_order_all_are_answered_and_never_more_are_loaded_than_the_
     await service.stop()
 
 
-async def test_what_was_not_used_for_the_longest_time_is_unloaded(
-    translator_artifact: Artifact, tmp_path: Path
-) -> None:
+async def test_the_model_unused_for_the_longest_time_is_unloaded(translator_artifact: Artifact, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     service = await start(translator_artifact, journal=journal)
     for model in (*TEN[:3], TEN[0], TEN[3]):
@@ -157,7 +155,7 @@ async def test_a_model_of_which_workers_die_while_they_load_it_is_disabled_and_t
     await service.stop()
 
 
-async def test_what_a_worker_held_when_it_died_is_free(translator_artifact: Artifact, tmp_path: Path) -> None:
+async def test_memory_of_a_worker_that_died_is_free(translator_artifact: Artifact, tmp_path: Path) -> None:
     service = await start(translator_artifact, n_workers=2, of_its_size=1.5 * MEMORY_FACTOR, models=TEN[:2])
     await ask(service, "tiny-0", 5)
     os.kill(service.process_id(0), signal.SIGKILL)
