@@ -42,6 +42,7 @@ Dialect = Literal[
     "mtranserver",
     "deeplx",
     "lingva",
+    "mcp",
 ]
 """The interfaces of other services, by the names that `service.dialects.ALL` has."""
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]

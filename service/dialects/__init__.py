@@ -59,6 +59,7 @@ from service.dialects.google import GOOGLE
 from service.dialects.hugging_face import HUGGING_FACE
 from service.dialects.libretranslate import LIBRETRANSLATE
 from service.dialects.lingva import LINGVA
+from service.dialects.mcp import MCP
 from service.dialects.mtranserver import MTRANSERVER
 from service.dialects.open_inference import OPEN_INFERENCE
 from service.dialects.openai import OPENAI
@@ -77,6 +78,7 @@ ALL: tuple[Dialect, ...] = (
     MTRANSERVER,
     DEEPLX,
     LINGVA,
+    MCP,
 )
 
 

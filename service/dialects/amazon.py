@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_pascal
 from manifest.stops_early import StopsEarly
 from service.access.guards import Credentials, requester_of
 from service.base.errors import InvalidFields, RequestError, UnknownGlossary, UnprocessableRequest
-from service.dialects.shared.files import translated_content
+from service.dialects.shared.files import name_of_type, translated_content
 from service.dialects.shared.languages import LanguageCodes
 from service.dialects.shared.texts import translate_texts
 from service.glossaries.store import Glossary
@@ -142,9 +142,15 @@ class Operations:
 
     async def _translate_document(self, request: Document, http: Request) -> dict[str, Any]:
         glossary = await self._glossary(request.terminology_names, http)
-        glossary_id, file = glossary and glossary.id, (request.document.content, request.document.content_type)
+        glossary_id, name = glossary and glossary.id, name_of_type(request.document.content_type)
         source, content = await translated_content(
-            self._backend, "Document.Content", *file, *request.pair, http.state.context, glossary_id=glossary_id
+            self._backend,
+            "Document.Content",
+            request.document.content,
+            name,
+            *request.pair,
+            http.state.context,
+            glossary_id=glossary_id,
         )
         return {"TranslatedDocument": {"Content": content}} | _languages(request, CODES.name(source), glossary)
 

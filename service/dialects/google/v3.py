@@ -9,7 +9,7 @@ from service.access.guards import requester_of
 from service.base.errors import InvalidFields
 from service.dialects.google.codes import CODES, UNKNOWN, native_model
 from service.dialects.shared.fields import CamelRequest, Refused
-from service.dialects.shared.files import translated_content
+from service.dialects.shared.files import name_of_type, translated_content
 from service.dialects.shared.texts import detect_texts, translate_texts
 from service.glossaries.store import Glossary
 from service.http.bodies import fields_of
@@ -113,7 +113,7 @@ def add_v3(router: APIRouter, path: str, backend: Backend) -> None:
         file, options = request.document_input_config, request.native_options
         field, pair = "documentInputConfig.content", (request.source_language_code, request.target_language_code)
         source, content = await translated_content(
-            backend, field, file.content, file.mime_type, *pair, http.state.context, **options
+            backend, field, file.content, name_of_type(file.mime_type), *pair, http.state.context, **options
         )
         translation: Answer = {"byteStreamOutputs": [content], "mimeType": file.mime_type}
         if not request.source_language_code:

@@ -43,7 +43,7 @@ async def translated_content(
     backend: Backend,
     field: str,
     content: str,
-    media_type: str,
+    name: str,
     source: str | None,
     target: str,
     context: Context,
@@ -58,7 +58,6 @@ async def translated_content(
 
     Raises:
         InvalidFields: a language is not translated, or the content is not base64.
-        UnsupportedFileType: no kind of file has this media type.
         RequestError: what `DocumentJobs` raises.
     """
     directions = backend.models.catalog.directions(None)
@@ -68,11 +67,12 @@ async def translated_content(
         data = b64decode(content, validate=True)
     except ValueError:
         raise InvalidFields([((field,), "must be base64")]) from None
-    job, _, translated = await translated_file(backend, _name_of_type(media_type), data, native, context)
+    job, _, translated = await translated_file(backend, name, data, native, context)
     return job.source, b64encode(translated).decode()
 
 
-def _name_of_type(media_type: str) -> str:
+def name_of_type(media_type: str) -> str:
+    """Return a name for a file of a media type. Raises UnsupportedFileType."""
     for kind in KINDS:
         if kind.media_type == media_type.partition(";")[0].strip().lower() and kind.written_as is None:
             return f"document{kind.endings[0]}"
