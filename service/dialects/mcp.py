@@ -60,6 +60,7 @@ class _RpcError(Exception):
 
     def __init__(self, code: int, message: str, **data: Any) -> None:
         super().__init__(message)
+        self.code = code
         self.body = {"code": code, "message": message} | ({"data": data} if data else {})
 
 
@@ -251,7 +252,7 @@ def routers(backend: Backend) -> list[APIRouter]:
             if isinstance(content, dict) and isinstance(content.get("id"), str | int):
                 number = content["id"]
             is_plain = number is not None and http.headers.get(VERSION_HEADER, "") != STATELESS
-            status = 200 if is_plain else STATUSES[error.body["code"]]
+            status = 200 if is_plain else STATUSES[error.code]
             return ascii_json({"jsonrpc": "2.0", "id": number, "error": error.body}, status, {}, "application/json")
         if message.is_stateless:
             result |= {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": SERVER}}
