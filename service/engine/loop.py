@@ -29,7 +29,6 @@ BACKGROUND_COST = 8
 other work."""
 RETRY_S = 1.0
 """Seconds after a failed probe until an engine is probed again, and after a busy time until idle ones are."""
-
 _IN_TURN = attrgetter("virtual_s", "is_background")
 
 RecordEvent = Callable[[str, Event], None]

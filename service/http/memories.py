@@ -96,8 +96,8 @@ def memory_routes(memories: Memories, jobs: DocumentJobs, guards: Guards) -> API
     @router.get("/memories", response_model_exclude_none=True)
     async def list_memories(http: Request) -> MemoriesResponse:
         """List all memories, the oldest first, without their segments."""
-        found = await in_thread(memories.all, requester_of(http))
-        return MemoriesResponse(memories=[await _card(memory, jobs) for memory in found])
+        stored = await in_thread(memories.all, requester_of(http))
+        return MemoriesResponse(memories=[await _card(memory, jobs) for memory in stored])
 
     @router.get("/memories/{memory_id}", response_model_exclude_none=True)
     async def get_memory(http: Request, memory_id: str) -> MemoryCard:
@@ -126,9 +126,9 @@ def memory_routes(memories: Memories, jobs: DocumentJobs, guards: Guards) -> API
             raise InvalidFields([(("query", "reviewed"), "must be true or false")])
         wanted = None if reviewed is None else reviewed == "true"
         asked = requester_of(http), memory_id, whole_number("after", after, 0, 10**18), PAGE, text, wanted
-        found = await in_thread(memories.segments, *asked)
-        cards = [SegmentCard.model_validate(segment, from_attributes=True) for segment in found]
-        return SegmentsResponse(segments=cards, next=found[-1].number if len(found) == PAGE else None)
+        segments = await in_thread(memories.segments, *asked)
+        cards = [SegmentCard.model_validate(segment, from_attributes=True) for segment in segments]
+        return SegmentsResponse(segments=cards, next=segments[-1].number if len(segments) == PAGE else None)
 
     @router.delete("/memories/{memory_id}/segments", status_code=204, responses=document_errors(422, 503))
     async def delete_segment(http: Request, memory_id: str, source: str) -> Response:

@@ -51,7 +51,7 @@ def adapted(text: str, source: str, target: str, languages: tuple[str, str]) -> 
 
 
 def _spans(text: str, languages: tuple[str, str]) -> list[KeptSpan]:
-    wanted = [one for one in verified_spans(narrow(text), forms_of(languages[0])) if not one.is_word]
+    wanted = [span for span in verified_spans(narrow(text), forms_of(languages[0])) if not span.is_word]
     numbers = [*carried_spans(text, Comparison(wanted, wanted, [], []), *languages)] if wanted else []
     return kept_spans(text, (), languages[0], terms=numbers)
 
@@ -61,7 +61,7 @@ def _written(kept: KeptSpan, text: str) -> str:
 
 
 def _between(text: str, spans: list[KeptSpan]) -> str:
-    return alike(replace_spans(text, [(one.span, "\0") for one in spans])[0])
+    return alike(replace_spans(text, [(span.span, "\0") for span in spans])[0])
 
 
 def _places(target: str, form: str, becomes: str) -> list[tuple[Span, str]]:
@@ -69,13 +69,13 @@ def _places(target: str, form: str, becomes: str) -> list[tuple[Span, str]]:
     form = form.translate(_PLAIN_SPACES)
     before = r"(?<!\w)(?<!\d[.,])" * form[:1].isalnum()
     behind = r"(?!\w)(?![.,]\d)" * form[-1:].isalnum()
-    found = re.finditer(before + re.escape(form) + behind, target.translate(_PLAIN_SPACES)) if form else ()
-    return [(Span(*match.span()), becomes) for match in found]
+    matches = re.finditer(before + re.escape(form) + behind, target.translate(_PLAIN_SPACES)) if form else ()
+    return [(Span(*match.span()), becomes) for match in matches]
 
 
-def _same_plural(one: str, other: str, language: str) -> bool:
+def _same_plural(first: str, second: str, language: str) -> bool:
     """Return whether two numbers take words of the same form in a language, as 2 and 3 do in Russian, but not 5."""
     locale = forms_of(language).locale
-    if locale is None or not (one.isdecimal() and other.isdecimal()):
+    if locale is None or not (first.isdecimal() and second.isdecimal()):
         return True
-    return locale.plural_form(int(one)) == locale.plural_form(int(other))
+    return locale.plural_form(int(first)) == locale.plural_form(int(second))

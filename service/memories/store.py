@@ -40,7 +40,6 @@ PAGE = 1_000
 """Number of segments that are read, or looked up, at once."""
 N_OF_FORM, N_OF_GRAM, N_COMPARED = 20, 100, 100
 """Numbers of candidates: with the same form, with one gram, and with most grams."""
-
 _GRAMS_OF_SQLITE = (
     "CREATE VIRTUAL TABLE attend_grams_{0} "
     "USING fts5(grams, content='', detail='none', columnsize=0, tokenize='ascii')",

@@ -27,7 +27,6 @@ MEMORIES = sa.Table(
     sqlite_autoincrement=True,
 )
 """`owner` is the client of a key; null: everybody. `job` is the id of the document that was read into it last."""
-
 SEGMENTS = sa.Table(
     "attend_segments",
     METADATA,

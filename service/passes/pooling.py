@@ -61,8 +61,8 @@ class WindowEmbedding:
     @classmethod
     def by_default(cls, manifest: Manifest) -> "WindowEmbedding":
         """Return the model's own pooling, or the mean if it has none."""
-        own = manifest.embedding
-        return cls(own.pooling, projected=manifest.has_dense) if own is not None else cls(("mean",))
+        settings = manifest.embedding
+        return cls(settings.pooling, projected=manifest.has_dense) if settings is not None else cls(("mean",))
 
 
 def read_states(embed: Embed, project: Project | None, sequences: list[Sequence[WindowEmbedding]]) -> None:

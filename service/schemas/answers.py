@@ -363,7 +363,7 @@ class ModelCard(BaseModel):
     ) -> "ModelCard":
         dimensions = manifest.dimensions
         layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
-        own = {
+        described = {
             "provider": provider,
             "small": manifest.is_small,
             "heads": dimensions.n_heads,
@@ -376,7 +376,7 @@ class ModelCard(BaseModel):
             "pairs": manifest.pairs if manifest.task == "classification" else None,
             "prompts": manifest.prompts or None,
         }
-        return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
+        return cls(**described, **manifest.model_dump(include=cls.model_fields.keys() - described.keys()))
 
 
 class ModelsResponse(BaseModel):

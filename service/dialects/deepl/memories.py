@@ -21,9 +21,9 @@ def add_memories(router: APIRouter, memories: Memories) -> None:
     async def list_memories(http: Request, page: str = "0", page_size: str = "10") -> Answer:
         """List translation memories, the oldest first."""
         number, n = whole_number("page", page, 0, 10**6), whole_number("page_size", page_size, 1, MAX_PAGE)
-        found = await in_thread(memories.all, requester_of(http))
-        shown = [_described(memory) for memory in found[number * n : (number + 1) * n]]
-        return {"translation_memories": shown, "total_count": len(found)}
+        stored = await in_thread(memories.all, requester_of(http))
+        shown = [_described(memory) for memory in stored[number * n : (number + 1) * n]]
+        return {"translation_memories": shown, "total_count": len(stored)}
 
     @router.get("/v3/translation_memories/{memory_id}")
     async def get_memory(http: Request, memory_id: str) -> Answer:
@@ -44,9 +44,9 @@ def add_memories(router: APIRouter, memories: Memories) -> None:
         n, after = whole_number("page_size", page_size, 1, PAGE), whole_number("page_cursor", page_cursor, 0, 10**18)
         requester = requester_of(http)
         memory = await in_thread(memories.get, requester, memory_id)
-        found = await in_thread(memories.segments, requester, memory_id, after, n + 1, filter_text)
-        shown = [_segment(segment, memory) for segment in found[:n]]
-        more = {"next_page_cursor": str(found[n - 1].number)} if len(found) > n else {}
+        segments = await in_thread(memories.segments, requester, memory_id, after, n + 1, filter_text)
+        shown = [_segment(segment, memory) for segment in segments[:n]]
+        more = {"next_page_cursor": str(segments[n - 1].number)} if len(segments) > n else {}
         return {"segments": shown, "segment_count": memory.n_segments} | more
 
 
