@@ -18,8 +18,7 @@ from service.documents.messages import LENGTHS, pack_message
 
 OWN_MEMORY = 2**30
 MEMORY_PER_BYTE = 16
-"""Limit of the address space: `OWN_MEMORY` for the process, and `MEMORY_PER_BYTE` for each byte of the largest
-document."""
+"""Limit of the address space: `OWN_MEMORY`, and `MEMORY_PER_BYTE` for each byte of the largest document."""
 
 
 def main(max_bytes: int) -> None:

@@ -14,14 +14,12 @@ SIGNATURE = b"PK\x03\x04"
 METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 """Compression methods that documents may use."""
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError)
-
 MAX_FILES = 10_000
 MAX_NAME_BYTES = 2**16 - 1
 """The longest name that a zip can have. A name in an old encoding may become longer when it is written."""
 MAX_TAGS = 1_000_000
 """The limit of tags in an XML file: each takes some 100 bytes of memory."""
 INVALID_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-
 Archive = list[tuple[zipfile.ZipInfo, bytes]]
 
 

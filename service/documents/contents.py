@@ -57,8 +57,7 @@ class Contents:
 
 
 Rewriting = Generator[Contents, list[str], bytes]
-"""Yields the texts of a file, is sent one translation for each, and returns the file with them. With the original texts
-it returns the original file."""
+"""Yields the texts of a file, is sent their translations, and returns the file with them. Same texts change nothing."""
 Rewrite = Callable[[bytes, ReadOptions], Rewriting]
 """Begins to rewrite a file of one kind. It raises InvalidDocument for a damaged file, and TooLarge, until it yields."""
 

@@ -54,9 +54,8 @@ def decode(data: bytes, default: Encoding | None = None) -> tuple[str, Encoding]
 
 
 def named_encoding(label: str) -> Encoding | None:
-    """Return the encoding that a file declares, with its label read as browsers do (WHATWG's Encoding Standard). UTF-16
-    gives None: a declaration that is readable as ASCII is not in UTF-16. Raises InvalidDocument: the standard does not
-    know the label."""
+    """Return the encoding that a file declares, by WHATWG's Encoding Standard. UTF-16 gives None: a declaration that is
+    readable as ASCII is not in UTF-16. Raises InvalidDocument: the standard does not know the label."""
     known = webencodings.lookup(label)
     if known is None:  # Python knows other spellings, such as latin-1 and utf_8
         with suppress(LookupError):

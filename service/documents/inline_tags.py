@@ -1,5 +1,4 @@
-"""Inline codes of a format become numbered tags of HTML, which alignment moves to the translations of their words, and
-codes again."""
+"""Inline codes of a format become numbered tags of HTML, which alignment moves with their words, and codes again."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator
@@ -8,7 +7,6 @@ from html import escape, unescape
 from typing import Generic, TypeVar
 
 Code = TypeVar("Code", bound=Hashable)
-
 TAG = re.compile(r"(<[^<>]*>)")
 _NUMBER = re.compile(r"<x(\d+)>|\bid=\"(\d+)\"")
 

@@ -106,13 +106,11 @@ KINDS_BY_PACKAGE_TYPE = {package_type: kind for kind in KINDS for package_type i
 *_FIRST, _LAST = (f".{name}" for name in sorted(KINDS_BY_NAME))
 LISTED_KINDS = f"{', '.join(_FIRST)} or {_LAST}"
 """The usual ending of each kind, for descriptions: `.docx, .html or .txt`."""
-
 LISTED_GROUPS = (
     "Word, Excel, PowerPoint, OpenDocument, PDF, text, Markdown, web pages, books, subtitles, tables and messages of "
     "programs"
 )
 SUPPORTED = f"supported: {LISTED_GROUPS}"
-
 UNSUPPORTED = {
     b"\xd0\xcf\x11\xe0": "of an older Office, or encrypted: save it as .docx, .pptx or .xlsx without a password",
     b"{\\rtf": "RTF",
@@ -126,8 +124,7 @@ def is_text(data: bytes) -> bool:
 
 
 def kind_of(file_name: str, data: bytes) -> FileKind:
-    """Find the kind of a file. Raises UnsupportedFileType: no kind can read the file. InvalidDocument: it is
-    damaged."""
+    """Find the kind of a file. Raises UnsupportedFileType: no kind can read it. InvalidDocument: it is damaged."""
     ending = PurePath(file_name).suffix.lower()
     kind = KINDS_BY_ENDING.get(ending)
     if is_zip(data):

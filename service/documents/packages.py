@@ -24,8 +24,6 @@ GRAPHICS = ("chart", "chartEx", "chartUserShapes", "diagramData", "diagramDrawin
 QUOTED = re.compile(rb'"([^"<]{1,100})"')
 ROOT = ""
 """The source of the relationships of the package itself."""
-
-
 USUAL_MAINS = ("word/document.xml", "ppt/presentation.xml", "xl/workbook.xml")
 """Names of main parts that programs use. They count in a zip without any links."""
 

@@ -9,7 +9,6 @@ from service.documents.encodings import decode
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 ENDS = (re.compile(r"[.!?]\s+|[。！？]"), re.compile(r"\s+"))
 """A line that is too long is cut after a sentence if possible, otherwise after a word."""
-
 MIN_PIECE_LENGTH = 2_000
 """Minimum length of a piece in characters. The next empty line then ends it."""
 MAX_PIECE_LENGTH = 10_000

@@ -16,10 +16,8 @@ ATOM = re.compile(r"<[^<>]*>|&#?\w{1,32};|\s+|.")
 EMPTY_ELEMENT = re.compile(r"<(\w+)(?:\s[^<>]*)?></\1>")
 NOT_AT_START = "ーっゃゅょッャュョ々"
 """Japanese characters that do not begin a line."""
-
 ENDS_PHRASE = re.compile(r"[、。！？」』].|[\u3040-\u309f][^\u3040-\u309f]")
 """The last character of a Japanese phrase, which mostly ends in hiragana, and the first character of the next."""
-
 MAX_CANDIDATES = 6
 """The number of breaks that are considered on either side of the ideal end of a line."""
 CLAUSE_TOLERANCE = 0.25
@@ -58,10 +56,9 @@ def wrap(html: str, lengths: Sequence[int], between_phrases: bool = False) -> li
         near = bisect_left(breaks, end, first, after, key=lambda candidate: candidate.size)
         tolerated = CLAUSE_TOLERANCE * lengths[line] * scale
 
-        def distance(i: int, end: float = end, tolerated: float = tolerated) -> float:
-            return abs(breaks[i].size - end) - tolerated * breaks[i].is_clause
-
-        best = min(range(max(first, near - MAX_CANDIDATES), min(after, near + MAX_CANDIDATES)), key=distance)
+        candidates = range(max(first, near - MAX_CANDIDATES), min(after, near + MAX_CANDIDATES))
+        distances = {i: abs(breaks[i].size - end) - tolerated * breaks[i].is_clause for i in candidates}
+        best = min(distances, key=distances.__getitem__)
         cuts.append(breaks[best].atom)
         first = best + 1
     pieces = ["".join(atoms[start:end]).strip() for start, end in zip(cuts, [*cuts[1:], len(atoms)], strict=True)]
@@ -99,7 +96,6 @@ def _without_empty(parts: Iterable[str]) -> str:
 
 
 def _breaks(atoms: list[str], between_phrases: bool = False) -> Iterator[_Break]:
-    """Yield the breaks: after white space and end tags, and in Japanese between any two letters, or two phrases."""
     following = ""  # for each atom the next character of the text
     firsts = [following := (atom[0] if not _is_tag(atom) else following) for atom in reversed(atoms)][::-1]
     size, last = 0, " "

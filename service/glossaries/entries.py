@@ -22,7 +22,6 @@ DELIMITERS = ",;\t"
 """Excel writes semicolons where a comma is the decimal point."""
 _strict_reader = partial(csv.reader, strict=True)
 LINE_END = re.compile(r"\r\n?|\n")
-
 Entries = Mapping[str, str | GlossaryTerm]
 """Terms in the source language, each with its translation."""
 
@@ -52,21 +51,19 @@ def parse_tsv(text: str, line: str = LINE) -> dict[str, str]:
 
 
 def parse_csv(text: str, line: str = LINE) -> dict[str, str]:
-    """Read a term and its translation from the first two columns. Further columns, such as languages, are ignored. In
-    messages, `line` stands before the number of a line. Raises InvalidGlossary: a line has another form, or repeats a
-    term."""
+    """Read a term and its translation from the first two columns; further columns, such as languages, are ignored.
+    `line` and errors are as for `parse_tsv`."""
     return _check_rows(_csv_rows(text.removeprefix("\ufeff"), line), line)
 
 
 def check_entries(entries: Entries) -> dict[str, str | GlossaryTerm]:
-    """Return the entries without white space around terms. Raises InvalidGlossary: a term is not allowed or repeated,
-    or there are too many."""
+    """Return the entries, stripped. Raises InvalidGlossary: too many, or a term is not allowed or repeated."""
     rows = [(term, translation_of(entry)) for term, entry in entries.items()]
     checked = _check_rows(enumerate(rows, start=1), "`entries` entry")
-    return {
-        term: translation if isinstance(entry, str) else entry.model_copy(update={"translation": translation})
-        for (term, translation), entry in zip(checked.items(), entries.values(), strict=True)
-    }
+    new: dict[str, str | GlossaryTerm] = {**checked}
+    for (term, translation), entry in zip(checked.items(), entries.values(), strict=True):
+        new[term] = translation if isinstance(entry, str) else entry.model_copy(update={"translation": translation})
+    return new
 
 
 def translation_of(entry: str | GlossaryTerm) -> str:

@@ -115,7 +115,6 @@ def _terms_in(part: etree._Element) -> Iterator[etree._Element]:
 
 @lru_cache(maxsize=10_000)
 def _is_other_region(code: str, language: str) -> bool | None:
-    """Return whether a code is a language with another region; None if it is another language."""
     return canonical(code) != canonical(language) if are_same(code, language) else None
 
 

@@ -15,7 +15,6 @@ _ENGLISH_PLURAL = re.compile("(?:s|men|children|oxen|feet|teeth|geese|[ml]ice|[a
 """The ending of a word that may be a plural: gardens, women, criteria, cacti."""
 _PLURAL_OF_CAPITALS = re.compile(r"([^\W\d_a-z]{2,})s")
 """The plural of an abbreviation: PCs."""
-
 Lemmatize = Callable[[str], str]
 """Returns the lemma of a word, or the word itself. A lemma may have another lemma: meetings, meeting, meet."""
 

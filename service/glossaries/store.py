@@ -30,13 +30,11 @@ else:
 
 ID = re.compile(r"[0-9a-f-]{36}", re.IGNORECASE)
 CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
-
 MAX_GLOSSARIES = 1_000
 MAX_DICTIONARIES = 100
 MAX_NAMED_GLOSSARIES = 5
 """Maximum number of glossaries that one request may name."""
 MAX_CACHED_TABLES = 16
-
 Pair = tuple[str, str]
 
 
@@ -123,9 +121,8 @@ class Glossaries:
         name: str | None = None,
         dictionaries: Mapping[Pair, Entries] | None = None,
     ) -> Glossary:
-        """Rename a glossary, and add entries to its dictionaries. Missing dictionaries are made. A new entry replaces
-        an old entry with the same term. Raises UnknownGlossary, NotOwner. InvalidGlossary: there would be too many
-        entries or dictionaries."""
+        """Rename a glossary, and add entries to old or new dictionaries. A new entry replaces an entry with the same
+        term. Raises UnknownGlossary, NotOwner. InvalidGlossary: there would be too many entries or dictionaries."""
         with self._database.writing() as connection:
             self._get(connection, requester, glossary_id, to_write=True)
             if name is not None:

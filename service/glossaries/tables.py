@@ -13,7 +13,6 @@ GLOSSARIES = sa.Table(
     sa.Column("owner", sa.Text),
 )
 """`owner` is the client of a key; null: everybody."""
-
 DICTIONARIES = sa.Table(
     "attend_dictionaries",
     METADATA,

@@ -17,10 +17,8 @@ MAX_PATTERN_MATCHES = 10_000
 """Maximum number of matches in one text, for all patterns together."""
 ANY_LETTERS = ""
 """Stands for the spelling of a term that is found in capital and small letters."""
-
 Translations = Mapping[str, str | GlossaryTerm | None]
 """Terms and their translations; None for a term that stays unchanged, and is found only as it is written."""
-
 MAX_INFLECTED_WORDS = 20
 """Maximum number of words, signs and spaces in a term that is found in inflected forms."""
 MAX_TERMS_OF_ROOTS = 10
@@ -105,10 +103,9 @@ class _Forms:
         """Return whether words are inflected forms of a term's words, with capitals where the term has some."""
         is_shouted = is_in_capitals("".join(shown))
         is_alone = sum(word[0].isalpha() for word in words) == 1
-        return all(
-            (is_shouted or has_capitals(form[0]) or not has_capitals(word[0])) and self._is_form(form, word, is_alone)
-            for form, word in zip(shown, words, strict=True)
-        )
+        pairs = [*zip(shown, words, strict=True)]
+        have_case = all(is_shouted or has_capitals(form[0]) or not has_capitals(word[0]) for form, word in pairs)
+        return have_case and all(self._is_form(form, word, is_alone) for form, word in pairs)
 
     def _is_form(self, shown: str, word: str, is_alone: bool) -> bool:
         lemma, folded = self._lemmatize(shown), word.casefold()
@@ -168,7 +165,6 @@ def _term(text: str, translation: str | GlossaryTerm | None) -> _Term:
 
 
 def _kept(text: str, words: Sequence[Word], term: _Term, is_exact: bool) -> KeptSpan:
-    """Return the place of a term, and its translation in the case of this place."""
     span = Span(words[0].start, words[-1].end)
     written, shown = term.written, span.of(text)
     if written is None or term.is_exact or is_exact:

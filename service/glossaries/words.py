@@ -24,12 +24,10 @@ _WORD = re.compile(
     | [{_SPACES}]+ | .{_MARK}*""",  # noqa: RUF001
     re.VERBOSE | re.DOTALL,
 )
-"""A word, a number with its decimals and groups, spaces, or another character. Each character of Japanese stands
-alone."""
+"""A word, a number with its decimals and groups, spaces, or another character, such as each character of Japanese."""
 _REPLACED = re.compile(rf"(?P<spaces>[{_SPACES}]+)|(?P<wide>[\uff01-\uffef\ufb00-\ufb06]+)|[{_UNSEEN}]+")
 _PLAIN = str.maketrans("’‐‑ёЁ", "'--еЕ")  # noqa: RUF001
 """Characters that people write in place of an apostrophe, a hyphen and the Russian letter е."""  # noqa: RUF001
-
 Leaf = TypeVar("Leaf")
 
 

@@ -21,9 +21,8 @@ _ENDING = re.compile(rf"[a-zß-öø-ÿа-яё]{{1,3}}(?!{LETTER})")
 
 
 def carried_spans(text: str, compared: Comparison, source_language: str, target_language: str) -> Iterator[KeptSpan]:
-    """Yield kept spans for the verified spans of a text, in order. A range is one kept span. If there are more spans
-    than slots, only lost spans are kept. A unit is carried if the first translation, to which the text is compared,
-    lacks it."""
+    """Yield kept spans for the verified spans of a text, in order; a range is one. If there are more spans than slots,
+    only lost spans are kept. A unit is carried if the first translation (`compared`) lacks it."""
     source, target = forms_of(source_language), forms_of(target_language)
     text = narrow(text)
     last: KeptSpan | None = None

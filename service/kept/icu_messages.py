@@ -91,7 +91,6 @@ def _syntax(message: str) -> list[tuple[Span, Role]] | None:
 
 
 def _plain_arguments(parsed: list[Any]) -> Iterator[Span]:
-    """Yield arguments such as {name} and {d, date, short}, which are words of their branch."""
     for node in parsed:
         if isinstance(node, dict) and "options" in node:
             for branch in node["options"].values():

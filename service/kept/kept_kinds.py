@@ -32,8 +32,6 @@ _SPACED = (
     r"0-9A-Z_a-z\u00aa\u00b2\u00b3\u00b5\u00b9\u00ba\u00bc-\u00be\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u058f"
 )
 """The letters that \\w matches below: those of scripts with spaces between words. Japanese may touch a span."""
-
-
 _NOT_IN_WORD = rf"(?<!{LETTER})"
 _END_OF_WORD = rf"(?!{LETTER})"
 OPEN = rf"(?<![^\s(\[\"'«“„‘‚‹|¿¡—–{JAPANESE}\u3001-\u303f\uff00-\uff65])"
@@ -61,7 +59,6 @@ _EXTENSION = (
     "|c|cc|cpp|h|hpp|cs|sh|bat|ps1|exe|dll|so|jar|apk|msi|dmg|iso|zip|t?gz|tar|7z|rar|bz2|xz|png|jpe?g|gif|svg|webp"
     "|bmp|ico|tiff?|mp[34]|wav|ogg|flac|mkv|avi|mov|webm|srt|ass|vtt|ini|cfg|conf|env|log|lock|sql|db|bak|tmp|po|pot|epub"
 )
-
 KINDS = (
     _kind(  # `npm install`, ``a ` b``, ```fenced```
         "code",

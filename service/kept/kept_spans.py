@@ -36,12 +36,10 @@ _CLOSING = re.compile(r"[<{\[]/|\{\\")
 """An end tag, or a tag of subtitles, which is not a word of a sentence."""
 _TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
 """Tags at the end of a line, matched from right to left: from left to right each tag could be the first of them."""
-
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#0{0,4}(?:34|38|39|60|62)|#[xX]0{0,4}(?:2[267]|3[cCeE]));")
 """Signs of tags, written as in HTML."""
 _ABBREVIATION = re.compile(rf"(?<!{LETTER})(?:[A-Z]{{1,4}}&amp;)+[A-Z]{{1,4}}(?!{LETTER})")
 """An abbreviation with an escaped sign, such as R&amp;D."""
-
 _READ_AS_OTHER = re.compile(r"(?<=\w)(?:\\'|[‐‑‒–])(?=\w)")
 
 

@@ -85,8 +85,7 @@ class Protected:
         return range(*overlapping(self.places, span))
 
     def original_position(self, position: int) -> int:
-        """Map a position between two sentences of the protected text to the original. It is before a span that is
-        replaced by nothing there."""
+        """Map a position between sentences of the protected text to the original, before spans that were left out."""
         old, new = self.edits.old, self.edits.new
         n = bisect_left(new, position, key=lambda span: span.start)
         if n < len(new) and new[n].start == position:
@@ -132,44 +131,41 @@ def protect(
     replaced: list[tuple[KeptSpan, Span, str]] = []
     shown: list[tuple[Span, str]] = []
     line_start = 0
-    for number, kept_span in enumerate(kept):
-        is_word = kept_span.role in ("word", "number")
-        word = stand_in(number, _is_number(kept_span, text)) if is_word else ""
-        if kept_span.role == "sign":
-            word = unescape(kept_span.span.of(text))
+    for number, item in enumerate(kept):
+        is_word = item.role in ("word", "number")
+        word = stand_in(number, _is_number(item, text)) if is_word else ""
+        if item.role == "sign":
+            word = unescape(item.span.of(text))
         if word:
-            taken_out, in_its_place = (
-                kept_span.span,
-                _set_apart(text, kept_span.span, word, kept_span.span.start == line_start),
-            )
-        elif kept_span.role == "break":
-            taken_out, in_its_place = kept_span.span, "\n"
-            line_start = kept_span.span.end
-        elif kept_span.role == "shortcut":
-            taken_out, in_its_place = kept_span.span, ""
+            taken_out, in_its_place = item.span, _set_apart(text, item.span, word, item.span.start == line_start)
+        elif item.role == "break":
+            taken_out, in_its_place = item.span, "\n"
+            line_start = item.span.end
+        elif item.role == "shortcut":
+            taken_out, in_its_place = item.span, ""
         else:
-            taken_out = _with_space(text, kept_span.span)
+            taken_out = _with_space(text, item.span)
             if shown and taken_out.start < shown[-1][0].end:  # the first of two symbols takes the space between them
                 taken_out = Span(shown[-1][0].end, taken_out.end)
             beside = text[max(0, taken_out.start - 1) : taken_out.start], text[taken_out.end : taken_out.end + 1]
             in_its_place = " " * all(map(str.isalnum, beside))
         shown.append((taken_out, in_its_place))
-        replaced.append((kept_span, taken_out, word))
+        replaced.append((item, taken_out, word))
     taken = [span for span, _ in shown]
     shown += [item for item in read_as if len(set(overlapping(taken, item[0]))) == 1]
     protected, edits = replace_spans(text, sorted(shown, key=lambda item: item[0].pair))
     places = dict(zip(edits.old, edits.new, strict=True))
     placeholders = tuple(
         Placeholder(
-            kept_span.span,
+            item.span,
             word,
             _trim(protected, places[taken_out]) if word else places[taken_out],
             taken_out,
-            kept_span.span.of(text) if kept_span.written is None else kept_span.written,
-            kept_span.role,
-            kept_span.at_start,
+            item.span.of(text) if item.written is None else item.written,
+            item.role,
+            item.at_start,
         )
-        for kept_span, taken_out, word in replaced
+        for item, taken_out, word in replaced
     )
     return Protected(text, protected, placeholders, edits)
 

@@ -13,8 +13,6 @@ from service.text.aligned_words import AlignedWords, closes, core, marks_in, ope
 from service.text.spans import Span, overlapping
 
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("「", "」"))
-
-
 MAX_DEPTH = 60
 """Deeper regions are placed without a look at their words: a region has all words of the regions in it, so nesting
 without a limit would take quadratic time."""

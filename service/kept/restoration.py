@@ -37,8 +37,7 @@ class Restored:
     copies: Copies
     """Kept spans of the original text in order, and their places in this text."""
     align_words: Callable[[], list[AlignedWords]]
-    """Returns the aligned words of the original and of this text. A placeholder is aligned only to itself. Only formats
-    such as HTML need them."""
+    """Returns the aligned words of the original and of this text. A placeholder is aligned only to itself."""
 
 
 @dataclass(frozen=True)
@@ -339,7 +338,6 @@ class _Restoration:
         return before, self._translated[end : end + 1]
 
     def _words(self, moves: Edits, copies: list[tuple[Span, Span]]) -> list[AlignedWords]:
-        """Align the words of the original and of this text. A placeholder is one word, aligned only to itself."""
         homes = [self._home(i) for i in range(len(copies))]
         copied = sorted((place for _, place in copies), key=lambda place: place.pair)
         words = []
@@ -383,18 +381,14 @@ class _Restoration:
 
 
 OPENING = "([{«“¿¡"
-
 APOSTROPHES = tuple("'’")  # noqa: RUF001
 VOWELS = tuple("aeiouyœæ")
 _ELIDED = re.compile(r"(?:(?<=\b[cdjlmnst])|(?<=qu))['’](\s?)$", re.IGNORECASE)  # noqa: RUF001
 """The apostrophe of a French word that has lost its e."""
-
 MAX_CONJUNCTION = 3
 """Maximum number of letters of a word for "&"."""
-
 MAX_ENDING = 2
 """Letters after a slot that may be the ending of its word. More letters are another word."""
-
 MIN_ATTENTION = 0.2
 """Attention below this does not show where a word belongs."""
 
@@ -417,7 +411,6 @@ def _letters_at(text: str, position: int) -> int:
 
 
 def _trim_overlaps(edits: list[_Edit]) -> list[_Edit]:
-    """Trim edits that overlap, as two placeholders that share a space do."""
     apart: list[_Edit] = []
     end = 0
     for edit in edits:

@@ -14,7 +14,6 @@ from service.text.tokenization import Tokenizer
 
 MAX_SLOTS = 6
 """Maximum number of slots in a sentence. Alignment places all other kept spans."""
-
 MAX_TRIES = 3
 """Maximum number of slots that are tried for a span: beside other characters a word may become several tokens."""
 

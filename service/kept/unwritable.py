@@ -14,7 +14,6 @@ from service.text.tokenization import OPERATORS
 
 CanWrite = Callable[[str], bool]
 """Returns whether a vocabulary has the characters of a text after normalization."""
-
 _EMOJI = re.compile(
     r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
     r"|[©®‼⁉™ℹ\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\u3030\u303D\u3297\u3299\uFFFC"

@@ -69,7 +69,6 @@ LANGUAGE_ATTRIBUTES: dict[str, Callable[[str, Attributes], bool]] = {
 }
 UNREAD_TAGS = frozenset(("link", "math", "script", "style", "svg"))
 """Elements without such attributes: `title` of a style sheet is the name of a set."""
-
 HINT = re.compile(rf"[\s\"'/](?:{'|'.join(READ_ATTRIBUTES | LANGUAGE_ATTRIBUTES)})\s*=", re.IGNORECASE)
 ATTRIBUTE = re.compile(
     r"""[\s/]*+ (?P<name>[^\s/>][^\s/>=]*+)

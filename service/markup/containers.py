@@ -1,5 +1,4 @@
-"""Blocks with indented content that CommonMark would read as code: footnotes, abbreviations, definitions, admonitions
-and tabs."""
+"""Blocks with indented content that is no code: footnotes, abbreviations, definitions, admonitions and tabs."""
 
 import re
 

@@ -12,7 +12,6 @@ from service.text.spans import Span
 
 OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """A character that stands for an untranslated element in the text of a passage."""
-
 RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
 IN_WORDS = frozenset(("", "wbr", "sup", "rp", "rt", "script", "style"))
 """Names of untranslated elements that are not words, and may stand in a word or beside it; "" for a comment."""
@@ -170,7 +169,6 @@ class Draft:
         return True
 
     def _elements(self) -> list[Element]:
-        """Return the elements. An empty element is one start tag with everything inside it."""
         elements: list[Element] = []
         inside: list[tuple[int, _Tag]] = []
         empty: list[str] = []

@@ -20,8 +20,7 @@ Tags = list[tuple[str, str]]
 def make_flanking(
     text: str, regions: Sequence[Region], tags: Sequence[tuple[str, str]], places: Iterable[Span]
 ) -> tuple[Tags, list[Span]]:
-    """Return places without punctuation at an edge, or tags with a space, where a mark would not be read otherwise. A
-    region comes after its parent."""
+    """Return places without punctuation at an edge, or tags with a space, where a mark would not be read otherwise."""
     placed: list[Span] = []
     for region, (start_tag, _), place in zip(regions, tags, places, strict=True):
         around = Span(0, len(text)) if region.parent is None else placed[region.parent]
@@ -77,7 +76,6 @@ class _Neighbours:
 
 
 def _trim(text: str, start: int, end: int) -> Span:
-    """Trim white space at the edges of a place, and punctuation if a letter is outside."""
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():

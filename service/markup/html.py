@@ -31,27 +31,20 @@ BLOCKS = _names(
     "style summary table tbody td template tfoot th thead title tr ul xmp"
 )
 """Elements that separate passages; all other elements, even unknown ones, are inline, as in a browser."""
-
 VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
 """Elements without an end tag."""
-
 WORDS = _names("code kbd math samp var")
 """Untranslated elements that are words of their sentence."""
-
 UNREAD = _names("iframe noembed noframes plaintext pre rp rt script style svg textarea xmp")
 """Untranslated elements that are not part of a sentence."""
-
 KEPT = WORDS | UNREAD
-
 INLINE = _names(
     "a abbr acronym applet audio b bdi bdo big canvas cite data datalist del dfn em font i ins label map mark math "
     "meter object output picture progress q ruby s slot small span strike strong sub sup time tt u video"
 )
 """Other elements of HTML. Written without an end tag (<i class="icon"/>) they are not words, unlike <x/>."""
-
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start and end tags that formats for translators (XLIFF, Angular's) write as empty elements."""
-
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
 Hold = Callable[[str, str, bool], str]
 """Returns the source of a start tag with anchors for attributes. Arguments: the source, the name of the tag, and
@@ -73,8 +66,6 @@ def read_pieces(html: str, rules: TagRules = NO_RULES, hold: Hold = lambda raw, 
 
 @dataclass(frozen=True)
 class _HtmlItem:
-    """A token of the parser, and its start."""
-
     kind: PieceKind
     start: int
     raw: str = ""

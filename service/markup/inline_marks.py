@@ -21,7 +21,6 @@ from service.text.spans import Span
 Rule = Callable[[StateInline, bool], bool]
 Environment = MutableMapping[str, Any]
 """The link definitions of the whole text, as the parser keeps them."""
-
 NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]")
 CALLOUT = re.compile(r"\[![A-Za-z][\w-]*\][-+]?(?=\s|$)")
 """The kind of a callout, and whether it is folded. A title may follow in its line."""
@@ -94,9 +93,8 @@ def marks(text: str, environment: Environment, base: int = 0) -> Iterator[Mark]:
 
 
 def escape(pieces: list[str], characters: Sequence[int], environment: Environment) -> None:
-    """Put a backslash before characters of a paragraph that would be read as marks. The pieces of the paragraph are
-    changed in place. `characters` are the numbers of pieces that are characters of the text; all other pieces are
-    marks."""
+    """Put a backslash before characters of a paragraph that would be read as marks, in place. `characters` are the
+    numbers of pieces that are characters of the text; all other pieces are marks."""
     doubled = DOUBLING.intersection(map("".join, pairwise(pieces)))
     plain = {i for i in characters if pieces[i] in MAY_MARK or 2 * pieces[i] in doubled}
     tags = {*range(len(pieces))}.difference(characters) if plain else set()
@@ -157,8 +155,6 @@ def _marks_of_token(token: Token, environment: Environment, base: int) -> Iterat
 
 
 class _State(StateInline):
-    """Each token knows its start."""
-
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         token = super().push(ttype, tag, nesting)
         token.meta["at"] = self.pos
@@ -210,7 +206,6 @@ def _doubled(state: StateInline, silent: bool) -> bool:
 
 
 def _pair_doubled(state: StateInline) -> None:
-    """Make marks of the doubled signs that balance_pairs has paired."""
     inside = (meta["delimiters"] for meta in state.tokens_meta if meta and "delimiters" in meta)
     for delimiters, delimiter in ((group, delimiter) for group in (state.delimiters, *inside) for delimiter in group):
         if delimiter.marker > OTHER_MARKERS and delimiter.end != -1:

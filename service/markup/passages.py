@@ -208,8 +208,7 @@ class Passage:
         return element.end_tag_of_other if is_other else element.end_tag
 
     def _spaced_tag(self, element: Element, position: int, tag: str, translated: str, place: int) -> str:
-        """Return a tag with its white space in a translation: none beside Japanese, and spaces beside an image in other
-        languages."""
+        """Return a tag with white space for a translation: none beside Japanese, else spaces beside an image."""
         is_target_unspaced = is_unspaced(_around(translated, place))
         is_source_unspaced = is_unspaced(_around(self.text, position))
         if is_target_unspaced and not is_source_unspaced:

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 APART = frozenset(("a", "label"))
 """Inline elements that are often boxes of their own, such as links of a menu. Two of them that touch share no word."""
-
 WORD_END = re.compile(r"(?:[^\W\d_]{2}|\d)\Z")
 """The end of a text's last word, unless the word is a single letter, as in i<b>Phone</b>."""
 LABEL = re.compile(r"[^\W\d_]{2,}|\d+")

@@ -72,8 +72,7 @@ def tag_pairs(text: str, base: int = 0) -> Iterator[tuple[Span, Span]]:
 
 
 def _are_around_words(around: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
-    """Return whether tags are no part of a kept span, such as code, and have words between them. `around` is the text
-    without tags."""
+    """Return whether tags, which `around` lacks, have words between them and are outside kept spans, such as code."""
     if any(len({*overlapping(kept, tag)}) == 2 for tag in pair):
         return False
     position = pair[0].end

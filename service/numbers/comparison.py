@@ -209,7 +209,6 @@ class _Matching:
         return not names or self._has_word(beginnings)
 
     def _has_word(self, beginnings: set[str]) -> bool:
-        """Return whether a word of the translation has one of these beginnings. Short beginnings are whole words."""
         if not beginnings.isdisjoint(self._words | self._latin_words):
             return True
         long = tuple(beginning for beginning in beginnings if len(beginning) > MAX_SYMBOL)
@@ -245,7 +244,6 @@ class _Matching:
         )
 
     def _doubled(self) -> Iterator[str]:
-        """Yield signs of money and names that the translation has more often than the source."""
         for sign in {span.sign for span in self._wanted} - {""}:
             yield from sign * max(0, self._target.count(sign) - self._source.count(sign))
         for name in {span.text for span in self._wanted if span.kind == "name"}:

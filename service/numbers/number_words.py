@@ -66,7 +66,6 @@ _WORDS = {
 }
 OTHER = 0
 """The value that stands for words of which numbers may be made."""
-
 _MARKS = ".,;!?…-–—()[]\"'’、。"
 _NO_WORDS = re.compile(rf"[\s\d{re.escape(_MARKS)}]*")
 

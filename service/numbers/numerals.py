@@ -8,7 +8,6 @@ from service.numbers.number_forms import SPACES
 
 Values = frozenset[str]
 """Possible meanings of digits, in plain digits: 1.500 is 1.500 or 1500."""
-
 KANJI = "〇一二三四五六七八九十百千万億兆"
 _PART = re.compile(r"\d[\d,]*(?:\.\d+)?|.")
 _MYRIAD = 10_000
@@ -20,8 +19,7 @@ def plain(value: Decimal) -> str:
 
 
 def readings(written: str) -> list[Values]:
-    """Return the number that digits with separators mean, in any language; several numbers if they are not one, as in
-    8.8.1995."""
+    """Return the number that digits with separators mean, or several numbers if it is none, as in 8.8.1995."""
     groups, separators = re.split(r"\D", written), re.findall(r"\D", written)
     if not separators:
         return [frozenset({str(int(written))})]

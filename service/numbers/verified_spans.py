@@ -16,9 +16,7 @@ from service.numbers.numerals import KANJI, Values, numeral_value, plain, readin
 from service.text.spans import Span
 
 Kind = Literal["name", "letter", "roman", "code", "time", "date", "numeral", "number"]
-
 DASHES = "\u2010\u2011\u2012\u2013"
-
 _LETTER_ALONE = (
     r"(?<=[^\W\d_][ ])(?:[B-HJ-Z]|(?<=[a-zß-öø-ÿ][ ])A(?![ ][A-Z]))"
     rf"(?![\w'’&{DASHES}-]|\.\w|\.[ ][A-Z]|[ ][A-Z](?![\w'’]))"
@@ -27,7 +25,6 @@ _LETTER_ALONE = (
 _ROMAN = r"(?<![\w'’.-])(?:(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})|(?=[ivx]{2})x{0,3}(?:ix|iv|v?i{0,3}))(?![\w'’-])"
 HINT = re.compile(rf"\d|[a-z][A-Z]|{_LETTER_ALONE}|{_ROMAN}")
 """Every text with a verified span has this."""
-
 _LATIN = r"A-Za-zÀ-ɏ0-9_"
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = f"(?<![{_LATIN}])", f"(?![{_LATIN}])"
 _TOKEN = re.compile(

@@ -153,10 +153,9 @@ class Classifier:
         lengths = [len(window.reading.source_ids) for window in windows]
         n_read = sum(len(window.positions) * (length - 1) for window, length in zip(windows, lengths, strict=True))
         if evidence and n_read > MAX_EVIDENCE_TOKENS:
-            raise LimitExceeded(
-                f"`evidence` needs to read {n_read:,} tokens, each text once without each of its tokens; "
-                f"the limit is {MAX_EVIDENCE_TOKENS:,}: send shorter texts"
-            )
+            needed = f"{n_read:,} tokens, each text once without each of its tokens"
+            limit = f"the limit is {MAX_EVIDENCE_TOKENS:,}: send shorter texts"
+            raise LimitExceeded(f"`evidence` needs to read {needed}; {limit}")
         if selection is not None:
             n_weights = sum(selection.n_weights(length, 0) for length in lengths)
             refuse_too_many_weights(self.max_numbers, n_weights)
@@ -193,22 +192,16 @@ class Classifier:
     def _evidence(self, tokens: list[Token], windows: list[_Window]) -> Evidence:
         readings = [window.reading for window in windows]
         whole = self._logits(readings)
-        lost = [
-            whole - self._logits([*readings[:i], without, *readings[i + 1 :]])
-            for i, window in enumerate(windows)
-            for without in window.without
-        ]
+        erased = ((i, without) for i, window in enumerate(windows) for without in window.without)
+        lost = [whole - self._logits([*readings[:i], without, *readings[i + 1 :]]) for i, without in erased]
 
         def by_label(values: NDArray[np.float64]) -> dict[str, float]:
             return dict(zip(self.manifest.labels, values.tolist(), strict=True))
 
-        return Evidence(
-            logits=by_label(whole),
-            tokens=[
-                TokenEvidence.model_construct(**ShownToken.of(token).model_dump(), contributions=by_label(values))
-                for token, values in zip(tokens, lost, strict=True)
-            ],
-        )
+        shown = (ShownToken.of(token).model_dump() for token in tokens)
+        evidenced, make = zip(shown, lost, strict=True), TokenEvidence.model_construct
+        by_token = [make(**token, contributions=by_label(values)) for token, values in evidenced]
+        return Evidence(logits=by_label(whole), tokens=by_token)
 
     def _logits(self, readings: list[Sequence[WindowLogits]]) -> NDArray[np.float64]:
         """Return the logits (C) of all windows together; zeros if no token is left."""
@@ -224,5 +217,4 @@ class Classifier:
 
 
 def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[WindowLogits]]:
-    """Return, for each place, the tokens without the token there."""
     return [Sequence([*ids[:i], *ids[i + 1 :]], WindowLogits(), background=True) for i in places]

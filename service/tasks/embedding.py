@@ -178,11 +178,8 @@ class Embedder:
         embedding = self.manifest.embedding
         prompts = embedding.prompts if embedding is not None else {}
         if name is None:
-            return (
-                prompts[embedding.default_prompt]
-                if embedding is not None and embedding.default_prompt is not None
-                else ""
-            )
+            default = embedding.default_prompt if embedding is not None else None
+            return prompts[default] if default is not None else ""
         if name not in prompts:
             available = ", ".join(prompts) or "none"
             message = f"must be a prompt of {self.manifest.name}, not {name!r}; available: {available}"
@@ -204,14 +201,11 @@ class Embedder:
         language, prefix = self._source(source)
         limit, nothing = self.manifest.limits.max_source_tokens, [*prefix, self.manifest.special_tokens.eos]
         spans = sentence_spans(text, language) or [Span(0, len(text))]  # if the text has only punctuation
-        return [
-            self._passage(span.start, span.of(text), token_ids, options, prefix=prefix, edits=edits)
-            for span, token_ids in self.tokenizer.encode_spans(text, spans, limit, prefix)
-            if token_ids != nothing
-        ]
+        make = partial(self._passage, options=options, prefix=prefix, edits=edits)
+        encoded = self.tokenizer.encode_spans(text, spans, limit, prefix)
+        return [make(span.start, span.of(text), token_ids) for span, token_ids in encoded if token_ids != nothing]
 
     def _whole(self, text: str, options: _Options) -> list[_Passage]:
-        """Return a text with its prompt as one passage; none if the text has no tokens."""
         n_before, n_after = self.tokenizer.n_around
         [token_ids] = self.tokenizer.encode([options.prompt + text])
         if len(token_ids) <= n_before + options.n_prompt + n_after:  # the prompt's last token may include the text

@@ -8,7 +8,6 @@ from itertools import pairwise
 _JOINT = "\0"
 _NEAR = 30
 """Number of characters before and after a joint that decide whether it is inside a sentence."""
-
 _EVERYWHERE = (
     rf"[^\W\d_]\.{_JOINT}(?=[-‐–]\w)|(?:^|\.)(?:[-‐–][^\W\d_]++)++\.\s+{_JOINT}(?=[a-zß-öø-ÿа-яё])"
     rf"|\b[^\W\d_]\.{_JOINT}(?=[^\W\d_]\.)"
@@ -16,7 +15,6 @@ _EVERYWHERE = (
 """Matches Mon.-Fri. from 9, c.-à-d. grand, S.N.C.F."""
 _INITIALS = rf"(?:^|[A-ZÀ-ÖØ-Þ]\.)-(?!C\.)[A-ZÀ-ÖØ-Þ]\.\s+{_JOINT}(?=[A-ZÀ-ÖØ-Þ])"
 """Matches J.-J. Rousseau; "av. J.-C." ends sentences."""
-
 _FRENCH_TITLES = "M|MM|Mr|Mmes?|Mlles?|Dr|Pr|Me|Mgr|Ste?"
 _FRENCH = "[Aa]v|[Aa]pr|bd|[Bb]oul"
 _FRENCH_BEFORE_NUMBERS = "art|avr|chap|déc|éd|env|févr|janv|juill|nos?|nov|oct|sept|tél|vol"
@@ -43,12 +41,10 @@ _RUSSIAN_BEFORE_NAMES = "акад|гр|доц|наб|пер|пл|просп|пр
 _RUSSIAN_INSTITUTIONS = r"(?:библиотек|завод|институт|музе|парк|площад|стадион|театр|улиц|университет|школ)\w*\s+им\."
 """Matches им. for имени only after an institution; им is also "them"."""
 _RUSSIAN = r"долл|др|куб|кв|коп|млн|млрд|напр|н\. ?э|руб|см|т\. ?[декп]|тыс"
-
 _JAPANESE_AFTER_QUOTATIONS = "が|って|と|な(?![ぜにん])|に|の|は|へ|も(?![うし]|っと)|を"
 _JAPANESE_AFTER_QUESTIONS = (
     "と(?:[言云聞訊尋問思考答叫笑書驚]|か|い[いうえおっわ]|き[いかくけ]|おも|こた|さけ|たず)|って"
 )
-
 _INSIDE = {
     "en": rf"\b(?i:{_ENGLISH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)",
     "de": (
@@ -85,11 +81,9 @@ _ENDINGS = {
 }
 ENDINGS = {language: re.compile(rf"(?<![^\W_])(?:{pattern})") for language, pattern in _ENDINGS.items()}
 """Abbreviations that end a sentence: at the end of a list, and units and eras before a word that begins a sentence."""
-
 _ANYWHERE = re.compile(f"{_EVERYWHERE}|{_INITIALS}")
 INSIDE = {language: re.compile(f"{pattern}|{_ANYWHERE.pattern}") for language, pattern in _INSIDE.items()}
 """Patterns of joints inside a sentence."""
-
 _SHORT_WORD = re.compile(
     r"(?<![^\W_])[^\W\d_]{0,5}[^\W\d_aeiouyàâäåæèéêëìíîïòóôöøœùúûüаеёиоуыэюя]\.\s+$", re.IGNORECASE
 )
@@ -99,8 +93,7 @@ _NO_WORD = re.compile(r"^[\W_]+")
 
 
 def join_parts(parts: list[str], language: str) -> list[int]:
-    """Return the lengths of the sentences of a text. It is split into `parts` at every full stop that may end a
-    sentence."""
+    """Return the lengths of the sentences of a text, split into `parts` at each full stop that may end a sentence."""
     parts = _merge(parts, partial(_is_inside, INSIDE.get(language, _ANYWHERE)))
     if _begin_with_capitals(parts):
         parts = _merge(parts, lambda before, part: _begins_small(part) and _is_short(before))

@@ -16,7 +16,6 @@ from service.text.spans import Span, overlapping
 
 Mass = NDArray[np.floating]
 Trim = Callable[[Span], Span | None]
-
 NOT_PUNCTUATION = frozenset("'’%‰&@#*/\\_§")  # noqa: RUF001
 """Characters that Unicode calls punctuation, but that may be part of a word."""
 
@@ -31,8 +30,7 @@ class AlignedWords:
     """(T, S): the attention of each word of the translation on each word of the sentence. A row sums to 1 at most."""
 
     def on(self, span: Span) -> Mass:
-        """Return the attention of each word of the translation on a part of the source, (T,). A word half inside the
-        part counts half."""
+        """Return the attention (T,) on a part of the source. A word half inside the part counts half."""
         first, last = overlapping(self.source, span)
         words = self.source[first:last]
         if len(words) == len(self.source) and all(span.start <= w.start and w.end <= span.end for w in words):

@@ -20,15 +20,12 @@ UNSERVED = 0.1
 MIN_LETTER_BYTES = 24
 """A text with fewer bytes of letters is too short to exclude the served languages. Of texts in shipped languages, fewer
 than 1 in 1,000 with twenty letters or more are taken for another language, and 1 in 140 of shorter texts."""
-
 MIN_OTHER, MAX_SERVED, MIN_OTHER_BYTES = 0.5, 0.2, 8
 """A short text is surely in a language that is not served if that is at least as probable as `MIN_OTHER`, every served
 language is less probable than `MAX_SERVED`, and the text has `MIN_OTHER_BYTES` bytes of letters. Of one to three words
 in shipped languages, 1 in 40 at most are taken for such a text."""
-
 UNKNOWN = "und"
 """BCP 47's code of an unknown language."""
-
 _MODEL = "resources/lid.176.ftz"
 _OF_WIKIPEDIA = {"als": "gsw", "bh": "bho", "eml": "egl"}
 """The model's labels are Wikipedia's codes; these differ from the codes of BCP 47."""
@@ -46,9 +43,8 @@ class IdentifiedLanguage(NamedTuple):
 
 
 def identify(text: str, served: Collection[str]) -> list[IdentifiedLanguage]:
-    """Return the possible languages of a text, the most probable first; none if it has no letter. For a short text the
-    served languages come first, unless it is surely in another language. They are more probable a priori; `mul` stands
-    for every language."""
+    """Return the possible languages of a text, the most probable first; none if it has no letter. Served languages are
+    more probable, and come first for a short text, unless it is surely in another. `mul` is every language."""
     text = " ".join(unicodedata.normalize("NFKC", text).split())
     letters = "".join(filter(str.isalpha, text))
     if not letters:

@@ -174,8 +174,7 @@ class Side:
             self._names[language.code] = name
 
     def named(self, wanted: WantedLanguage) -> list[str]:
-        """Return the name of a wanted language, found by the model's own code or else by its form; all names if the
-        request names no language."""
+        """Return the name of a wanted language, by the model's code or its form; all names if none is wanted."""
         if wanted.code is None:
             return [*self.by_name]
         name = self._names.get(wanted.code, wanted.form)

@@ -13,12 +13,10 @@ from service.text.spans import Span
 LETTER = r"[^\W\u0590-\U0010ffff]"
 """A letter or digit up to U+058F: of Latin, Greek, Cyrillic and Armenian script, whose words have spaces between them.
 Beside such a letter a number is part of a word, beside a kanji it is not."""
-
 JAPANESE = r"\u3005\u3040-\u30ff\u3400-\u9fff"
 """Kana and kanji, in a class of characters."""
 _UNSPACED = re.compile(rf"[{JAPANESE}\u3001-\u301f\uff01-\uff9f]")
 """Japanese letters and punctuation."""
-
 _LETTERS = {
     "Cyrillic": r"\u0400-\u052f",
     "Japanese": (  # punctuation excluded
@@ -32,7 +30,6 @@ _LETTERS = {
 }
 """Letters by script. Latin is missing, as all models read it."""
 _SCRIPT = {"en": "Latin", "de": "Latin", "fr": "Latin", "ru": "Cyrillic", "ja": "Japanese"}
-
 _OF_NAMES = {
     "ARABIC": "Arab",
     "ARMENIAN": "Armn",

@@ -17,7 +17,6 @@ from service.text.spans import Span
 
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
 WORD_END = re.compile(r"\s+")
-
 CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))|(?<=[^\W\d_]\s)(?=>\s[^\W\d_a-zß-öø-ÿа-яё])")
 """The start of a column: after a tab, before a line between spaces, and before the arrow in Settings > Network."""
 CELL_SIGNS = "\t|>"
@@ -26,7 +25,6 @@ GAP = re.compile(r"(?<=\S)\s{2,}(?=\S)")
 """White space that may separate two columns, follow a sentence, or be a mistake."""
 WIDE_GAP = 3
 """Number of spaces that separate columns, whatever the lines around have."""
-
 _MARK_LETTER = r"[^\W\d_\u3400-\U0010ffff]"
 """A letter of a mark. Kanji are excluded: (株) is a company."""
 _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
@@ -50,7 +48,6 @@ MARK = re.compile(
     re.VERBOSE,
 )
 """The mark before an entry of a list, a heading or a quoted line."""
-
 SPEAKER = re.compile(
     rf"""\s*(?P<name>{_CAPITAL}[\w'’.-]{{0,30}}(?:[ ][\w'’.-]{{1,30}}){{0,2}}|[{JAPANESE}・]{{1,12}})
     [ \u00a0\u202f]?[:：](?:(?<=：)|[ \u00a0])[ ]*
@@ -60,24 +57,19 @@ SPEAKER = re.compile(
 """The name of a speaker before a sentence, at the start of a line. It is read alone."""
 _COLONS = {"fr": " : ", **dict.fromkeys(("ja", "yue", "zh"), "：")}
 """A colon after a name, where that is not ": "."""
-
 LETTER_MARK = re.compile(r"\s*([^\W\d_]|[ivxlc]{2,8}|[IVXLC]{2,8})\.\s+(?=\S)")
 """A letter or Roman numeral: a mark if the line before or after has the next one. "A. Einstein" alone is a name."""
 _TENS, _ONES = " X XX XXX XL L LX LXX LXXX XC", " I II III IV V VI VII VIII IX"
 _NUMERALS = frozenset(pairwise(tens + ones for tens in _TENS.split(" ") for ones in _ONES.split(" ")))
 """Pairs of each Roman numeral and the next."""
-
 NOTE_MARK = re.compile(r"[*†‡¹²³⁰⁴-⁹]++(?:\s+|$)")
 """The mark of a footnote. After a full stop it belongs to the sentence before it."""
-
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 """White space of more than one byte. sentencex panics if it stands between a capital letter and a full stop."""
-
 QUOTATION_MARKS = str.maketrans("『』", "「」")
 """sentencex ends sentences inside the former marks, but not inside the latter."""
 WIDE_END = re.compile(rf"(?<=[。！？])(?={LETTER})")
 """The end of a sentence without a space, which sentencex misses."""
-
 _HEART_OR_TINT = (
     r"\u2764\U0001f493-\U0001f49f\U0001f5a4\U0001f90d\U0001f90e\U0001f9e1\U0001fa75-\U0001fa77"
     r"\ufe0f\u200d\u2640\u2642\U0001f3fb-\U0001f3ff"
@@ -92,17 +84,13 @@ EMOJI_END = re.compile(
 )
 """An emoji that may end a sentence: a face or a hand. A heart may stand for a verb, and other emoji before the thing
 that they name, so these end no sentence."""
-
 WINDOW = 2_000
 """Number of characters that are split at a time. Among quotation marks the time grows at least with the square of the
 characters, and the event loop waits: 50,000 took ten seconds."""
-
-
 UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "yue", "zh"})
 """Languages without spaces between sentences."""
 _WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("ja", "yue", "zh")}
 """Wide marks at the end of a sentence, in languages without spaces after them."""
-
 _ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001
 _MORE_THAN_NAME = re.compile(r"[,;:!?…、！？：；]")  # noqa: RUF001
 _NEW_STOP = re.compile(r"(?<![.…])(?<!\.\w)\s?[.。]$")
@@ -121,8 +109,7 @@ def sentence_spans(text: str, language: str) -> list[Span]:
 
 
 class Cell(NamedTuple):
-    """A column of a line, the name of a speaker, or a whole line. Its text begins after the marks of a list or the
-    colon after a speaker's name."""
+    """A column of a line, the name of a speaker, or a whole line. Its text begins after marks or a colon."""
 
     start: int
     begins: int

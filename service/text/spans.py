@@ -60,8 +60,7 @@ NO_EDITS = Edits((), ())
 
 
 def chain_edits(parts: Iterable[tuple[Edits, int, int]]) -> Edits:
-    """Chain the edits of parts to edits of the whole text. Each part has its edits, and its length before and after
-    them."""
+    """Chain the edits of parts, each with its length before and after them, to edits of the whole text."""
     old: list[Span] = []
     new: list[Span] = []
     n_before = n_after = 0

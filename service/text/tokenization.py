@@ -22,19 +22,14 @@ from service.text.tokens import REPLACEMENT, Token, locate_pieces, piece_reader,
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
 _THREADS = ThreadPoolExecutor(thread_name_prefix="texts")
 """Threads only for texts: stopping the workers must not wait for texts."""
-
 WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
 """Characters that models may write because training texts were decoded wrongly."""
-
 OTHER_SPACE = re.compile(r"[^\S ]")
 """White space other than a space, such as a no-break space: models read it as a space."""
-
 OPERATORS = frozenset("<>|^\\")
 """ASCII signs that a vocabulary may have only as bytes."""
-
 MAX_CHARACTERS_WITHOUT_THREAD = 500
 """This many characters take 65 us to split and tokenize, as long as the way to a thread and back."""
 
@@ -178,8 +173,7 @@ class Tokenizer:
         return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
     def source_tokens(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
-        """Return the tokens of a source text, each with the characters that it covers before normalization. The tokens
-        of a prefix cover nothing."""
+        """Return the tokens of a source, with the characters that they cover. Tokens of a prefix cover nothing."""
         encoding = self._tokenizer.encode(self._with_plain_spaces(text))
         offsets, of_special = encoding.offsets, encoding.special_tokens_mask
         starts = [*(start for start, _ in offsets[1:]), len(text)]
@@ -212,8 +206,7 @@ def _is_sign(character: str) -> bool:
 
 
 def refuse_white_space(texts: list[str], verb: str, field: str | None = None) -> None:
-    """Raise EmptyText if a text has only white space. `field` is the field of the texts, if texts of several fields are
-    read."""
+    """Raise EmptyText if a text has only white space. `field` names the texts if there are several fields."""
     for i, text in enumerate(texts):
         if text.isspace():
             all_texts = f"`{field}`" if field else len(texts)
@@ -224,9 +217,8 @@ def refuse_white_space(texts: list[str], verb: str, field: str | None = None) ->
 async def run_on_each(
     items: Iterable[Item], work: Callable[[Item], Result], n_characters: int, timeout_s: float
 ) -> list[Result]:
-    """Return the result of work on each item. Many characters are worked on in a thread, beside the event loop (the
-    tokenizer releases Python's lock). The thread stops early if the request was cancelled. Raises DeadlinePassed: the
-    work took longer than `timeout_s`."""
+    """Return the result of work on each item, for many characters in a thread, beside the event loop (the tokenizer
+    releases Python's lock). It stops if the request was cancelled. Raises DeadlinePassed after `timeout_s`."""
     if n_characters <= MAX_CHARACTERS_WITHOUT_THREAD:
         return [work(item) for item in items]
     given_up = threading.Event()

@@ -23,8 +23,7 @@ _ESCAPED |= {92: r"\\", 34: r"\"", 10: r"\n", 13: r"\r", 9: r"\t"}
 
 
 def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
-    """Rewrite messages of a program for macOS or iOS. Raises InvalidDocument: the file is not text, is a property list,
-    or has another mistake."""
+    """Rewrite messages of Apple's programs. Raises InvalidDocument: no text, a property list, or another mistake."""
     if data.startswith((b"bplist", b"<?xml")):
         raise InvalidDocument("The file is a property list; convert it to text, as it is in the program's sources")
     text, encoding = decode(data)

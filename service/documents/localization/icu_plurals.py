@@ -43,7 +43,6 @@ def with_plural_forms(text: str, options: ReadOptions) -> str:
 
 
 def _rewritten(text: str, options: ReadOptions, depth: int) -> str | None:
-    """Return the text with its messages rewritten; None if a message cannot be rewritten."""
     match = ARGUMENT.search(text)
     if match is None:
         return text

@@ -44,8 +44,7 @@ class PluralText:
         return [self.text, _COUNT.sub(str(self.count), self.text)]
 
     def translated(self, translations: Sequence[str]) -> str:
-        """Return the form's translation, for a translation of each text: the translation with the number, if it has
-        words, and the number once."""
+        """Return the form's translation: the translation with the number, if that has words, and the number once."""
         is_counted = len(translations) > 1 and _DIGITS.findall(translations[1]) == [str(self.count)]
         if not is_counted or not any(map(str.isalpha, translations[1])):
             return translations[0]

@@ -61,9 +61,8 @@ def _unescaped(raw: str) -> str:
 
 
 def _encode(text: str, before: str, is_format: bool, writable: str) -> str:
-    """Return a text as a value like `before`: it continues on a new line after a line end if that did. In a format,
-    with arguments, MessageFormat reads two apostrophes as one. Characters that the encoding `writable` lacks are
-    escaped."""
+    """Return a text as a value with line ends like `before`. MessageFormat reads two apostrophes as one. Characters
+    that the encoding `writable` lacks are escaped."""
     doubled = text.replace("'", "''") if is_format else text
     escaped = "".join(_ESCAPED.get(character) or _written(character, writable) for character in doubled)
     if (continued := _CONTINUATION.search(before)) is not None:

@@ -14,8 +14,7 @@ STRING = "System.String"
 
 
 def rewrite(data: bytes, _: ReadOptions) -> Rewriting:
-    """Rewrite resources of .NET. Raises InvalidDocument: the file is not such a file, or is damaged. TooLarge: it has
-    too many tags."""
+    """Rewrite resources of .NET. Raises InvalidDocument: it is damaged or another file. TooLarge: too many tags."""
     text, encoding, root = read_xml(data)
     if root.tag != "root":
         raise InvalidDocument(f"The root of the file is <{root.tag}>; resources of .NET have <root>")

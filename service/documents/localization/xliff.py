@@ -43,8 +43,7 @@ class _Unit:
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite an XLIFF file. Raises InvalidDocument: the file is damaged, or no XLIFF. TooLarge: it has too many
-    tags."""
+    """Rewrite an XLIFF file. Raises InvalidDocument: it is damaged, or no XLIFF. TooLarge: it has too many tags."""
     text, encoding, root = read_xml(data)
     if root.name != "xliff":
         raise InvalidDocument(f"The file is no XLIFF: its first element is {root.tag[:40]}")
@@ -150,7 +149,6 @@ def _indentation(text: str, position: int) -> str:
 
 
 def _language_splices(text: str, root: XmlElement, target: str) -> Iterator[Splice]:
-    """Yield start tags that do not name the language of the targets."""
     is_second_version = "srcLang" in root.attributes
     name = TARGET_LANGUAGE[is_second_version]
     for element in [root] if is_second_version else [child for child in root.children if child.name == "file"]:

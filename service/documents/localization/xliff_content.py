@@ -17,7 +17,6 @@ from service.markup.xml import MARKUP
 BREAK = re.compile(r"(\r\n?|\n|\t+| {3,})")
 """The end of a line, or white space between columns."""
 HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
-
 CONTAINERS = {"g", "mrk", "pc"}
 """Elements around words; others hold codes of the original file."""
 STARTS = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}

@@ -12,7 +12,7 @@ from service.base.errors import InvalidDocument
 from service.documents.contents import ReadOptions, Rewriting
 from service.documents.encodings import decode
 from service.documents.localization.message_trees import message_splices
-from service.documents.localization.splicing import Splice, Value, rewrite_spliced
+from service.documents.localization.splicing import Value, rewrite_spliced
 from service.documents.localization.trees import Items, Mapping, Node, TreeBuilder
 from service.text.spans import Span
 
@@ -35,12 +35,8 @@ _RESOLVER = yaml.resolver.Resolver()
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
     """Rewrite messages in YAML. Raises InvalidDocument: the file is not text, or not YAML."""
     text, encoding = decode(data)
-    return rewrite_spliced(data, text, encoding, _splices(text, options), "text")
-
-
-def _splices(text: str, options: ReadOptions) -> Iterator[Splice]:
-    for root in _parse(text):
-        yield from message_splices(text, root, options)
+    splices = (splice for root in _parse(text) for splice in message_splices(text, root, options))
+    return rewrite_spliced(data, text, encoding, splices, "text")
 
 
 def _parse(text: str) -> list[Node]:

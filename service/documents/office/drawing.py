@@ -89,8 +89,7 @@ OfficeText = InlineParagraph | PlainText | Choice
 
 
 def office_texts(root: Element, options: ReadOptions, paragraphs: Sequence[str] = ()) -> Iterator[OfficeText]:
-    """Yield the texts with words in a part of an Office file, in order. Elements in `paragraphs` are paragraphs, as are
-    those of DrawingML."""
+    """Yield the texts with words in a part of an Office file, in order. Elements in `paragraphs` are paragraphs too."""
     described = [f"{{*}}{name}" for name in DESCRIBED]
     for element in root.iter(*paragraphs, *PARAGRAPHS, *CHART_VALUES, f"{{*}}{CHOICE}", *described):
         yield from (text for text in _texts_of(element, options) if text.has_words)

@@ -41,7 +41,6 @@ FOLLOWED = {
     **dict.fromkeys(("drawing", *GRAPHICS), GRAPHICS),
 }
 """The links that lead to texts, by the kind of the part."""
-
 CELLS = ("si", "is", "v")
 """Names of elements with the text of a cell: of a string that several cells may share, or of one cell."""
 NAMESPACES = (
@@ -150,8 +149,7 @@ def _is_text(cell: Element | None) -> bool:
 
 
 class ShortText:
-    """A text of limited length, of an element or its attribute. It stays if its translation is longer, because Excel
-    would call the file damaged."""
+    """A text of limited length. It stays if its translation is longer, because Excel would call the file damaged."""
 
     def __init__(self, text: PartText, element: Element, attribute: str | None, max_length: int) -> None:
         self._text, self._element, self._attribute, self._max_length = text, element, attribute, max_length

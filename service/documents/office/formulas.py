@@ -10,8 +10,7 @@ ESCAPE = re.compile("'(.)")
 
 
 def compared_texts(formulas: Iterable[str]) -> set[str]:
-    """Return the texts in quotes in formulas, the items of lists such as "yes,no" and the names of columns, in the form
-    of `folded`."""
+    """Return texts in quotes, items of lists such as "yes,no" and names of columns in formulas, all `folded`."""
     texts: set[str] = set()
     for formula in formulas:
         for quoted in QUOTED.findall(formula):

@@ -63,8 +63,7 @@ class InlineXml(Protocol):
 
 
 class InlineParagraph:
-    """A paragraph, read once and changed only when a translation is written. Sentences are found in the source language
-    of the options."""
+    """A paragraph. Its sentences are found in the source language of the options. Only `write` changes it."""
 
     def __init__(self, element: Element, xml: InlineXml, options: ReadOptions) -> None:
         self._element = element
@@ -150,7 +149,6 @@ class InlineParagraph:
         return len(self._numbered) - 1
 
     def _begin(self, group: Group, into: Element) -> Element:
-        """Begin a group, and return the element that takes its content."""
         self._xml.put(group.begin, into)
         if group.element is None:
             return into

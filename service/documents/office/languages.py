@@ -49,7 +49,6 @@ def mark_languages(root: Element, options: ReadOptions) -> bool:
 
 
 def _marks_of_word(element: Element, options: ReadOptions) -> dict[str, str]:
-    """Return the marks of an element of Word in the translation, if its letters are in the language of the source."""
     assert options.source is not None
     assert options.target is not None
     if "val" in element.attrib:  # a chart has one mark for all letters, without a namespace

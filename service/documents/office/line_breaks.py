@@ -33,8 +33,7 @@ AMOUNT = re.compile(r"[^\w\s]?\d")
 FULL_LINE, FULL_JAPANESE_LINE = 40, 15
 """A line with at least as many characters may end because it is full."""
 MIN_WORDS, MEAN_WORDS = 2, 3
-"""The least number of words in each line of a title, and the least mean of three lines or more. Other lines without a
-full stop are a list."""
+"""The least number of words in each line of a title, and the least mean of three lines or more. Others are a list."""
 
 
 @dataclass
@@ -104,7 +103,6 @@ def _within_sentences(lines: Sequence[str], layout: Sequence[bool], has_capitals
 
 
 def _may_continue(before: str, after: str, has_capitals: bool) -> bool:
-    """Return whether a line may continue another line, if a full stop ends the last line."""
     if _are_apart(before, after):
         return False
     is_full = len(before) >= (FULL_JAPANESE_LINE if is_unspaced(before[-1]) else FULL_LINE)

@@ -15,7 +15,6 @@ from lxml import etree
 
 Element = Any
 """An element of lxml, which has no type annotations."""
-
 LAST = "endParaRPr"
 """Name of the properties of a paragraph's end in DrawingML, which stand behind its runs."""
 PROPERTIES = {"pPr", "rPr", "sdtPr", "sdtEndPr", "smartTagPr", "customXmlPr", LAST}
@@ -35,7 +34,6 @@ RANGE = re.compile(r"(.+?)-?(Start|start|End|end)|(annotation)")
 NAMES_OF_RANGES = ("id", "name", "change-id")
 MAX_RANGES_AROUND = 8
 """The limit of ranges around one word."""
-
 DRAWING = {"http://schemas.openxmlformats.org/drawingml/2006/main", "http://purl.oclc.org/ooxml/drawingml/main"}
 """The namespaces of DrawingML. Texts in it keep their spaces without saying so."""
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
@@ -185,8 +183,7 @@ def _is_hidden(run: Element) -> bool:
 
 
 def _texts(text: str, child: RunChild) -> Iterator[Text | NonText]:
-    """Three or more spaces stand between columns, as a tab does, and are not text. A sign of a font stands for a
-    word."""
+    """Three or more spaces stand between columns, as a tab does. A sign of a font stands for a word."""
     for i, part in enumerate(NOT_TEXT.split(text)):
         if i % 2:
             tag = "br" if part.isspace() or part == LINE_END else "x"

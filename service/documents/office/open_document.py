@@ -33,7 +33,6 @@ MEDIA_TYPES = {
 MANIFEST = "META-INF/manifest.xml"
 DOCTYPE = re.compile(rb"<!DOCTYPE[^<>\[]*>")
 """The type of a manifest by OpenOffice 2, which defines nothing."""
-
 TEXTS = frozenset(
     (
         *(f"{{{TEXT}}}{name}" for name in ("p", "h", "index-title-template")),
@@ -62,8 +61,7 @@ NAMED = {
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite an OpenDocument file. Raises InvalidDocument: the file is damaged or encrypted. TooLarge: it is too
-    large."""
+    """Rewrite an OpenDocument file. Raises InvalidDocument: it is damaged or encrypted. TooLarge: it is too large."""
     return rewrite_parts(data, options, _parts)
 
 

@@ -34,7 +34,6 @@ SPACES = re.compile(r"[ \t\r\n]+")
 WIDE_SPACES = re.compile(r"( {2,})")
 FEW_SPACES = ("", "1", "2")
 """Numbers of spaces between words. More stand between columns, as a tab does."""
-
 GROUPS = {"a", "meta", "meta-field"}
 IGNORED = {"", "soft-page-break"}
 """Names of elements that are left out: comments ("") and notes on the old text."""
@@ -63,8 +62,7 @@ NO_RUN = Run()
 
 
 class SpanXml(InlineXml):
-    """Spans of a part, whose automatic styles they name. Text that is marked as another language than the source is
-    kept apart."""
+    """Spans of a part, whose automatic styles they name. Text that is marked as another language is kept apart."""
 
     def __init__(self, root: Element, options: ReadOptions) -> None:
         self._looks: dict[str, bytes] = {}

@@ -65,8 +65,7 @@ def rewrite_parts(data: bytes, options: ReadOptions, parts_of: ReadParts) -> Rew
 
 
 def office_rewrite(parts_of: Callable[[Package, ReadOptions], Iterable[Part]]) -> Rewrite:
-    """Return the function that rewrites Office files of a kind. `parts_of` returns the parts with texts, except the
-    properties of the file."""
+    """Return the function that rewrites Office files of a kind. `parts_of` returns parts, except properties."""
 
     def all_parts(archive: Archive, options: ReadOptions) -> Iterator[Part]:
         package = Package.of(archive)

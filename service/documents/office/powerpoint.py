@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from service.documents.archive import parse_xml
 from service.documents.contents import ReadOptions
 from service.documents.office.drawing import PlainText, office_texts
-from service.documents.office.nodes import Element
 from service.documents.office.parts import Part, office_part, office_rewrite
 from service.documents.packages import GRAPHICS, MAIN, Package
 
@@ -34,7 +33,7 @@ FOLLOWED = {
 """The links that lead to texts, by the kind of the part."""
 BEHIND = ("slideLayout", "slideMaster")
 """Kinds of parts that stand behind the texts of a slide."""
-SHAPES = "{*}cSld/{*}spTree/*"
+SHAPES, PLACEHOLDER = "{*}cSld/{*}spTree/*", "./*/{*}nvPr/{*}ph"
 COMMENTS = (
     "{http://schemas.openxmlformats.org/presentationml/2006/main}text",
     "{http://purl.oclc.org/ooxml/presentationml/main}text",
@@ -46,13 +45,10 @@ def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
     for name, kind in package.reached(FOLLOWED).items():
         root = parse_xml(package.files[name], name)
         shown = root.iterfind(SHAPES) if kind in BEHIND else [root]
-        texts = [text for shape in shown if not _is_placeholder(shape) for text in office_texts(shape, options)]
+        shapes = (shape for shape in shown if shape.find(PLACEHOLDER) is None)
+        texts = [text for shape in shapes for text in office_texts(shape, options)]
         comments = [text for text in map(PlainText, root.iter(*COMMENTS)) if text.has_words]
         yield office_part(name, root, [*texts, *comments], options)
 
 
 rewrite = office_rewrite(_parts)
-
-
-def _is_placeholder(shape: Element) -> bool:
-    return shape.find("./*/{*}nvPr/{*}ph") is not None

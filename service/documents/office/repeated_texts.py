@@ -16,7 +16,6 @@ MAX_LENGTH = 255
 """Maximum length of the name of a column."""
 MAX_ROUNDS = 10
 """After this many rounds of putting texts back, all repeated texts are put back."""
-
 Names = Sequence[tuple[Element, str]]
 """Elements and their attributes that repeat texts of cells; the texts differ from each other."""
 
@@ -64,12 +63,9 @@ class RepeatedTexts:
     def _unusable(self, names: Names) -> list[str]:
         texts = {old: self._all(old) for old in {_decoded(element, attribute) for element, attribute in names}}
         used = Counter(folded(new) for old, all_new in texts.items() for new in (all_new or [old])[:1])
-        return [
-            old
-            for old, all_new in texts.items()
-            if any(new != old for new in all_new)
-            and (len({*all_new}) > 1 or used[folded(all_new[0])] > 1 or not 0 < len(all_new[0]) <= MAX_LENGTH)
-        ]
+        changed = {old: all_new for old, all_new in texts.items() if any(new != old for new in all_new)}
+        several = (old for old, all_new in changed.items() if len({*all_new}) > 1 or used[folded(all_new[0])] > 1)
+        return [*several, *(old for old, (new, *_) in changed.items() if not 0 < len(new) <= MAX_LENGTH)]
 
     def _all(self, text: str) -> list[str]:
         return [string_text(string) for string, _ in self._strings.get(text, ())]

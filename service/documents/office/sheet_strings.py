@@ -19,7 +19,6 @@ CODE = re.compile(r'(&(?:"[^"]*"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d+|.))', re.
 SECTIONS = ("&L", "&C", "&R")
 FIELDS = ("&P", "&N", "&D", "&T", "&F", "&A", "&Z", "&G")
 """Codes that show a word: numbers of pages, date, time, names of file and sheet, or a picture."""
-
 RUNS = OfficeXml(DEFAULT_OPTIONS)
 
 
@@ -31,11 +30,9 @@ class StringXml(InlineXml):
         """The last element, if it is a plain text, and the parts of that text."""
 
     def nodes(self, string: Element) -> list[Node]:
-        return [
-            node
-            for element in _texts(string)
-            for node in _nodes(element, element.getparent() if local_name(element.getparent()) == "r" else None)
-        ]
+        parents = ((element, element.getparent()) for element in _texts(string))
+        runs = ((element, parent if local_name(parent) == "r" else None) for element, parent in parents)
+        return [node for element, run in runs for node in _nodes(element, run)]
 
     def style(self, run: Element | None) -> bytes:
         return b"" if run is None else RUNS.style(run)

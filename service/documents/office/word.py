@@ -43,8 +43,7 @@ def _parts(package: Package, options: ReadOptions) -> Iterator[Part]:
 
 
 def _numbering_texts(root: Element) -> Iterator[PlainText]:
-    """Yield what Word writes before numbered paragraphs, such as "Chapter %1.", but no bullets, which may be letters of
-    a font of signs."""
+    """Yield what Word writes before numbered paragraphs, such as "Chapter %1.", but no bullets, which may be signs."""
     for level in root.iter("{*}lvl"):
         if not any(attribute(number, "val") == "bullet" for number in level.iterfind("{*}numFmt")):
             for text in level.iterfind("{*}lvlText"):

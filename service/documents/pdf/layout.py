@@ -19,8 +19,7 @@ LINE_PITCH = 1.8
 """The maximum distance of two lines of a cell, in sizes of letters."""
 MAX_CELL_LINES = 8
 EDGE_LINES, MARGIN = 3, 0.12
-"""The number of lines at the top and at the bottom of a page that may be a header or a footer, and their part of the
-page."""
+"""The number of lines at the top and bottom of a page that may be a header or footer, and their part of the page."""
 NUMBERS, NUMBER = re.compile(r"\d+|\b[ivxlc]+\b"), "0"
 """Page numbers, in digits or in Roman, and their stand-in when pages are compared."""
 LEADER = re.compile(r"\s?(?:[.·_]\s?){5,}")
@@ -45,8 +44,7 @@ class Line:
 
 @dataclass
 class Row:
-    """A row of a table, or lines that look like a row. `top` and `bottom` are the heights of its first and last
-    line."""
+    """A row of a table, or lines like a row. `top` and `bottom` are the heights of its first and last line."""
 
     cells: list[list[Line]]
     top: float
@@ -134,8 +132,7 @@ def without_margins(pages: Sequence[Sequence[Line]], size: float) -> list[list[L
 
 
 def _least(look: tuple[str, int], n_pages: int) -> int:
-    """Return the least number of pages with a header: two if it begins or ends with a page number, because the title of
-    a chapter is on few pages."""
+    """A header that begins or ends with a page number is on two pages at least: the title of a chapter is on few."""
     return 2 if n_pages < 5 or NUMBER in (look[0][0], look[0][-1]) else 3
 
 

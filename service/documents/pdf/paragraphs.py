@@ -19,8 +19,7 @@ SIZE_TOLERANCE = 0.1
 MAX_HEADING_LINES, MAX_HEADING_CHARACTERS = 4, 200
 MAX_LEVELS = 6
 INDENT, SPACE, MAX_GAP, MIN_FULL = 0.7, 0.25, 4.0, 10.0
-"""In sizes of letters: the least indent of a line, a space, the widest gap within a line, and the least length of
-a full line."""
+"""In sizes of letters: the least indent, a space, the widest gap within a line, and the least length of a full line."""
 MIN_HEADING = 0.4
 """The least length of a full line of a heading, relative to the widest line of its page. A shorter line is a separate
 heading, such as the title before the first heading."""
@@ -70,7 +69,6 @@ def blocks_of(layout: Sequence[Line | Row], size: float) -> list[Paragraph | Tab
 
 
 def _groups(layout: Sequence[Line | Row]) -> Iterator[list[Line | Row]]:
-    """Yield rows that may be a table, and the lines between such rows."""
     group: list[Line | Row] = []
     for item in layout:
         if group and not _is_beside(group[-1], item):
@@ -109,7 +107,6 @@ def _bare(word: str) -> str:
 
 
 def _table(rows: Sequence[Row], words: Counter[str]) -> Table | None:
-    """Return a table if the cells of at least two rows stand in columns."""
     cells = (cell for row in rows for cell in row.cells)
     spans = sorted((min(line.left for line in cell), max(line.right for line in cell)) for cell in cells)
     columns: list[float] = []  # their right ends
@@ -189,7 +186,6 @@ class _Columns:
         return is_bullet or not is_full or ITEM.match(paragraph[0].text) is not None
 
     def _is_full(self, last: Line, line: Line) -> bool:
-        """Tell whether the first word of a line has no room on the line before it."""
         word = line.size if is_unspaced(line.text[:1]) else line.first_width + SPACE * line.size
         width, is_heading = last.right - last.left, last.size >= self._heading_size
         is_long = width > (MIN_HEADING * self._widest[last.page] if is_heading else MIN_FULL * last.size)

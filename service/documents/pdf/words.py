@@ -25,8 +25,7 @@ MAX_OBJECTS, MAX_RULES, MIN_RULE = 20_000, 500, 5.0
 
 @dataclass(frozen=True)
 class Word:
-    """A word on a page. All lengths are in points, from the lower left corner. Its letters stand on the height `base`,
-    and have the size of a font."""
+    """A word on a page. Lengths are in points, from the lower left corner. Its letters stand on the height `base`."""
 
     text: str
     left: float
@@ -95,8 +94,7 @@ def _rules(page: pdfium.FPDF_PAGE) -> list[Rule]:
 
 
 def _words(page: pdfium.FPDF_TEXTPAGE) -> tuple[int, list[Word]]:
-    """Return the usual direction of words on the page, in quarter turns, and the words in this direction. Other words
-    are watermarks, for example."""
+    """Return the usual direction of words, in quarter turns, and the words in it. Other words may be watermarks."""
     n_characters = pdfium.FPDFText_CountChars(page)
     by_direction: defaultdict[int, list[Word]] = defaultdict(list)
     first = 0
@@ -118,8 +116,7 @@ def _words(page: pdfium.FPDF_TEXTPAGE) -> tuple[int, list[Word]]:
 
 
 def _word(page: pdfium.FPDF_TEXTPAGE, text: str, first: int, last: int) -> tuple[int, Word] | None:
-    """Return the direction of a word in quarter turns, and the word as if it were horizontal; None if its letters have
-    no height or no place."""
+    """Return the direction of a word in quarter turns, and the word as if horizontal; None without height or place."""
     matrix, start, end = pdfium.FS_MATRIX(), pdfium.FS_RECTF(), pdfium.FS_RECTF()
     pdfium.FPDFText_GetMatrix(page, first, matrix)
     pdfium.FPDFText_GetLooseCharBox(page, first, start)

@@ -19,12 +19,10 @@ BEGINS_SPEECH = re.compile(r"(?:<[^<>]*>|\s)*(?:[-–—‐♪♫\[(]|(?:>|&gt;)
 SOUND = re.compile(r"((?:<\w[^<>]*>)*[\[(])([^\[\]()<>\s][^\[\]()<>]*)([\])](?:</\w+>)*)")
 ENDS_SOUND = re.compile(r"[\])♪♫](?:</\w+>|\s)*$")
 ENDS_SENTENCE = re.compile(r"[.!?…。！？♪♫\])](?:[\"'”’»」』\s]|</\w+>)*$")  # noqa: RUF001
-
 MAX_CUES, MAX_PAUSE_S = 4, 2.0
 """The limits of one sentence: the number of its cues, and the pause between two of them."""
 MAX_SPEECHES = 8
 """The limit of speeches in one exchange. Each may repeat all open tags, so a small file could otherwise become huge."""
-
 Times = tuple[float, float]
 """The start and the end of a cue, in seconds."""
 
@@ -63,9 +61,8 @@ _Exchange = list[_Speech]
 def rewrite_subtitles(
     data: bytes, parts: Sequence[str | Line], times: Sequence[Times], encoding: Encoding, timing: str
 ) -> Rewriting:
-    """Rewrite a file with subtitles. `parts` are the lines of text and everything between them, in order, `times` the
-    times of each cue, and `timing` is an example of a line that begins a cue. Raises InvalidDocument: there is no
-    cue."""
+    """Rewrite a file of `parts`: lines of text and everything between them. `times` are the times of each cue, and
+    `timing` is an example of a line that begins a cue. Raises InvalidDocument: there is no cue."""
     if not times:
         raise InvalidDocument(f'The file has no subtitles: it has no line such as "{timing}"')
     exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, Line)], times))
@@ -76,11 +73,9 @@ def rewrite_subtitles(
     if translations == texts:
         return data
     remaining = iter(f"{before}{new}{after}" for (before, _, after), new in zip(framed, translations, strict=True))
-    lines = iter(
-        line
-        for exchange, before in zip(exchanges, speeches, strict=True)
-        for line in _exchange_lines(exchange, before, [*islice(remaining, len(before))])
-    )
+    pairs = zip(exchanges, speeches, strict=True)
+    by_exchange = (_exchange_lines(lines, before, [*islice(remaining, len(before))]) for lines, before in pairs)
+    lines = chain.from_iterable(by_exchange)
     return encoding.encode("".join(part if isinstance(part, str) else next(lines) for part in parts))
 
 

@@ -21,7 +21,6 @@ STYLE = re.compile(
 OF_TIME = re.compile(r"\\[kK][fot]?\s{0,9}\d*|\\t\((?:[^()]|\([^()]*\))*\)?")
 """Karaoke, and styles that change in time."""
 TOGGLES = frozenset("bius")
-
 State = dict[str, str]
 """The value of each override that is in force, by name."""
 Change = tuple[tuple[str, str], ...]
@@ -58,10 +57,8 @@ class Overrides:
         spaced = words.replace(r"\h", "  ")  # as long as the words
         start, end = (len(before_words) + n for n in (len(spaced) - len(spaced.lstrip()), len(spaced.rstrip())))
         pieces = [(_change(base, states[i]), _plain(parts[2 * i])) for i in range(first, last + 1)]
-        html = "".join(
-            self._element(change, escaped("".join(piece for _, piece in alike)))
-            for change, alike in groupby(pieces, key=lambda piece: piece[0])
-        )
+        groups = groupby(pieces, key=lambda piece: piece[0])
+        html = "".join(self._element(change, escaped("".join(text for _, text in alike))) for change, alike in groups)
         moved = "".join(map(_of_event, blocks[first:last]))
         before = line_break + text[:start] + moved
         after = "".join(map(_of_event, blocks[last:]))
@@ -78,9 +75,8 @@ class Overrides:
     def _written(
         self, before: str, after: str, after_of_event: str, states: tuple[State, State, State, State], html: str
     ) -> str:
-        """Return a line. Its words stand between `before` and `after`, or between `before` and the overrides of the
-        whole event if they end in another style. The states are those in which the event, the words, their end and the
-        line's end are."""
+        """Return a line with other words. `after` becomes the overrides of the whole event if the words end in another
+        style. The states are of the event, of the first word, of the last word, and of the line's end."""
         base, state, words_end, line_end = states
         wanted = base
         written = [before]

@@ -18,8 +18,7 @@ MAX_LISTED_CHARACTERS = 500
 
 @dataclass(frozen=True)
 class Column:
-    """The numbers of a translated column and of the column for its translation, which may be the same, and the name of
-    the latter if it is new."""
+    """The numbers of a translated column and of the column for its translation, and the name of a new column."""
 
     source: int
     target: int
@@ -27,8 +26,7 @@ class Column:
 
 
 def find_columns(rows: Sequence[Sequence[Cell]], width: int, options: ReadOptions) -> tuple[list[Column], bool]:
-    """Return the translated columns, and whether the first row has names. Raises InvalidDocument: a column is
-    missing."""
+    """Return the translated columns, and whether the first row has names. Raises InvalidDocument: one is missing."""
     names = [cell.text.strip() for cell in rows[0]] if rows else []
     if options.columns:
         pairs = [_named_columns(wanted, names) for wanted in options.columns]

@@ -30,8 +30,7 @@ ReadPart = Callable[[bytes, ReadOptions], FileInPieces]
 
 
 def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
-    """Rewrite a book. Raises InvalidDocument: the file is damaged, or its pages are encrypted. TooLarge: it is too
-    large."""
+    """Rewrite a book. Raises InvalidDocument: it is damaged, or its pages are encrypted. TooLarge: it is too large."""
     archive = unpack(data, options.max_bytes)
     parts = _read_parts(archive, options)
     texts = [text for part in parts.values() for text in part.texts]

@@ -41,7 +41,6 @@ def read_metadata(data: bytes, options: ReadOptions) -> FileInPieces:
 
 
 def _values(xml: str, languages: MarkedLanguages | None) -> Iterator[tuple[Span, str | Text]]:
-    """Yield the spans of texts and of marks of languages, and their replacements."""
     for part in PART.finditer(xml):
         name, text = part["local"], part["text"]
         for attribute in ATTRIBUTE.finditer(xml, *part.span("attributes")) if name else ():

@@ -61,7 +61,6 @@ def _render_source(passage: Passage) -> str:
 
 
 def declared_encoding(data: bytes) -> Encoding | None:
-    """Return the encoding that a page declares in <meta>, or in the prolog of XHTML. Raises InvalidDocument: it is
-    unknown."""
+    """Return the encoding that a page declares in <meta>, or in the prolog of XHTML. Raises InvalidDocument."""
     match = CHARSET.search(data[:PRESCAN]) or XML_ENCODING.match(data[:PRESCAN])
     return named_encoding(match[1].decode()) if match else None

@@ -17,13 +17,11 @@ from service.text.tokens import Token
 
 Weights = NDArray[np.float32]
 Show = Callable[[Token], ShownToken]
-
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _IN_WORD = rf"{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*"
 _ELIDED = "[b-df-hj-np-tv-xz]|(?:jus|lors|puis|quoi)?qu|(?:[ac]|[dn]e|da|su|be|que)?ll|un|gl|ch|dov|com|cos|anch|quest"
-"""Short words of French and Italian that lose their last letter before a vowel. Other apostrophes do not separate
-words."""
+"""Short words of French and Italian that lose their last letter before a vowel: only their apostrophes part words."""
 _WORDS = pre_tokenizers.Split(
     Regex(
         r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # kanji and hiragana singly, as Japanese has no spaces
@@ -46,11 +44,8 @@ class AlignedSentence:
 
     def moved(self, source: int, target: int) -> "AlignedSentence":
         """Return the sentence with all spans moved by a number of characters."""
-        sources, targets = (
-            [token.moved(source) for token in self.source],
-            [token.moved(target) for token in self.target],
-        )
-        return AlignedSentence(sources, targets, self.weights)
+        sources = [token.moved(source) for token in self.source]
+        return AlignedSentence(sources, [token.moved(target) for token in self.target], self.weights)
 
 
 def after_prefix(weights: Weights, n_prefix: int) -> Weights:
@@ -156,12 +151,8 @@ def _compose_links(first: Links, second: Links) -> Links:
     sources: dict[int, list[int]] = {}
     for s, middle in _numbers(first):
         sources.setdefault(middle, []).append(s)
-    links = {
-        (s, t)
-        for middle, t in _numbers(second)
-        for other in _overlapping(first.target, second.source[middle])
-        for s in sources.get(other, [])
-    }
+    meeting = ((_overlapping(first.target, second.source[middle]), t) for middle, t in _numbers(second))
+    links = {(s, t) for others, t in meeting for other in others for s in sources.get(other, [])}
     return _links(first.source, second.target, sorted(links, key=lambda link: (link[1], link[0])))
 
 

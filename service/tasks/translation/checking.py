@@ -54,7 +54,6 @@ def _wrong_in(sentence: Sentence, source: str, target: str, is_name: Callable[[s
 
 
 def _lost_placeholders(passage: PreparedPassage, sentence: Sentence) -> Iterator[int]:
-    """Yield the numbers of kept spans that have no slot in the translation of their sentence."""
     token_ids = sentence.hypothesis().token_ids
     written = {number for number, slot in sentence.slots if slot.target_id in token_ids}
     placeholders = passage.protected.placeholders

@@ -221,8 +221,7 @@ def _show_parts(
 
 
 def _with_marks(view: TextView, sentence: Span) -> Span:
-    """Return the place of a sentence in the user's text, with the marks that touch it unless visible text follows on
-    their other side."""
+    """Return the place of a sentence in the user's text, with marks that touch it but no other visible text."""
     sentence, marks, text = view.to_shown(sentence), view.marks.new, view.shown
     start, end = sentence.pair
     first = bisect_right(marks, start, key=lambda mark: mark.end) - 1
@@ -231,10 +230,8 @@ def _with_marks(view: TextView, sentence: Span) -> Span:
     after = bisect_left(marks, end, key=lambda mark: mark.start)
     while after < len(marks) and marks[after].start == end:
         after, end = after + 1, marks[after].end
-    return Span(
-        start if not text[max(0, start - 1) : start].strip() else sentence.start,
-        end if not text[end : end + 1].strip() else sentence.end,
-    )
+    start = sentence.start if text[max(0, start - 1) : start].strip() else start
+    return Span(start, sentence.end if text[end : end + 1].strip() else end)
 
 
 def _alternatives(
@@ -292,7 +289,6 @@ def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> Ali
 
 
 def _words_in_order(passage: PreparedPassage, translated: str, targets: list[Span]) -> list[AlignedWords]:
-    """Align words in order, for a translation without attention."""
     sentences = []
     for sentence, target_span in zip(passage.sentences, targets, strict=True):
         source, target = (

@@ -40,13 +40,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 OnPiece = Callable[[int, str], None]
 """Receives the number of a text and the next piece of its translation; "" ends the translation."""
-
 MAX_READINGS = 3
 """Maximum number of further readings of a passage. With more numbers than slots each may lose others."""
-
 NUMBERS_OF_ALIGNED_TOKEN = 20
 """An aligned source token counts as this many numbers of an answer, because it takes about 100 bytes."""
-
 FIRST_PIECES, MAX_PIECES = 2, 32
 """Numbers of pieces of a stream that are translated at the same time: few at first, so that they are soon ready. Each
 ready piece doubles the number until the pieces fill a batch. Other requests fit beside them."""
@@ -288,9 +285,8 @@ class Leg:
 
 
 def _new_search(request: TranslateRequest, direction: Direction, manifest: Manifest) -> NewSearch:
-    """Return a function that makes the search of a sentence. Raises InvalidFields: max_target_tokens is outside the
-    model's limits, or alternatives is not below the beam size. UnsupportedOption: the format does not support an
-    option."""
+    """Return a function that makes the search of a sentence. Raises InvalidFields: max_target_tokens or alternatives is
+    outside the limits. UnsupportedOption: the format does not support an option."""
     if not direction.is_translation:
         only_for_translations = ("keep", "glossary", "glossary_id", "memory_id", "checks")
         refused = [name for name in only_for_translations if getattr(request, name)]

@@ -215,8 +215,7 @@ class Reader:
         return PreparedText(text, passages)
 
     def prepare_passage(self, parsed: Passage, carried: SequenceOf[KeptSpan] = ()) -> PreparedPassage:
-        """Read a passage, with further spans that are `carried`. Repeat with other slots as long as some slots are not
-        read as their own token."""
+        """Read a passage, with further spans that are `carried`. Repeat with other slots while slots are misread."""
         text = parsed.text
         if not self.direction.is_translation:
             protected = Protected(text, text, (), NO_EDITS)

@@ -38,8 +38,7 @@ def join_hypotheses(former: Hypothesis, search: Search) -> Hypothesis:
 
 
 def is_better(later: Hypothesis, former: Hypothesis, once: tuple[int, ...]) -> bool:
-    """Return whether the later hypothesis has more of the tokens in `once`, ends for the same reason, and is no longer
-    than these tokens explain."""
+    """Return whether `later` has more of the tokens in `once`, ends for the same reason, and is not much longer."""
     more = sum(token in later.token_ids for token in once) > sum(token in former.token_ids for token in once)
     as_long = len(later.token_ids) <= MAX_LENGTH_RATIO * len(former.token_ids) + SPARE_TOKENS
     return more and as_long and later.finish_reason == former.finish_reason

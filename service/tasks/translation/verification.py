@@ -104,8 +104,7 @@ class Verification:
         return Rereading(passage, wrong, self._read_again(passage, carried)) if carried else None
 
     def choose(self, rereading: Rereading) -> bool:
-        """Give a passage the better one of its two translations, and record losses and inventions of the first. Return
-        whether the second is better."""
+        """Give a passage the better of its translations, and record losses of the first. Return whether it changed."""
         passage, again, wrong = rereading.passage, rereading.again, rereading.wrong
         second = [self._compare(again, sentence) for sentence in again.sentences]
         n_wrong = sum(self._n_wrong(passage, sentence) for sentence in passage.sentences)
@@ -167,12 +166,9 @@ class Verification:
         target = tokenizer.target_tokens(token_ids)
         (text,) = tokenizer.decode([token_ids])
         most = after_prefix(item.attention_pass.output.weights, len(prefix)).argmax(axis=1)
-        return any(
-            source[column].start < number.span.end
-            and number.span.start < source[column].end
-            and any(map(str.isalpha, token.span.of(text)))
-            for token, column in zip(target, most.tolist(), strict=True)
-        )
+        pairs = zip(target, (source[column] for column in most.tolist()), strict=True)
+        attending = (token for token, to in pairs if to.start < number.span.end and number.span.start < to.end)
+        return any(any(map(str.isalpha, token.span.of(text))) for token in attending)
 
     def _read_again(self, passage: PreparedPassage, carried: list[KeptSpan]) -> PreparedPassage:
         """Read a passage with further spans carried. Equal sentences keep their translations."""
@@ -198,7 +194,8 @@ class Verification:
         whole = self._sentence_in_passage(passage, item.sentence)
         inside = [protected.placeholders[number] for number in protected.numbers_in(item.sentence.span)]
         spans: dict[Span, str | None] = {kept.span: kept.written for kept in inside if kept.has_slot}
-        spans |= {kept.span: kept.written for kept in passage.tried if _is_inside(kept.span, whole)}
+        within = (kept for kept in passage.tried if whole.start <= kept.span.start and kept.span.end <= whole.end)
+        spans |= {kept.span: kept.written for kept in within if kept.span != whole}
         marks = [KeptSpan(span, "mark", spans[span]) for span in sorted(spans, key=lambda span: span.pair)]
         if [kept.written for kept in carried] == ["1"] and not marks:
             marks = [replace(kept, role="mark") for kept in carried]
@@ -257,9 +254,8 @@ class Verification:
         return text[span.start :], edits
 
     def _target(self, passage: PreparedPassage, sentence: Sentence, with_carried: bool = True) -> str:
-        """Return a translation with its carried spans (or spaces, unless `with_carried`), and spaces in place of the
-        slots of all other kept spans. Carried spans whose slots are missing are put behind it: alignment will place
-        them."""
+        """Return a translation with its carried spans (or spaces, unless `with_carried`), and spaces for the slots of
+        other kept spans. Carried spans without slots are put behind it: alignment will place them."""
         token_ids, tokenizer = sentence.hypothesis().token_ids, self._reader.tokenizer
         (text,) = tokenizer.decode([token_ids])
         tokens = tokenizer.target_tokens(token_ids) if sentence.slots else []
@@ -286,15 +282,10 @@ def _shown(passage: PreparedPassage, placeholder: Placeholder, text: str) -> str
 
 
 def _are_at_ends(marks: list[KeptSpan], whole: Span, text: str) -> bool:
-    """Return whether a sentence is a few words with spans before or after them."""
     edges = [whole.start, *(edge for kept in marks for edge in kept.span.pair), whole.end]
     pieces = [text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
     words = [piece for piece in pieces if any(map(str.isalnum, piece))]
     return len(words) == 1 and len(words[0].split()) <= MAX_WORDS
-
-
-def _is_inside(span: Span, whole: Span) -> bool:
-    return whole.start <= span.start and span.end <= whole.end and span != whole
 
 
 def _key(sentence: Sentence) -> tuple[SequenceOf[int], SequenceOf[int]]:
