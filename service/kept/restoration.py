@@ -256,8 +256,10 @@ class _Restoration:
         start, end = slot.pair
         before, after = self._around(start, end)
         touches_before, touches_after = self._touches(i)
-        if before == " " and touches_before and not self._around(start - 1, start)[0].isalnum():
-            start -= 1
+        last = self._around(start - 1, start)[0]
+        n_before = self._protected.placeholders[i].span.start
+        if before == " " and touches_before:
+            start -= not last.isalnum() or last == self._protected.original[n_before - 1 : n_before]
         if after == " " and touches_after:
             end += 1
         written = " " * is_letter(before) + self._written[i]

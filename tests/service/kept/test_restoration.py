@@ -197,6 +197,7 @@ def test_copies_are_copies_and_words_are_inside_the_texts(work: tuple[Protected,
 @given(st.one_of(SOURCES, st.text()))
 @example("{a}{b}x{c} {d}")
 @example("0¢가")
+@example("\u074d@A")
 def test_a_model_that_copies_everything_gives_the_text_back(text: str) -> None:
     protected = protect(text)
     assume(all(one.stand_in for one in protected.placeholders))  # a model cannot copy the symbols that it is not shown
