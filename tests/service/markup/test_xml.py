@@ -70,6 +70,12 @@ def test_names_say_what_parts_what_is_inline_and_what_is_kept(rules: object, exp
         ("a &lt; b &#38; c > d", "x < y & z > w", None, "x &lt; y &amp; z &gt; w"),
         ("the &big-x.1; car", "la voiture Boston", "0-0 2-1 1-2", "la voiture &big-x.1;"),
         ("<![CDATA[<b> & ]]>car", "Boston & voiture", None, "&lt;b&gt; &amp; voiture"),
+        (
+            'the <fontcolor="#007af2">timer</fontcolor> of <b=a>x</b>',
+            "x timer",
+            "3-0 1-1",
+            '<b=a>x</b> <fontcolor="#007af2">timer</fontcolor>',
+        ),
     ],
 )
 def test_tags_go_where_the_aligned_words_went(xml: str, text: str, links: str | None, expected: str) -> None:
