@@ -101,7 +101,7 @@ class MemoryFile:
                 target.get("changeid") or target.get("creationid") or unit.get("changeid") or unit.get("creationid")
             )
             properties = unit.iterchildren("{*}prop")
-            context = next((one.text for one in properties if one.get("type") == "x-context"), None)
+            context = next((item.text for item in properties if item.get("type") == "x-context"), None)
             yield Segment(_text(found[0][1]), _text(target), context, author)
 
     def _of_xliff(self) -> Iterator[Segment]:
@@ -125,7 +125,7 @@ class MemoryFile:
         text, _ = decode(self._data)
         rows, _ = rows_of(text, "\t" if self._ending == ".tsv" else None)
         options = ReadOptions(source=self._source, target=self._target)
-        named = [one for one in find_columns(rows[:1], 0, options)[0] if one.source != one.target and one.name is None]
+        named = [c for c in find_columns(rows[:1], 0, options)[0] if c.source != c.target and c.name is None]
         source, target = (named[0].source, named[0].target) if named else (0, 1)
         for number, row in enumerate(rows[len(named) :], start=1 + len(named)):
             if len(row) > max(source, target):

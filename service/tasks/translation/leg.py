@@ -142,9 +142,9 @@ class Leg:
             return Lookup.of(self._parsed(text, terms), language, split_sentences)
 
         lookups = await self._beside_each(self._request.text, lookup)
-        found = await recall.find([text for one in lookups for text in one.texts])
-        self._remembered = [one.remember(found) for one in lookups]
-        return [one.parsed for one in self._remembered]
+        found = await recall.find([text for lookup in lookups for text in lookup.texts])
+        self._remembered = [lookup.remember(found) for lookup in lookups]
+        return [remembered.parsed for remembered in self._remembered]
 
     def show_remembered(self, translations: list[Translation]) -> None:
         """Add to each answer which stored translations are in it, and which are similar."""

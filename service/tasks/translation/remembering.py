@@ -28,7 +28,7 @@ class Lookup:
 
     @classmethod
     def of(cls, parsed: ParsedText, language: str, split_sentences: bool) -> "Lookup":
-        return cls(parsed, [_spans(one.text, language, split_sentences) for one in parsed.passages])
+        return cls(parsed, [_spans(passage.text, language, split_sentences) for passage in parsed.passages])
 
     @property
     def texts(self) -> list[str]:
@@ -53,7 +53,7 @@ class Lookup:
                     recalled.append((span, target))
                     taken[span.start : span.end] = b"\1" * (span.end - span.start)
                     answers.append((target, one.used))
-            passages.append(replace(passage, recalled=sorted(recalled, key=lambda one: one[0].pair)))
+            passages.append(replace(passage, recalled=sorted(recalled, key=lambda pair: pair[0].pair)))
         remaining = iter(passages)
         parts = [next(remaining) if isinstance(part, Passage) else part for part in self.parsed.parts]
         return Remembered(replace(self.parsed, parts=parts), answers, [*_best(matches)])
@@ -69,9 +69,9 @@ class Remembered:
 
     def show(self, translation: Translation, prepared: PreparedText) -> None:
         """Add to an answer which stored translations are in it, and which are similar."""
-        placeholders = (one for passage in prepared.passages for one in passage.protected.placeholders)
-        written = {one.written for one in placeholders if one.role == "break"}
-        translation.memory = [one for target, one in self.answers if target in written] or None
+        placeholders = (item for passage in prepared.passages for item in passage.protected.placeholders)
+        written = {item.written for item in placeholders if item.role == "break"}
+        translation.memory = [match for target, match in self.answers if target in written] or None
         translation.matches = self.matches or None
 
 
@@ -79,7 +79,7 @@ def _spans(text: str, language: str, split_sentences: bool) -> list[Span]:
     """Return all of a text, its lines, and its sentences, each once."""
     found = [Span(0, len(text)), *(Span(*line.span()) for line in _LINE.finditer(text))]
     found += sentence_spans(text, language) if split_sentences else ()
-    return [*dict.fromkeys(one for span in found if (one := strip_span(text, span)) is not None)]
+    return [*dict.fromkeys(stripped for span in found if (stripped := strip_span(text, span)) is not None)]
 
 
 def _has_tags_inside(passage: Passage, span: Span) -> bool:
@@ -88,5 +88,5 @@ def _has_tags_inside(passage: Passage, span: Span) -> bool:
 
 def _best(matches: Sequence[MemoryMatch]) -> Iterator[MemoryMatch]:
     """Return the most similar matches, each once."""
-    by_text = {(one.source, one.memory): one for one in matches}
-    yield from sorted(by_text.values(), key=lambda one: -one.similarity)[:MAX_MATCHES]
+    by_text = {(match.source, match.memory): match for match in matches}
+    yield from sorted(by_text.values(), key=lambda match: -match.similarity)[:MAX_MATCHES]
