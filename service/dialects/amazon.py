@@ -9,7 +9,6 @@ from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_pascal
 
-from manifest.stops_early import StopsEarly
 from service.access.guards import Credentials, requester_of
 from service.base.errors import InvalidFields, RequestError, UnknownGlossary, UnprocessableRequest
 from service.dialects.shared.files import name_of_type, translated_content
@@ -18,6 +17,7 @@ from service.dialects.shared.texts import translate_texts
 from service.glossaries.store import Glossary
 from service.http.bodies import json_body
 from service.http.dialect import Backend, Dialect, ErrorBody
+from service.schemas.sent import Sent
 from service.storage.database_threads import in_thread
 from service.text.languages import name_in
 
@@ -69,7 +69,7 @@ class AmazonError(ErrorBody):
         return cls(type=name, Message=str(error), **getattr(error, "languages", {}))
 
 
-class Pascal(StopsEarly):
+class Pascal(Sent):
     """Base of objects whose fields are named `LikeThis`."""
 
     model_config = ConfigDict(

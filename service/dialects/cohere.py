@@ -6,10 +6,11 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
 from service.base.errors import RequestError
-from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import validate
 from service.schemas.answers import RerankResponse
 from service.schemas.requests import NonEmptyText, RerankRequest
+from service.schemas.sent import SentJson
 
 
 class CohereError(ErrorBody):
@@ -29,7 +30,7 @@ def _text(document: object) -> object:
 Document = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | dict[str, str])]
 
 
-class CohereRequest(Sent):
+class CohereRequest(SentJson):
     query: str
     documents: list[Document] = Field(description="Texts, or objects with `text`.")
     model: NonEmptyText | None = Field(default=None, description="A name from /models.")

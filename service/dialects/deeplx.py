@@ -12,7 +12,8 @@ from service.dialects.deepl.languages import code_of
 from service.dialects.shared.keys import TOKEN
 from service.dialects.shared.languages import LanguageCodes
 from service.dialects.shared.texts import translate_texts
-from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.dialect import Backend, Dialect, ErrorBody
+from service.schemas.sent import SentJson
 
 PATHS = ("/deeplx/translate", "/deeplx/v1/translate", "/mtran/deeplx")
 CODES = LanguageCodes()
@@ -28,7 +29,7 @@ class DeepLXError(ErrorBody):
         return cls(code=DEEPLX.status_of(error), message=message)
 
 
-class DeepLXText(Sent):
+class DeepLXText(SentJson):
     text: str = Field(examples=["A dog runs."])
     target_lang: str = Field(examples=["FR"])
     source_lang: str | None = Field(default=None, description="auto or nothing: detected.")

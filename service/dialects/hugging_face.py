@@ -11,18 +11,19 @@ from service import __version__
 from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
 from service.front.models import Models
 from service.http.compression import compressed_response
-from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import validate
 from service.schemas.answers import EmbedResponse, Prediction, Ranked, Status
 from service.schemas.requests import (
+    AnyTexts,
     ClassifyRequest,
     EmbedRequest,
     NonEmptyText,
     RerankRequest,
-    Texts,
     TranslateRequest,
     WrittenText,
 )
+from service.schemas.sent import SentJson
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
 from service.tasks.reranking import only_logit
@@ -49,7 +50,7 @@ class HuggingFaceError(ErrorBody):
         return cls(error=str(error))
 
 
-class EmbeddingParameters(Sent):
+class EmbeddingParameters(SentJson):
     normalize: bool | None = Field(default=None, description="Whether embeddings have length 1; true by default.")
     prompt_name: NonEmptyText | None = Field(default=None, description="A prompt that the model has.")
     dimensions: int | None = Field(
@@ -69,13 +70,13 @@ class Parameters(EmbeddingParameters):
     candidate_labels: Any = Field(default=None, description="Refused: a model has its own labels.")
 
 
-class Similarity(Sent):
+class Similarity(SentJson):
     source_sentence: WrittenText
     sentences: Annotated[list[WrittenText], Field(min_length=1)]
 
 
 Inputs = Annotated[
-    Annotated[Texts, Tag("text")] | Annotated[Similarity, Tag("similarity")],
+    Annotated[AnyTexts, Tag("text")] | Annotated[Similarity, Tag("similarity")],
     Discriminator(lambda value: "similarity" if isinstance(value, dict | Similarity) else "text"),
 ]
 
@@ -104,7 +105,7 @@ Direction = Annotated[
 """Some clients write "Left" and "Right". Generators of clients take no enumeration of both."""
 
 
-class PredictRequest(Sent):
+class PredictRequest(SentJson):
     """As text-embeddings-inference has it. In a batch all are single texts, or all are pairs."""
 
     inputs: Annotated[str | list[str] | list[list[str]], BeforeValidator(_texts_or_pairs)]
@@ -127,7 +128,7 @@ class PredictRequest(Sent):
         return isinstance(self.inputs[0], list)
 
 
-class RankRequest(Sent):
+class RankRequest(SentJson):
     """As text-embeddings-inference has it."""
 
     query: str

@@ -15,7 +15,8 @@ from service.dialects.shared.keys import TOKEN
 from service.dialects.shared.languages import LanguageCodes, language_pairs
 from service.dialects.shared.texts import detect_texts, translate_texts
 from service.front.directions import AUTO
-from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.dialect import Backend, Dialect, ErrorBody
+from service.schemas.sent import SentJson
 from service.text.languages import are_same, canonical, name_in
 
 CODES = LanguageCodes({"zh": "zh-Hans", "nb": "no", "pt-BR": "pt"})
@@ -36,7 +37,7 @@ class MTranError(ErrorBody):
         return cls(error="Unauthorized" if isinstance(error, KeyMissing | KeyWrong) else str(error))
 
 
-class Pair(Sent):
+class Pair(SentJson):
     source: str = Field(default=AUTO, alias="from", examples=["en"])
     target: str = Field(alias="to", examples=["fr"])
 
@@ -51,12 +52,12 @@ class MTranTexts(Pair):
     html: bool = False
 
 
-class MTranTextToDetect(Sent):
+class MTranTextToDetect(SentJson):
     text: str = Field(examples=["A dog runs."])
     minConfidence: float | None = None  # noqa: N815
 
 
-class ImmersiveTexts(Sent):
+class ImmersiveTexts(SentJson):
     source_lang: str = AUTO
     target_lang: str = Field(examples=["zh-CN"])
     text_list: list[str] = Field(examples=[["A <b0>dog</b0> runs."]])
@@ -67,7 +68,7 @@ class KissTexts(Pair):
     texts: list[str] | None = None
 
 
-class HcfyText(Sent):
+class HcfyText(SentJson):
     text: str = Field(examples=["A dog runs."])
     destination: list[str] = Field(min_length=1, description="Chinese names. The second is for texts in the first.")
     source: str | None = None

@@ -7,10 +7,11 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
 from service.base.errors import KeyMissing, KeyWrong, QuotaExceeded, RateLimited, RequestError, UnknownModel
-from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import validate
 from service.schemas.answers import EmbedResponse, TextEmbedding
 from service.schemas.requests import EmbedRequest, Texts
+from service.schemas.sent import SentJson
 
 CODES = {
     KeyMissing: "invalid_api_key",
@@ -44,7 +45,7 @@ def _no_token_ids(value: object) -> object:
     return value
 
 
-class EmbeddingsRequest(Sent):
+class EmbeddingsRequest(SentJson):
     model: str = Field(min_length=1, description="A name from /v1/models.")
     input: Annotated[Texts, BeforeValidator(_no_token_ids)] = Field(examples=["A dog runs."])
     encoding_format: Literal["float", "base64"] = Field(

@@ -6,9 +6,10 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
-from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 
 from service.base.errors import BadRequest, NotStored, UnsupportedMediaType
+from service.http.form_parser import FormParser
 from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validate
 
 logger = logging.getLogger(__name__)
@@ -68,11 +69,13 @@ async def _of_body(request: Request) -> dict[str, Any]:
 
 
 async def _of_parts(request: Request) -> dict[str, Any]:
+    limits = {"max_files": MAX_FORM_FIELDS, "max_fields": MAX_FORM_FIELDS}
     try:
         # The middleware limits the body, so a field needs no limit of its own.
-        form = await request.form(max_files=MAX_FORM_FIELDS, max_fields=MAX_FORM_FIELDS, max_part_size=2**31)
-    except HTTPException as error:
-        raise BadRequest(f"The body is not a form: {error.detail}") from None
+        parser = FormParser(request.headers, request.stream(), **limits, max_part_size=2**31)
+        request._form = form = await parser.parse()  # `request.close()` closes its files
+    except MultiPartException as error:
+        raise BadRequest(f"The body is not a form: {error.message}") from None
     except UnicodeError as error:
         raise BadRequest(f"The body is not in the charset that it declares: {error}") from None
     except OSError as error:  # large parts go to a temporary file

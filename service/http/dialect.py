@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from manifest.stops_early import StopsEarly
 from service.access.guards import Access, Check, Guards
 from service.base.errors import RequestError
 from service.base.settings import Settings
@@ -24,12 +23,6 @@ STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 ClientFields = Mapping[str, Sequence[str]]
 NAMED_FIELD = re.compile("`([^`]+)`")
 """A field's path in the message of an error."""
-
-
-class Sent(StopsEarly):
-    """Base of JSON request bodies. Unknown fields are ignored, and values are not converted."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 class ErrorBody(BaseModel):

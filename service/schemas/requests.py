@@ -15,22 +15,29 @@ from pydantic import (
 )
 
 from manifest.schema import MAX_BEAM_SIZE, AttentionKind
-from manifest.stops_early import StopsEarly
 from service.schemas.patterns import compiled
+from service.schemas.sent import SentJson
 
 
 def _listed(value: object) -> object:
     if not isinstance(value, str | list):
         raise ValueError("must be a string or a list of strings")
+    if not value and isinstance(value, str):
+        raise ValueError("must not be empty")
     return [value] if isinstance(value, str) else value
 
 
 def _readable(texts: list[str]) -> list[str]:
     for i, text in enumerate(texts):
-        if not text:
-            raise ValueError("must not be empty" if len(texts) == 1 else f"must not have an empty text (number {i})")
         valid_unicode(text, "" if len(texts) == 1 else f" (text number {i})")
     return texts
+
+
+def _not_empty(texts: list[str]) -> list[str]:
+    if "" in texts:
+        n = texts.index("")
+        raise ValueError("must not be empty" if len(texts) == 1 else f"must not have an empty text (number {n})")
+    return _readable(texts)
 
 
 def valid_unicode(text: str, where: str = "") -> str:
@@ -45,10 +52,17 @@ def valid_unicode(text: str, where: str = "") -> str:
 MAX_FIELDS = 100
 """Most fields of one JSON object. No object of the interface has nearly so many."""
 NonEmptyText = Annotated[str, Field(min_length=1)]
-Texts = Annotated[
+AnyTexts = Annotated[
     list[str],
     Field(min_length=1),
     AfterValidator(_readable),
+    BeforeValidator(_listed, json_schema_input_type=NonEmptyText | Annotated[list[str], Field(min_length=1)]),
+]
+"""A text, or a list of texts, some of which may be empty."""
+Texts = Annotated[
+    list[str],
+    Field(min_length=1),
+    AfterValidator(_not_empty),
     BeforeValidator(_listed, json_schema_input_type=NonEmptyText | Annotated[list[NonEmptyText], Field(min_length=1)]),
 ]
 Number = Annotated[int, Field(ge=0)]
@@ -88,10 +102,10 @@ Layers = Annotated[Literal["all", "last"] | Numbers, _numbered("all", "last")]
 Heads = Annotated[Literal["all", "mean"] | Numbers, _numbered("all", "mean")]
 
 
-class Input(StopsEarly):
+class Input(SentJson):
     """Base of requests. An object with far too many fields gets one error, not one for each field."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
@@ -146,6 +160,13 @@ class BaseRequest(Input):
 class _AttendingRequest(BaseRequest):
     attention: AttentionWish = Field(
         default=None, description="Return attention matrices, which takes one more forward pass.", examples=[False]
+    )
+
+
+class _WithEmptyTexts(BaseRequest):
+    text: AnyTexts = Field(
+        description="One text or several; each is answered, in order. In a list an empty text stays empty.",
+        examples=["A dog runs."],
     )
 
 
@@ -297,7 +318,7 @@ class DocumentOptions(Input):
     )
 
 
-class TranslateRequest(_AttendingRequest, TranslationOptions):
+class TranslateRequest(_WithEmptyTexts, _AttendingRequest, TranslationOptions):
     format: Format = Field(
         default="text",
         description="html, xml, markdown: tags and marks stay, inline ones move with the aligned words, and code is "
@@ -323,7 +344,7 @@ class TranslateRequest(_AttendingRequest, TranslationOptions):
     )
 
 
-class DetectRequest(BaseRequest):
+class DetectRequest(_WithEmptyTexts):
     format: Format = Field(default="text", description="html, xml, markdown: tags, marks and code are not read.")
 
 

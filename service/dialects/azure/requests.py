@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 from fastapi import Request
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from manifest.stops_early import StopsEarly
 from service.base.errors import InvalidFields
 from service.dialects.deepl.fields import lower
 from service.dialects.shared.fields import CamelRequest, Refused
 from service.http.json_route import Body, check_encoding, parse_json, validate
+from service.schemas.sent import Sent
 
 OLD = "3.0"
 VERSIONS = (OLD, "2025-10-01-preview", "2026-06-06")
@@ -30,11 +30,11 @@ Neutral = Annotated[Literal["neutral"], _ANY_CASE]
 TextType = Annotated[Literal["plain", "html"], _ANY_CASE]
 
 
-class AzureText(StopsEarly):
+class AzureText(Sent):
     text: str = Field(validation_alias=AliasChoices("text", "Text"), examples=["A dog runs."])
 
 
-class AzureTexts(StopsEarly):
+class AzureTexts(Sent):
     texts: list[AzureText] = Field(min_length=1)
 
 
@@ -59,7 +59,7 @@ class AzureInput(CamelRequest):
     targets: list[AzureTarget] = Field(min_length=1)
 
 
-class AzureInputs(StopsEarly):
+class AzureInputs(Sent):
     inputs: list[AzureInput] = Field(min_length=1)
 
 

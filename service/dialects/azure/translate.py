@@ -114,14 +114,14 @@ def _answer(text: str, translated: Translated, target: str, is_old: bool, wants:
     answer: Answer = {"to": target, "text": translated.text}
     source_units, target_units = units_of(text), units_of(translated.text)
     native = translated.native
-    if wants["includeAlignment"] and native is not None and native.alignment is not None:
+    if wants["includeAlignment"] and native.alignment is not None:
         pairs = (
             f"{source_units[s[0]]}:{source_units[s[1]] - 1}-{target_units[t[0]]}:{target_units[t[1]] - 1}"
             for s, t in native.alignment.words.spans
         )
         answer["alignment"] = {"proj": " ".join(pairs)}
     if wants["includeSentenceLength"]:
-        segments = (native and native.segments) or []
+        segments = native.segments or []
         answer["sentLen"] = {
             "srcSentLen": lengths(source_units, [segment.source[0] for segment in segments]),
             "transSentLen": lengths(target_units, [segment.target[0] for segment in segments]),

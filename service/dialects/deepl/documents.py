@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from manifest.stops_early import StopsEarly
 from service.base.errors import InvalidFields, UnsupportedFileType
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, native_languages
@@ -19,6 +18,7 @@ from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_
 from service.http.json_route import validate
 from service.jobs.job import Job
 from service.schemas.requests import TranslateRequest
+from service.schemas.sent import Sent
 
 
 class DeepLDocument(DeepLFields):
@@ -29,7 +29,7 @@ class DeepLDocument(DeepLFields):
     """Content of the file."""
 
 
-class DeepLDocumentKey(StopsEarly):
+class DeepLDocumentKey(Sent):
     document_key: str
 
 

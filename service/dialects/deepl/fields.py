@@ -4,13 +4,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from manifest.stops_early import StopsEarly
 from service.dialects.shared.fields import Refused, Texts
+from service.schemas.sent import Sent
 
 
 def _listed(value: Any) -> Any:
     """Names may be sent as a list, with commas between them, or both."""
-    parts = [value] if isinstance(value, str) else [] if value is None else value
+    parts = [value] if isinstance(value, str) else value
     if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
         return [name.strip() for part in parts for name in part.split(",") if name.strip()]
     return value
@@ -26,14 +26,14 @@ def _digit(value: Any) -> Any:
 
 Flag = Annotated[bool, BeforeValidator(lambda value: value, json_schema_input_type=bool | int | str)]
 """true or false. Forms have 0 and 1, and so has the JSON of some clients."""
-Listed = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str] | None)]
+Listed = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str])]
 Formality = Annotated[
     Literal["default", "prefer_more", "prefer_less", "more", "less"], BeforeValidator(lower, json_schema_input_type=str)
 ]
 Splitting = Annotated[Literal["0", "1", "nonewlines"], BeforeValidator(_digit, json_schema_input_type=str | int | bool)]
 
 
-class DeepLFields(StopsEarly):
+class DeepLFields(Sent):
     target_lang: str = Field(examples=["FR"])
     source_lang: str | None = Field(default=None, description="Without it, the language of each text is detected.")
     formality: Formality | None = Field(default=None, description="more and less are refused.")

@@ -5,15 +5,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from manifest.stops_early import StopsEarly
 from service.dialects.deepl.fields import lower
 from service.schemas.glossaries import Name
+from service.schemas.sent import Sent
 
 FORM_FIELD = re.compile(r"dictionaries\[([0-9]+)\](?:\.|\[)(\w+)\]?")
 """Names of fields by which forms send dictionaries: `dictionaries[0].entries` or `dictionaries[0][entries]`."""
 
 
-class DeepLDictionary(StopsEarly):
+class DeepLDictionary(Sent):
     source_lang: str = Field(examples=["en"])
     target_lang: str = Field(examples=["fr"])
     entries: str = Field(examples=["dog\tclebs"])
@@ -24,7 +24,7 @@ class DeepLGlossary(DeepLDictionary):
     name: Name = Field(examples=["Animals"])
 
 
-class _WithDictionaries(StopsEarly):
+class _WithDictionaries(Sent):
     @model_validator(mode="before")
     @classmethod
     def _of_form(cls, value: Any) -> Any:

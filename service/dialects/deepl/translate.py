@@ -44,11 +44,8 @@ def add_translate(router: APIRouter, path: str, models: Models) -> None:
         """Translate texts. Without a source language, that of each text is detected."""
         _refuse_malformed(request)
         source, target = native_languages(request, models.catalog.directions(None))
-        translations: list[Translation] = []
-        if any(request.text):
-            answer = await models.translate(to_native(request, source, target), http.state.context)
-            translations = answer.translations
-        return from_native(request, translations, target)
+        answer = await models.translate(to_native(request, source, target), http.state.context)
+        return from_native(request, answer.translations, target)
 
 
 def native_languages(request: DeepLFields, directions: Directions) -> tuple[str, str]:
@@ -62,9 +59,9 @@ def native_languages(request: DeepLFields, directions: Directions) -> tuple[str,
 
 
 def to_native(request: DeepLTexts, source: str, target: str) -> TranslateRequest:
-    """Return the native request, without the empty texts."""
+    """Return the native request."""
     options = {
-        "text": [text for text in request.text if text],
+        "text": request.text,
         "source": source,
         "target": target,
         "split_sentences": request.split_sentences != "0",
@@ -84,10 +81,11 @@ def to_native(request: DeepLTexts, source: str, target: str) -> TranslateRequest
 
 
 def from_native(request: DeepLTexts, translations: Iterable[Translation], target: str) -> DeepLTranslations:
-    """Return the answer, with the empty texts."""
-    remaining = iter(translations)
+    """Return the answer."""
     return DeepLTranslations(
-        translations=[_from_native(request, text, next(remaining) if text else None, target) for text in request.text]
+        translations=[
+            _from_native(request, text, native, target) for text, native in zip(request.text, translations, strict=True)
+        ]
     )
 
 
@@ -107,12 +105,12 @@ def _refuse_malformed(request: DeepLTexts) -> None:
         raise UnprocessableRequest("Tag handling parsing failed, please check input.")
 
 
-def _from_native(request: DeepLTexts, text: str, native: Translation | None, target: str) -> DeepLTranslation:
+def _from_native(request: DeepLTexts, text: str, native: Translation, target: str) -> DeepLTranslation:
     """A text without words stays as it is, and counts as in the target language."""
-    detected = native.detected.language if native is not None and native.detected is not None else target
+    detected = native.detected.language if native.detected is not None else target
     return DeepLTranslation(
         detected_source_language=request.source_lang.upper() if request.source_lang else code_of(detected),
-        text=native.text if native is not None else text,
+        text=native.text,
         billed_characters=len(text) if request.show_billed_characters else None,
         model_type_used=request.model_type and request.model_type.removeprefix("prefer_"),
         tag_handling_version=request.tag_handling and (request.tag_handling_version or "v1"),

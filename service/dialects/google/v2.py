@@ -5,19 +5,19 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from manifest.stops_early import StopsEarly
 from service.dialects.google.codes import CODES, UNKNOWN, native_model
 from service.dialects.shared.fields import Refused, Texts
 from service.dialects.shared.texts import detect_texts, translate_texts
 from service.front.models import Models
 from service.http.bodies import fields_of, form_or_json
+from service.schemas.sent import Sent
 from service.text.languages import name_in
 
 Answer = dict[str, dict[str, list[Any]]]
 """Everything is in `data`. Google's reference describes the rest."""
 
 
-class GoogleTexts(StopsEarly):
+class GoogleTexts(Sent):
     q: Texts = Field(examples=["A dog runs."])
     target: str = Field(examples=["fr"])
     source: str | None = Field(default=None, description="Without it, the language of each text is detected.")
@@ -26,7 +26,7 @@ class GoogleTexts(StopsEarly):
     cid: Refused = Field(default=None, description="Refused.")
 
 
-class GoogleTextsToDetect(StopsEarly):
+class GoogleTextsToDetect(Sent):
     q: Texts = Field(examples=["A dog runs."])
 
 

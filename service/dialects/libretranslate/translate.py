@@ -5,7 +5,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from manifest.stops_early import StopsEarly
 from service.base.errors import BadRequest, UnprocessableRequest
 from service.base.settings import Settings
 from service.front.directions import AUTO
@@ -13,16 +12,15 @@ from service.front.models import Models
 from service.http.json_route import validate
 from service.schemas.answers import DetectedLanguage, TranslateResponse
 from service.schemas.requests import DetectRequest, TranslateRequest
+from service.schemas.sent import Sent
 from service.text.languages import are_same, english_name
 
 MAX_ALTERNATIVES = 7
 TEXT = "text"
 FORMATS = (TEXT, "html")
-EMPTY = "\n"
-"""Stands for an empty text in the native request, which refuses empty texts."""
 
 
-class LibreTranslateRequest(StopsEarly):
+class LibreTranslateRequest(Sent):
     q: str | list[str] | None = Field(default=None, description="A text; in JSON also a list.", examples=["A dog."])
     source: str | None = Field(default=None, description="A code from /languages, or auto.", examples=["en"])
     target: str | None = Field(default=None, examples=["fr"])
@@ -41,7 +39,7 @@ class LibreTranslation(BaseModel):
     alternatives: list[str] | list[list[str]] | None = None
 
 
-class TextToDetect(StopsEarly):
+class TextToDetect(Sent):
     q: str | None = Field(default=None, examples=["A dog runs."])
 
 
@@ -86,14 +84,12 @@ def to_native(request: LibreTranslateRequest, models: Models, settings: Settings
         beam_sizes = (decoding.beam_size for decoding in decodings if decoding)
         options = {"alternatives": n_alternatives, "beam_size": max(n_alternatives + 1, *beam_sizes)}
     languages = {"source": native_source(str(request.source)), "target": request.target}
-    given = [text or EMPTY for text in texts]
-    return validate(TranslateRequest, {"text": given, "format": text_format} | languages | options)
+    return validate(TranslateRequest, {"text": texts, "format": text_format} | languages | options)
 
 
 def from_native(request: LibreTranslateRequest, answer: TranslateResponse) -> LibreTranslation:
     """Return the answer: lists if the request has a list of texts."""
-    pairs = zip(_texts(request), answer.translations, strict=True)
-    translated = [translation.text if text else "" for text, translation in pairs]
+    translated = [translation.text for translation in answer.translations]
     alternatives = [[other.text for other in translation.alternatives or []] for translation in answer.translations]
     detected = [_detected(translation.detected) for translation in answer.translations]
     is_list, is_auto = isinstance(request.q, list), native_source(str(request.source)) == AUTO

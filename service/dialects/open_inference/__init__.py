@@ -21,9 +21,10 @@ from service.dialects.open_inference.tensors import (
 )
 from service.front.catalog import Model
 from service.front.models import Models
-from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.dialect import Backend, Dialect, ErrorBody
 from service.schemas.answers import encoded
 from service.schemas.requests import NonEmptyText
+from service.schemas.sent import SentJson
 
 MODEL = "/v2/models/{name:path}"
 """A name may have slashes, so longer paths must be tried first. Of two decorators the lower one is tried first."""
@@ -68,7 +69,7 @@ class IndexedModel(BaseModel):
     reason: str = ""
 
 
-class GenerateRequest(Sent):
+class GenerateRequest(SentJson):
     text_input: NonEmptyText
     parameters: Options = Field(default_factory=dict, description="The same as those of infer.")
 

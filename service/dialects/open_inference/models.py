@@ -84,7 +84,7 @@ def to_native(kind: type[Native], model: Model, texts: list[str], parameters: Ma
     """Return the native request. Raises UnprocessableRequest: a parameter is no option, or its value is not allowed."""
     name, available = model.manifest.name, kind.model_fields.keys() - NOT_FOR_TENSORS
     of_protocol = {key for key in parameters if key in NOT_OPTIONS or key.startswith("triton_")}
-    options = {key: value for key, value in parameters.items() if key not in of_protocol}
+    options = {key: value for key, value in parameters.items() if value is not None and key not in of_protocol}
     for key in options.keys() - available:
         listed = ", ".join(sorted(available)) or "none"
         raise UnprocessableRequest(f"`parameters.{key}` is not an option of {name}; available: {listed}")

@@ -14,15 +14,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import Request, Response
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr
 
 from service.base.errors import BadRequest, TooLarge, UnprocessableRequest, UnsupportedMediaType
 from service.http.bodies import ReadBody
 from service.http.compression import compressed_response
-from service.http.dialect import Sent
 from service.http.json_route import Body, parse_json_body
 from service.schemas.answers import encoded
 from service.schemas.requests import valid_unicode
+from service.schemas.sent import SentJson
 
 TEXT: Literal["text_input"] = "text_input"
 """Name of the input of every model."""
@@ -30,14 +30,11 @@ LENGTH = "Inference-Header-Content-Length"
 STALE = f"is {LENGTH} that of an earlier request? tritonclient writes it into the headers that it is given"
 
 Size = Annotated[int, Field(ge=0, lt=2**63)]
-Options = Annotated[
-    dict[str, Any],
-    BeforeValidator(lambda value: {} if value is None else value, json_schema_input_type=dict[str, Any] | None),
-]
+Options = dict[str, Any]
 MAX_DIMENSIONS = 16
 
 
-class InputTensor(Sent):
+class InputTensor(SentJson):
     name: Literal["text_input"]
     shape: list[Size] = Field(max_length=MAX_DIMENSIONS, description="Their product is the number of elements.")
     datatype: Literal["BYTES"]
@@ -101,14 +98,14 @@ class InputTensor(Sent):
             number += 1
 
 
-class WantedOutput(Sent):
+class WantedOutput(SentJson):
     name: str
     parameters: Options = Field(
         default_factory=dict, description="binary_data: whether the output follows the JSON as bytes."
     )
 
 
-class InferRequest(Sent):
+class InferRequest(SentJson):
     id: Annotated[str, AfterValidator(valid_unicode)] | None = Field(default=None, description="Returned unchanged.")
     parameters: Options = Field(
         default_factory=dict,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from manifest.stops_early import StopsEarly
+from service.schemas.sent import Sent
 
 
 def _refused(value: Any) -> Any:
@@ -26,7 +26,7 @@ Texts = Annotated[
 """A text or a list of texts."""
 
 
-class CamelRequest(StopsEarly):
+class CamelRequest(Sent):
     """Base of requests whose fields are named `likeThis`."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)

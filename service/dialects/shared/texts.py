@@ -1,6 +1,6 @@
-"""Translate and detect texts for a dialect: languages have its codes, and texts may be empty."""
+"""Translate and detect texts for a dialect: languages have its codes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,13 @@ class Translated:
     Attributes:
         source: the dialect's code of the source, detected or given; None: the text has no words to detect it.
         confidence: probability of the source; 1 if it was given.
-        native: the translation; None for an empty text.
+        native: the translation.
     """
 
     text: str
     source: str | None
     confidence: float
-    native: Translation | None
+    native: Translation
 
 
 async def translate_texts(
@@ -38,7 +38,7 @@ async def translate_texts(
     context: Context,
     **options: Any,
 ) -> list[Translated]:
-    """Translate texts. An empty text stays empty.
+    """Translate texts.
 
     Args:
         source, target: codes of the client; no source, or `auto`: that of each text is detected.
@@ -50,13 +50,12 @@ async def translate_texts(
     """
     directions = models.catalog.directions(options.get("model"))
     languages = {"source": native_source(source, directions), "target": native_target(target, directions)}
-    given = [text for text in texts if text]
-    translations: Iterator[Translation] = iter(())
-    if given:
-        native = validate(TranslateRequest, {"text": given, **languages, **options})
-        translations = iter((await models.translate(native, context)).translations)
+    if not texts:
+        return []
+    native = validate(TranslateRequest, {"text": [*texts], **languages, **options})
     named = codes.name(languages["source"]) if languages["source"] != AUTO else None
-    return [_translated(next(translations), named, codes) if text else Translated("", named, 0, None) for text in texts]
+    translations = (await models.translate(native, context)).translations
+    return [_translated(translation, named, codes) for translation in translations]
 
 
 def _translated(native: Translation, named: str | None, codes: LanguageCodes) -> Translated:
@@ -72,7 +71,7 @@ async def detect_texts(
 ) -> list[list[DetectedLanguage]]:
     """Return the possible languages of each text, the most probable first; none for a text without words. Raises
     InvalidFields, and what `Models.detect` raises."""
-    native = validate(DetectRequest, {"text": [text or "\n" for text in texts], **options})
+    native = validate(DetectRequest, {"text": [*texts], **options})
     return [
         [language.model_copy(update={"language": codes.name(language.language)}) for language in detection.languages]
         for detection in (await models.detect(native, context)).detections

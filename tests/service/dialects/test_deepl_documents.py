@@ -9,6 +9,8 @@ import docx
 import httpx
 import pytest
 
+from tests.service.encoded_names import NAMES, form
+
 KEY = "a-key"
 SETTINGS = {"api_keys": KEY}
 TRANSLATORS = {"from": (3, "en", "de"), "into": (3, "fr", "en")}
@@ -41,6 +43,17 @@ def test_the_translated_file_may_have_any_ending_of_its_kind(
         tmp_path / name, tmp_path / translated_name, source_lang="en", target_lang="de"
     )
     assert translated(client, "the dog") in (tmp_path / translated_name).read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_name_of_a_file_may_be_encoded(client: deepl.DeepLClient, address: str, name: str) -> None:
+    sent = form(name, b"the dog", source_lang="EN", target_lang="DE")
+    sent["headers"]["authorization"] = f"DeepL-Auth-Key {KEY}"
+    card = httpx.post(f"{address}/v2/document", **sent, timeout=60).raise_for_status().json()
+    handle = deepl.DocumentHandle(**card)
+    assert client.translate_document_wait_until_done(handle).done
+    fetched = client.translate_document_download(handle)
+    assert fetched.headers["content-disposition"].endswith("%C3%A9t%C3%A9.de.txt")
 
 
 def test_its_language_is_detected_and_may_be_that_of_the_target(client: deepl.DeepLClient) -> None:

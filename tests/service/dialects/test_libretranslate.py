@@ -10,6 +10,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from tests.service.dialects.conftest import Listen, post_json
+from tests.service.encoded_names import NAMES, form
 
 KEY = "a-key-of-a-user"
 TEXT = "the red dog runs. a cat sees!"
@@ -179,6 +180,13 @@ def test_a_file_is_translated_and_fetched(address: str) -> None:
         404,
         "No document has this id and key; it may have been deleted",
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_name_of_a_file_may_be_encoded(address: str, name: str) -> None:
+    sent = form(name, b"the dog runs.", source="en", target="de")
+    answer = httpx.post(f"{address}/translate_file", **sent, timeout=60).raise_for_status()
+    assert answer.json()["translatedFileUrl"].endswith("/%C3%A9t%C3%A9.de.txt")
 
 
 def test_a_file_is_fetched_below_a_proxys_path_too(listen: Listen) -> None:

@@ -161,6 +161,13 @@ def test_parameters_are_options_of_the_native_route(call: Call, http_client: htt
     assert late.value.status() == "504"
 
 
+def test_an_empty_text_keeps_its_place_and_a_null_is_no_parameter(call: Call) -> None:
+    nulls = dict.fromkeys(("beam_size", "split_sentences", "keep"))
+    with_empty = call("infer", "tiny-en-fr", [text_input(["", TEXTS[0], ""])], parameters=nulls)
+    alone = call("infer", "tiny-en-fr", [text_input([TEXTS[0]])])
+    assert [*with_empty.as_numpy("text_output")] == [b"", *alone.as_numpy("text_output"), b""]
+
+
 def test_a_stored_glossary_may_be_named(call: Call, http_client: httpx.Client) -> None:
     dictionary = {"source": "en", "target": "fr", "entries": {"dog": "clebs"}}
     kept = http_client.post("/glossaries", json={"name": "Animals", "dictionaries": [dictionary]}).raise_for_status()
@@ -190,7 +197,8 @@ def test_a_stored_glossary_may_be_named(call: Call, http_client: httpx.Client) -
         ({"parameters": {"target": "xx"}}, "tiny-en-fr does not translate from any language to xx", "400"),
         ({"timeout": -1}, "`parameters.timeout` must be a number of microseconds, not -1", "400"),
         ({"timeout": 10**400}, "`parameters.timeout` must be a number of microseconds, not 1000", "400"),
-        ({"inputs": [text_input(["a", ""])]}, "`text_input` must not have an empty text (number 1)", "400"),
+        ({"model_name": "tiny-vectors", "inputs": [text_input(["a", ""])]},
+         "`text_input` must not have an empty text (number 1)", "400"),
         ({"inputs": [text_input([])]}, "`text_input` must have at least 1 item", "400"),
         ({"inputs": [text_input([b"\xff"])]}, "text_input: element 0 is not UTF-8", "400"),
         ({"inputs": [text_input(["a"] * 300)]}, "300 texts; the limit is 256", "400"),

@@ -46,6 +46,12 @@ def test_embeddings_are_those_of_the_native_route(
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
 
 
+def test_null_is_a_field_that_is_left_out(address: str) -> None:
+    body = {"model": "tiny-en-fr", "input": TEXTS[0]}
+    nulls = dict.fromkeys(("encoding_format", "dimensions", "user"))
+    assert post_json(f"{address}/v1/embeddings", **body, **nulls) == post_json(f"{address}/v1/embeddings", **body)
+
+
 def test_one_text_and_the_models_own_dimensions_are_taken(
     client: openai.OpenAI, embeddings: np.ndarray[Any, Any]
 ) -> None:

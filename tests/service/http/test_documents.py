@@ -49,6 +49,7 @@ from tests.service.documents.test_excel import string, workbook
 from tests.service.documents.test_powerpoint import presentation, shape, slide
 from tests.service.documents.test_subrip import FILM
 from tests.service.documents.word_files import by_hand, paragraph, run
+from tests.service.encoded_names import NAMES, form
 from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.server.test_servers import environment
 from tests.waiting import until, wait_until
@@ -329,6 +330,12 @@ async def test_a_file_name_adds_no_header(client: Client, name: str) -> None:
     answer = await posted(client, name, TEXT, wait="true")
     assert "x-evil" not in answer.headers
     assert re.fullmatch(r"attachment; filename\*=UTF-8''[\w.%-]+", answer.headers["content-disposition"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_name_of_a_file_may_be_encoded(client: Client, name: str) -> None:
+    answer = await client.post("/translate/document", **form(name, TEXT, wait="true", **FRENCH))
+    assert answer.raise_for_status().headers["content-disposition"].endswith("%C3%A9t%C3%A9.fr.txt")
 
 
 async def test_a_document_on_its_way_is_told_and_not_given_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,39 @@ async def test_splitting_can_be_turned_off(client: Client, oracle: Oracle) -> No
     assert "segments" not in translation
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"format": "html"}, {"format": "xml"}, {"format": "markdown"}, {"split_sentences": False}, {"source": "auto"},
+     {"alternatives": 1}, {"alignment": True}, {"attention": True}, {"checks": True}, {"keep": ["dog"]}],
+)  # fmt: skip
+async def test_an_empty_text_of_a_list_keeps_its_place_and_changes_no_other(client: Client, options: Any) -> None:
+    texts = ["", "the dog runs", "", "a cat"]
+    of_all, of_written = [
+        (await client.post("/translate", json={"text": each, "target": "fr"} | options)).raise_for_status().json()
+        for each in (texts, [*filter(None, texts)])
+    ]
+    translations = of_all["translations"]
+    assert [one["text"] for one in translations[::2]] == ["", ""]
+    assert translations[1::2] == of_written["translations"]
+    assert of_all["usage"] == of_written["usage"]
+
+
+async def test_texts_that_are_all_empty_need_no_model(client: Client) -> None:
+    answer = (await client.post("/translate", json={"text": [""], "target": "fr"})).raise_for_status().json()
+    assert [one["text"] for one in answer["translations"]] == [""]
+    detections = (await client.post("/detect", json={"text": ["", "the dog runs on the beach"]})).json()["detections"]
+    assert [bool(one["languages"]) for one in detections] == [False, True]
+
+
+async def test_null_is_an_option_that_is_left_out(client: Client) -> None:
+    body = {"text": "the dog runs", "target": "fr"}
+    nulls = dict.fromkeys(
+        ("source", "format", "alternatives", "alignment", "keep", "glossary", "split_sentences", "pivot")
+    )
+    plain, with_nulls = [(await client.post("/translate", json=body | more)).json() for more in ({}, nulls)]
+    assert with_nulls == plain
+
+
 async def test_terms_of_a_request_come_out_as_it_says(client: Client) -> None:
     body = {"text": "the dog of XYZ-12.\ndog", "keep": [{"pattern": "[A-Z]+-[0-9]+"}], "glossary": {"dog": "clebs"}}
     for more in ({}, {"format": "html"}, {"format": "markdown"}):
