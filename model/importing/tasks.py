@@ -60,7 +60,7 @@ def tasks_of(tokenizer: Tokenizer, config: Mapping[str, Any], options: Options) 
         sources = dict.fromkeys(options.sources or (ANY_LANGUAGE,), ())
         targets = dict.fromkeys(options.targets or (NO_LANGUAGE,), ())
     return TextTasks(
-        tuple(Language(code=code, source_prefix=sources[code]) for code in chosen(sources, options.sources)),
+        tuple(Language(code=code, source_prefix=sources.get(code, ())) for code in chosen(sources, options.sources)),
         tuple(Language(code=code, source_prefix=targets[code]) for code in chosen(targets, options.targets)),
         prompts | {NO_PROMPT: ""} if prompts else {},
     )
@@ -71,18 +71,18 @@ def chosen(codes: Iterable[str], asked: tuple[str, ...]) -> tuple[str, ...]:
     of them."""
     known = tuple(codes)
     for code in asked:
-        if code not in known:
+        if code not in known and ANY_LANGUAGE not in known:
             raise ModelImportError(f"unknown language {code}; the model has {', '.join(known)}")
     return asked or known
 
 
 def _of_tokens(tokenizer: Tokenizer) -> tuple[Prefixes, Prefixes] | None:
-    """Return the languages whose tokens the vocabulary has; each is also a source, which nothing names."""
+    """Return the languages whose tokens the vocabulary has, and any language as the source, which nothing names."""
     added = {token.content: (i,) for i, token in tokenizer.get_added_tokens_decoder().items()}
     names = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
     languages = {match[1]: name for name, _ in names if (match := LANGUAGE_TOKEN.fullmatch(name))}
     prefixes = {code: added.get(name) or _ids(tokenizer, name) for code, name in languages.items()}
-    return (dict.fromkeys(languages, ()), prefixes) if languages else None
+    return (dict.fromkeys([*languages, ANY_LANGUAGE], ()), prefixes) if languages else None
 
 
 def _of_prompts(tokenizer: Tokenizer, prompts: Mapping[str, str]) -> tuple[Prefixes, Prefixes]:

@@ -83,13 +83,15 @@ def test_a_token_before_a_text_names_the_target(tmp_path: Path) -> None:
     write_t5(tmp_path, "madlad")
     imported, tokenizer = t5.import_directory(tmp_path, Options(targets=("fr", "zh_Hant"))), tokenizer_of(tmp_path)
     config = config_of(imported)
-    assert [language.code for language in config.sources] == ["fr", "de", "zh_Hant"]
+    assert [language.code for language in config.sources] == ["fr", "de", "zh_Hant", "mul"]
     assert [language.code for language in config.targets] == ["fr", "zh_Hant"]
     for language in config.targets:
         ids = [*language.source_prefix, *imported.tokenizer.encode(ENGLISH[0]).ids]
         assert ids == tokenizer(f"<2{language.code}> {ENGLISH[0]}").input_ids
     with pytest.raises(ModelImportError, match="unknown language it; the model has fr, de, zh_Hant"):
         t5.import_directory(tmp_path, Options(targets=("it",)))
+    named = config_of(t5.import_directory(tmp_path, Options(sources=("en", "sw"))))
+    assert [(language.code, language.source_prefix) for language in named.sources] == [("en", ()), ("sw", ())]
 
 
 @pytest.mark.parametrize("with_json", [False, True])
