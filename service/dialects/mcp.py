@@ -16,11 +16,12 @@ from service.base.errors import BadRequest, RequestError
 from service.dialects.shared.files import translated_content
 from service.dialects.shared.languages import LanguageCodes
 from service.dialects.shared.texts import detect_texts, translate_texts
-from service.http.dialect import Backend, Dialect, ErrorBody, Sent
+from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.files import name_of
 from service.http.json_route import parse_json, validate
 from service.http.problems import ascii_json
 from service.schemas.requests import ClassifyRequest
+from service.schemas.sent import SentJson
 from service.storage.database_threads import in_thread
 from service.tasks.context import Context
 
@@ -64,7 +65,7 @@ class _RpcError(Exception):
         self.body = {"code": code, "message": message} | ({"data": data} if data else {})
 
 
-class TextToTranslate(Sent):
+class TextToTranslate(SentJson):
     """Translate a text, or each text of a list. Numbers, names, links and placeholders come back as they were."""
 
     text: str | list[str]
@@ -75,7 +76,7 @@ class TextToTranslate(Sent):
     memory_id: str | None = Field(default=None, description="Id of a translation memory (list_memories).")
 
 
-class FileToTranslate(Sent):
+class FileToTranslate(SentJson):
     """Translate a file, such as .docx, .pptx, .xlsx, .pdf, .html, .md, .srt or .po. Its layout stays."""
 
     name: str = Field(description="Name of the file; its ending tells the kind.")
@@ -84,13 +85,13 @@ class FileToTranslate(Sent):
     source: str | None = Field(default=None, description="Code of the file's language; left out: detected.")
 
 
-class TextToDetect(Sent):
+class TextToDetect(SentJson):
     """Detect the language of a text."""
 
     text: str
 
 
-class TextToClassify(Sent):
+class TextToClassify(SentJson):
     """Label a text, as the classifier of this server was trained: the one that is shipped says whether it is positive
     or negative."""
 
@@ -98,26 +99,26 @@ class TextToClassify(Sent):
     model: str | None = Field(default=None, description="Name of a classifier.")
 
 
-class LanguagesToList(Sent):
+class LanguagesToList(SentJson):
     """List the languages that are translated, each with those into which it is."""
 
 
-class GlossariesToList(Sent):
+class GlossariesToList(SentJson):
     """List the stored glossaries, without their terms."""
 
 
-class MemoriesToList(Sent):
+class MemoriesToList(SentJson):
     """List the translation memories, without their segments."""
 
 
-class GlossaryToGet(Sent):
+class GlossaryToGet(SentJson):
     """Return the terms of a glossary."""
 
     glossary_id: str
 
 
 class Tool(NamedTuple):
-    arguments: type[Sent]
+    arguments: type[SentJson]
     """Its docstring describes the tool."""
     call: Callable[[Any, Context], Awaitable[Result]]
 

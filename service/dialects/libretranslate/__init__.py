@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from manifest.stops_early import StopsEarly
 from service.access.guards import Credentials, requester_of
 from service.access.ownership import ANYBODY
 from service.base.errors import BadRequest, KeyMissing, KeyWrong, NotStored, RateLimited, RequestError
@@ -18,6 +17,7 @@ from service.http.bodies import fields_of
 from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import Body, validate
 from service.memories.store import Memories, Segment
+from service.schemas.sent import Sent
 from service.storage.database_threads import in_thread
 from service.text.languages import are_same, english_name
 
@@ -68,7 +68,7 @@ class FrontendSettings(BaseModel):
     language: Languages
 
 
-class Suggestion(StopsEarly):
+class Suggestion(Sent):
     q: str = Field(examples=["A dog."])
     s: str = Field(description="The better translation.", examples=["Un chien."])
     source: str = Field(examples=["en"])
