@@ -200,7 +200,7 @@ async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: S
         assert waiting.result(PATIENCE_S).outputs[0].best()[0].finish_reason == "eos"
 
 
-async def test_who_would_be_late_is_refused_before_a_text_is_read_and_told_when_to_come_again(
+async def test_who_would_be_late_is_refused_before_a_long_text_is_read_and_told_when_to_come_again(
     serve: Serve, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serve(bench.models, bench.metrics) as client:
@@ -213,7 +213,7 @@ async def test_who_would_be_late_is_refused_before_a_text_is_read_and_told_when_
         bench.loop._served[GATED].rate.work_per_s = n_tokens / 20
         read: list[list[str]] = []
         monkeypatch.setattr(Tokenizer, "encode", lambda _, texts: read.append(texts))
-        refused = await client.post("/translate", json={"text": SHORT, "timeout_s": 19})
+        refused = await client.post("/translate", json={"text": SHORT * 200, "timeout_s": 19})
         assert "about 20.0 s" in problem(refused, QueueFull)["detail"]
         assert refused.headers["Retry-After"] == "20"
         assert refused.headers["Server-Timing"].startswith("queue;dur=0.00")
