@@ -20,14 +20,9 @@ async def import_file(
     file: MemoryFile,
     on_progress: Callable[[float], None] = lambda _: None,
 ) -> int:
-    """Store all segments of a file, and return the number of those that were skipped.
-
-    Args:
-        on_progress: receives the share that was read, 0 to 1.
-
-    Raises:
-        InvalidMemory, LimitExceeded, NotStored, UnknownMemory, NotOwner: what was stored before stays.
-    """
+    """Store all segments of a file, and return the number of those that were skipped. `on_progress` receives the share
+    that was read, 0 to 1. Raises InvalidMemory, LimitExceeded, NotStored, UnknownMemory, NotOwner: what was stored
+    before stays."""
     segments, n_skipped = file.segments(), 0
     while batch := await asyncio.to_thread(lambda: [*islice(segments, BATCH)]):
         n_skipped += await in_thread(memories.put, requester, memory_id, batch)

@@ -12,7 +12,8 @@ N_WORDS, N_PAIRS = 2, 4
 """How many words, and pairs of neighbouring words, find a text: the longest ones, as few texts share them. An edit
 leaves most of them as they are."""
 FEW_WORDS = 3
-"""Texts of so few words are found by three letters in a row too."""
+"""Texts of so few words are found by three letters in a row too, at their beginning."""
+N_TRIGRAMS = 32
 _WORD = re.compile(rf"[{JAPANESE}]|[^\W_{JAPANESE}]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _RUN = re.compile(rf"[{JAPANESE}]+|[^\s{JAPANESE}]+")
@@ -50,5 +51,5 @@ def grams_of(text: str, seed: int) -> set[int]:
     grams = [word for word in sorted(words, key=len)[-N_WORDS:] if len(word) > 1]
     grams += sorted([f"{left} {right}" for left, right in pairwise(words)], key=len)[-N_PAIRS:]
     if len(words) <= FEW_WORDS:
-        grams += {f" {text} "[i : i + 3] for i in range(len(text))}
+        grams += {f" {text} "[i : i + 3] for i in range(min(len(text), N_TRIGRAMS))}
     return {crc32(gram.encode(), seed) for gram in grams}

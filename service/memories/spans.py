@@ -16,16 +16,9 @@ _PLAIN_SPACES = str.maketrans(dict.fromkeys(SPACES, " "))
 
 
 def adapted(text: str, source: str, target: str, languages: tuple[str, str]) -> str | None:
-    """Return a stored translation with the kept spans of another text, numbers in the form of the target's language.
-
-    Args:
-        text: the text to translate.
-        source, target: the stored text, and its translation.
-        languages: the source's and the target's, without regions.
-
-    Returns:
-        None if the texts differ otherwise, or if the translation does not show where each changed span belongs.
-    """
+    """Return the stored translation `target` of `source` with the kept spans of `text`, numbers in the form of the
+    target's language; None if the texts differ otherwise, or if the translation does not show where each changed span
+    belongs. `languages` are the source's and the target's, without regions."""
     new, stored = _spans(text, languages), _spans(source, languages)
     if len(new) != len(stored) or _between(text, new) != _between(source, stored):
         return None

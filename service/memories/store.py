@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,17 +144,9 @@ class Memories:
             return self._get(connection, requester, memory_id)
 
     def put(self, requester: Requester, memory_id: str, segments: Iterable[Segment]) -> int:
-        """Store segments. One with the same source as another replaces it, unless only the other one is reviewed. Empty
-        and too long ones are skipped.
-
-        Returns:
-            the number of segments that were skipped.
-
-        Raises:
-            UnknownMemory: no memory has this id.
-            NotOwner: the requester may only read it.
-            LimitExceeded: the memory would have too many segments.
-        """
+        """Store segments, and return the number of those that were skipped because they are empty or too long. A
+        segment replaces one with the same source, unless only the other one is reviewed. Raises UnknownMemory,
+        NotOwner. LimitExceeded: the memory would have too many segments."""
         given = [(alike(segment.source), segment) for segment in segments]
         texts = [(source, segment) for source, segment in given if source and _is_allowed(segment)]
         stored = tables.SEGMENTS
@@ -197,24 +190,20 @@ class Memories:
         text: str = "",
         reviewed: bool | None = None,
     ) -> list[Segment]:
-        """Return segments in the order in which they were first stored. Raises UnknownMemory.
-
-        Args:
-            after: the number of the segment before them.
-            text: what the source or the target has, in small or capital letters.
-        """
+        """Return segments in the order in which they were first stored, after the one with the number `after`. Source
+        or target of each has `text`, in small or capital letters. Raises UnknownMemory."""
         stored = tables.SEGMENTS.c
         with self._database.reading() as connection:
             memory = self._get(connection, requester, memory_id)
             wanted = [stored.memory == memory.number, stored.number > after]
             if text:
-                wanted.append(
-                    sa.or_(*(column.icontains(text, autoescape=True) for column in (stored.source, stored.target)))
-                )
+                sides = (stored.source, stored.target)
+                wanted.append(sa.or_(*(side.icontains(text, autoescape=True) for side in sides)))
             if reviewed is not None:
                 wanted.append(stored.is_reviewed == reviewed)
-            query = sa.select(*_shown()).where(*wanted).order_by(stored.number).limit(limit)
-            return [_segment(row) for row in connection.execute(query)]
+            query = sa.select(*(stored[name] for name in Segment._fields)).where(*wanted)
+            rows = connection.execute(query.order_by(stored.number).limit(limit))
+            return [Segment(*row)._replace(changed_at=datetime.fromtimestamp(row.changed_at, UTC)) for row in rows]
 
     def delete_segment(self, requester: Requester, memory_id: str, source: str) -> None:
         """Delete the segment of a source. Raises UnknownMemory: there is none. Raises NotOwner."""
@@ -238,27 +227,17 @@ class Memories:
     async def recall(
         self, requester: Requester, memory_id: str, source: str, target: str, threshold: float, exact_only: bool
     ) -> "Recall":
-        """Return what finds texts in memories.
-
-        Args:
-            memory_id: one id, or several separated by commas. Of equal matches that of the first memory counts.
-            threshold: the least similarity of a match, 0 to 100.
-            exact_only: no similar segments are searched.
-
-        Raises:
-            UnknownMemory: no memory has this id.
-            MemoryMismatch: a memory is of other languages.
-            LimitExceeded: there are too many ids.
-        """
+        """Return a `Recall` of memories. `memory_id` is one id, or several separated by commas; of equal matches that
+        of the first memory counts. Raises UnknownMemory. MemoryMismatch: a memory is of other languages.
+        LimitExceeded: there are too many ids."""
         ids = [*dict.fromkeys(memory_id.split(","))]
         if len(ids) > MAX_NAMED_MEMORIES:
             raise LimitExceeded(f"`memory_id` names {len(ids)} memories; the limit is {MAX_NAMED_MEMORIES}")
         memories = await in_thread(lambda: [self.get(requester, one) for one in ids])
         for memory in memories:
             if not (are_same(memory.source, source) and are_same(memory.target, target)):
-                raise MemoryMismatch(
-                    f"Memory {memory.name!r} is from {memory.source} to {memory.target}, not {source} to {target}"
-                )
+                pair = f"from {memory.source} to {memory.target}, not {source} to {target}"
+                raise MemoryMismatch(f"Memory {memory.name!r} is {pair}")
         by_number = {memory.number: memory for memory in memories}
         return Recall(self._database, by_number, (subtag(source), subtag(target)), threshold, exact_only)
 
@@ -305,6 +284,8 @@ class Recall:
 
     Attributes:
         languages: the source's and the target's, without regions.
+        threshold: the least similarity of a match, 0 to 100.
+        exact_only: whether no similar segments are searched.
         n_searched: for how many texts similar ones were searched.
     """
 
@@ -337,10 +318,10 @@ class Recall:
 
     def _exact(self, connection: "sa.Connection", texts: Sequence[str]) -> dict[str, MemoryMatch]:
         """Return the segments of the same texts, and of those that differ only in kept spans."""
-        stored, found = tables.SEGMENTS.c, dict[str, MemoryMatch]()
+        found = dict[str, MemoryMatch]()
         shown = {text: alike(text) for text in texts}
         keys = {text: key_of(same) for text, same in shown.items()}
-        rows = self._rows(connection, stored.key.in_({*keys.values()}))
+        rows = self._rows(connection, "key", [*{*keys.values()}])
         of_key = {row.key: row for row in reversed(rows)}
         for text, key in keys.items():
             if key in of_key and alike(of_key[key].source) == shown[text]:
@@ -379,18 +360,29 @@ class Recall:
         write = _hexadecimal if dialect == "sqlite" else lambda of_one: _signed(*of_one)
         values = {f"gram{i}": write([gram]) for i, (_, gram) in enumerate(grams)}
         numbers = connection.scalars(sa.text(most), values).all()
-        return self._rows(connection, tables.SEGMENTS.c.number.in_(numbers)) if numbers else []
+        return self._rows(connection, "number", numbers) if numbers else []
 
-    def _rows(self, connection: "sa.Connection", which: "sa.ColumnElement[bool]") -> list[Any]:
+    def _rows(self, connection: "sa.Connection", column: str, values: Sequence[int]) -> list[Any]:
         """Return reviewed segments, those of the memory that was named first before others, the latest first."""
-        stored, order = tables.SEGMENTS.c, [*self.memories]
-        columns = stored.memory, stored.key, stored.source, stored.target, stored.changed_at
-        query = sa.select(*columns).where(stored.memory.in_(order), stored.is_reviewed, which)
-        return sorted(connection.execute(query), key=lambda row: (order.index(row.memory), -row.changed_at))
+        order = [*self.memories]
+        given = {"values": values, "memories": order} if column == "key" else {"values": values}
+        rows = [row for row in connection.execute(_query(column), given) if row.memory in self.memories]
+        return sorted(rows, key=lambda row: (order.index(row.memory), -row.changed_at))
 
     def _match(self, row: Any, similarity: float, target: str | None = None) -> MemoryMatch:
         memory_id = self.memories[row.memory].id
         return MemoryMatch(source=row.source, target=target or row.target, similarity=similarity, memory=memory_id)
+
+
+@cache
+def _query(column: str) -> "sa.Select[Any]":
+    """Return the query for segments by keys in some memories, or by numbers. A condition on memories there would lead
+    SQLite to read all segments of them."""
+    stored = tables.SEGMENTS.c
+    which = [stored.is_reviewed, stored[column].in_(sa.bindparam("values", expanding=True))]
+    if column == "key":
+        which.append(stored.memory.in_(sa.bindparam("memories", expanding=True)))
+    return sa.select(stored.memory, stored.key, stored.source, stored.target, stored.changed_at).where(*which)
 
 
 def _is_allowed(segment: Segment) -> bool:
@@ -407,15 +399,6 @@ def _hexadecimal(grams: Collection[int]) -> str:
 
 def _signed(gram: int) -> int:
     return gram - 2**31
-
-
-def _shown() -> "list[sa.ColumnElement[Any]]":
-    """The columns of a `Segment`."""
-    return [tables.SEGMENTS.c[name] for name in Segment._fields]
-
-
-def _segment(row: Any) -> Segment:
-    return Segment(*row)._replace(changed_at=datetime.fromtimestamp(row.changed_at, UTC))
 
 
 def _memory(row: Any) -> Memory:

@@ -55,12 +55,8 @@ def rewrite(data: bytes, options: ReadOptions) -> Rewriting:
 
 
 def translated_texts(data: bytes) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Yield both languages of each unit with a target ("" if the file does not tell), its text and the target's.
-
-    Raises:
-        InvalidDocument: the file is damaged, or no XLIFF.
-        TooLarge: the file has too many tags.
-    """
+    """Yield both languages of each unit with a target ("" if the file does not tell), its text and the target's. Raises
+    InvalidDocument: the file is damaged, or no XLIFF. TooLarge: the file has too many tags."""
     text, _, root = read_xml(data)
     if root.name != "xliff":
         raise InvalidDocument(f"The file is no XLIFF: its first element is {root.tag[:40]}")

@@ -158,3 +158,10 @@ async def test_what_a_key_stored_is_read_and_changed_by_whom_it_is_shared_with(m
     with pytest.raises(UnknownMemory):
         await memories.recall(other, memory.id, "en", "fr", 75, exact_only=False)
     assert memories.all(other) == []
+
+
+async def test_a_long_text_of_few_words_is_looked_up(memories: Memories, memory: Memory) -> None:
+    assert await recalled(memories, memory.id, "".join(map(chr, range(0x100, 0x400)))) == Recalled(None, [])
+    assert await recalled(memories, memory.id, "".join(f"!{chr(n)}" for n in range(0x2200, 0x2400))) == Recalled(
+        None, []
+    )
