@@ -377,7 +377,7 @@ async def _languages_of_texts(
             which = "The text" if len(languages) == 1 else f"Text {i} of {len(languages)}"
             name = f"{english_name(language.language)} ({language.language})"
             verdict = f"is probably in {name}" if language.confidence else "is in letters of no known language"
-            offer = f"which is not translated to {target}; `source` may be: {some(sources)}"
+            offer = f"which is not translated to {english_name(target)}; `source` may be: {some(sources)}"
             raise LanguageNotDetected(f"{which} {verdict}, {offer}")
     return languages
 

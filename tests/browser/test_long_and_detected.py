@@ -18,6 +18,18 @@ def test_the_language_is_detected_unless_it_is_chosen(visit: Visit) -> None:
     assert source.input_value() == "auto"
 
 
+def test_a_detected_language_is_forgotten_where_a_text_is_refused(visit: Visit, complaints: list[str]) -> None:
+    page = visit()
+    editor(page).fill("Das Wetter war gestern viel besser als heute.")
+    source = part(page, "source")
+    source.locator("option", has_text="Detected: German").wait_for(state="attached")
+    editor(page).fill("Me gustaría reservar una mesa para dos personas esta noche.")
+    part(page, "notice").wait_for()
+    assert "Spanish" in part(page, "notice").inner_text()
+    source.locator("option", has_text="Detect the language").wait_for(state="attached")
+    complaints.clear()  # the browser's console has the 422
+
+
 def test_a_text_that_is_too_long_scrolls_and_the_notice_is_in_view(visit: Visit, complaints: list[str]) -> None:
     page = visit(viewport={"width": 1280, "height": 800})
     editor(page).fill("word " * 12_000)

@@ -26,6 +26,7 @@ const NEAR_LIMIT = 0.8;
  *   Shows an answer, and returns its attention and a summary.
  * @property {(text: string) => void} [arriving]  Shows the beginning of a long answer.
  * @property {() => void} clear  Removes the answer.
+ * @property {() => void} [failed]  The answer that is shown is not that of the text.
  * @property {(word: number | null, spoken: boolean) => void} pointed  A word of the text is pointed at.
  * @property {(cell: import("./attention.js").Cell | null) => void} lit  A cell of an attention matrix is pointed at.
  * @property {() => void} changed  The state has changed.
@@ -38,6 +39,9 @@ export class Task {
   #question;
   #curl;
   #examples = [];
+
+  /** Whether the last request asked for attention. */
+  #wantedAttention = false;
 
   /**
    * @param {HTMLElement} root
@@ -110,7 +114,9 @@ export class Task {
       this.#clear();
     } else {
       this.#result.classList.add("pending");
-      this.#question.ask(this.#body(text), [this.#plan.optional, "attention"], options);
+      const body = this.#body(text);
+      this.#wantedAttention = "attention" in body;
+      this.#question.ask(body, [this.#plan.optional, "attention"], options);
     }
   }
 
@@ -143,6 +149,8 @@ export class Task {
     showTiming(this.parts.timing, timing);
     announce(summary, ANNOUNCE_AFTER_MS);
     this.#plan.changed();
+    // Before the answer it was not known which model's attention can be shown.
+    if (!this.#wantedAttention && "attention" in this.attention.request(this.editor.text)) this.ask({ now: true });
   }
 
   #arrive(text) {
@@ -154,6 +162,7 @@ export class Task {
 
   #fail(error) {
     this.#settle(!this.#result.hidden);
+    this.#plan.failed?.();
     this.#notice.show(error);
   }
 

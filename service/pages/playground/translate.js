@@ -37,7 +37,11 @@ export class TranslateView {
       optional: "alignment",
       show: (answer) => this.#show(answer, answer.translations[0]),
       arriving: (text) => this.#arrive(text),
-      clear: () => this.#clear(),
+      clear: () => {
+        this.#clear();
+        this.#forget();
+      },
+      failed: () => this.#forget(),
       pointed: (word, spoken) => this.#links.point("source", word, spoken),
       lit: (cell) => this.#light(cell),
       changed,
@@ -109,6 +113,11 @@ export class TranslateView {
     this.#parts.swap.hidden = !this.#directions.has({ source: this.#choice.target, target: this.#source });
     this.#task.editor.language = this.#source;
     this.#glossary.between(this.#source, this.#choice.target);
+  }
+
+  /** The shown text is not the one whose language was detected. */
+  #forget() {
+    if (this.#choice.source === AUTO) this.#detect("");
   }
 
   #turn(choice) {

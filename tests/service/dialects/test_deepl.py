@@ -158,7 +158,7 @@ def test_options_are_followed(client: deepl.DeepLClient, address: str, given: An
         ({"custom_instructions": ["be brief"]}, "Value for 'custom_instructions' not supported."),
         (
             {"text": "犬は速い。そして、とても大きいです。"},
-            "is probably in Japanese (ja), which is not translated to de; `source_lang` may be: ",
+            "is probably in Japanese (ja), which is not translated to German; `source_lang` may be: ",
         ),
         ({"text": ["a"] * 6}, "6 texts; the limit is 5"),
         ({"text": "<b>a</i>", "tag_handling": "xml", "tag_handling_version": "v2"}, "Tag handling parsing failed"),
