@@ -3,6 +3,7 @@
 Swagger UI is a set of files in the package fastapi-swagger; nothing else of that package is used.
 """
 
+import asyncio
 import importlib.util
 import json
 from collections.abc import Callable
@@ -26,13 +27,17 @@ def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
     files = {name: StaticFile(path) for name, path in paths.items()}
     router = page_routes("/docs", StaticFile(FOLDER / "index.html"), "/docs", files)
 
+    making = asyncio.Lock()
+
     @cache
     def document() -> bytes:
         return json.dumps(openapi(), ensure_ascii=False, separators=(",", ":")).encode()
 
     @router.api_route("/openapi.json", methods=["GET", "HEAD"])
     async def describe(request: Request) -> Response:
-        return await compressed_response(document(), request, "application/json")
+        async with making:  # takes a second: meanwhile others are answered
+            content = await asyncio.to_thread(document)
+        return await compressed_response(content, request, "application/json")
 
     return router
 

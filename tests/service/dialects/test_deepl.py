@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.service.dialects.conftest import Listen, post_json
+from tests.service.fakes import PATIENCE_S
 
 KEY = "a-key:fx"
 ENGLISH = "the dog runs on the beach"
@@ -288,7 +289,7 @@ def test_it_can_be_turned_off(listen: Listen) -> None:
 
 
 def test_it_is_described(address: str) -> None:
-    document = httpx.get(f"{address}/openapi.json").json()
+    document = httpx.get(f"{address}/openapi.json", timeout=PATIENCE_S).json()
     translate = document["paths"]["/v2/translate"]["post"]
     assert translate["tags"] == ["deepl"]
     assert "#/components/schemas/DeepLError" in json.dumps(translate["responses"]["400"])

@@ -8,6 +8,7 @@ import pytest
 
 from tests.service.access.key_tables import table
 from tests.service.dialects.conftest import Listen
+from tests.service.fakes import PATIENCE_S
 
 TRANSLATORS = {"into": (3, "fr pb", "en"), "from": (11, "en", "de zh_Hans pt nb")}
 TEXT = "the dog runs on the beach"
@@ -67,6 +68,6 @@ def test_each_key_has_its_own_usage_and_quota(keyed: str, tmp_path: Path) -> Non
 
 
 def test_a_quota_is_known_to_openapi(keyed: str) -> None:
-    paths = httpx.get(f"{keyed}/openapi.json").json()["paths"]
+    paths = httpx.get(f"{keyed}/openapi.json", timeout=PATIENCE_S).json()["paths"]
     assert {"429", "456"} <= paths["/v2/translate"]["post"]["responses"].keys()
     assert "456" not in paths["/translate"]["post"]["responses"]
