@@ -5,9 +5,14 @@ from typing import Any
 
 import httpx
 import pytest
-from mcp import Client
+import uvicorn
 
 from tests.service.dialects.conftest import Listen
+
+_HANDLE_EXIT = uvicorn.Server.handle_exit
+from mcp import Client  # noqa: E402
+
+uvicorn.Server.handle_exit = _HANDLE_EXIT  # type: ignore[method-assign]  # a package of mcp's replaces it
 
 pytestmark = pytest.mark.anyio
 
