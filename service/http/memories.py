@@ -13,7 +13,7 @@ from service.access.ownership import Requester
 from service.base.errors import InvalidFields, RequestError
 from service.documents.memory_files import TMX, TMX_END, MemoryFile, tmx_head, tmx_units
 from service.http.bodies import form_fields
-from service.http.files import FILE_ANSWER, name_of
+from service.http.files import name_of
 from service.http.json_route import json_route, read_json, validate, whole_number
 from service.http.problems import document_errors
 from service.jobs.imports import import_file
@@ -32,6 +32,9 @@ from service.schemas.requests import Input
 from service.storage.database_threads import in_thread
 
 MEMORY_FILE_PATH = "/memories/file"
+TMX_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The memory.", "content": {"application/x-tmx+xml": {}}}
+}
 LARGE = 1_000_000
 """Files of more bytes are read in the background."""
 
@@ -136,7 +139,7 @@ def memory_routes(memories: Memories, jobs: DocumentJobs, guards: Guards) -> API
         await in_thread(memories.delete_segment, requester_of(http), memory_id, source)
         return Response(status_code=204)
 
-    @router.get("/memories/{memory_id}/file", response_class=Response, responses=FILE_ANSWER)
+    @router.get("/memories/{memory_id}/file", response_class=Response, responses=TMX_ANSWER)
     async def download_memory(http: Request, memory_id: str) -> Response:
         """Return a memory as TMX 1.4."""
         requester = requester_of(http)

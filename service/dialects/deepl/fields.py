@@ -41,9 +41,6 @@ class DeepLFields(Sent):
     glossary_ids: Listed = Field(default=[])
     style_id: Refused = Field(default=None, description="Refused.")
     translation_memory_id: str | None = None
-    translation_memory_threshold: float | None = Field(
-        default=None, ge=0, le=100, description="Has no effect: only what is stored for the same text is used."
-    )
     custom_instructions: Refused = Field(default=None, description="Refused.")
 
 
