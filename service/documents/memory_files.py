@@ -22,7 +22,7 @@ from service.memories.store import MAX_SEGMENTS, Memory, Segment
 from service.text.languages import are_same, canonical
 
 KINDS = (".csv", ".po", ".tmx", ".tsv", ".xlf", ".xliff")
-TMX = "application/x-tmx+xml"
+TMX = "text/xml"
 DOCTYPE = re.compile(r"<!DOCTYPE tmx (?:SYSTEM|PUBLIC \"[^\"]*\") [\"']tmx1[0-9]\.dtd[\"']>")
 """The document type that programs write, with TMX's own definition. It is not loaded; any other one is refused."""
 CODES = ("{*}bpt", "{*}ept", "{*}it", "{*}ut", "{*}ph")
