@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.process]
 def test_a_request_can_be_tried_out(visit: Visit, server: "httpx.Client") -> None:
     page = visit()
     page.goto("/docs")
+    page.locator("#operations-tag-translate").click()
     translate = page.locator("#operations-translate-translate")
     translate.locator(".opblock-summary-control").click()
     translate.locator("textarea").fill('{"text": "A dog runs.", "target": "fr"}')

@@ -6,6 +6,7 @@ window.SwaggerUIBundle({
   spec,
   dom_id: "#swagger-ui",
   deepLinking: true,
+  docExpansion: "none", // with all groups open a slow machine draws them for half a minute
   tryItOutEnabled: true,
   defaultModelsExpandDepth: 0,
 });
