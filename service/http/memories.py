@@ -32,9 +32,7 @@ from service.schemas.requests import Input
 from service.storage.database_threads import in_thread
 
 MEMORY_FILE_PATH = "/memories/file"
-TMX_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The memory.", "content": {"text/xml": {}}}
-}
+TMX_ANSWER: dict[int | str, dict[str, Any]] = {200: {"description": "The memory.", "content": {"text/xml": {}}}}
 LARGE = 1_000_000
 """Files of more bytes are read in the background."""
 
