@@ -15,6 +15,7 @@ from statistics import quantiles
 
 from service.access.ownership import ANYBODY
 from service.documents.memory_files import TMX_END, MemoryFile, tmx_head, tmx_units
+from service.memories.recall import Recall
 from service.memories.store import BATCH, Memories, Memory, Segment
 from service.storage.database import Database
 
@@ -81,7 +82,7 @@ def _look_up(
     """Return the seconds of each lookup, those of the processor, and how many found the text that was known."""
     times, busy, n_found = list[float](), 0.0, 0
     for text, source in zip(texts, known, strict=True):
-        recall = asyncio.run(memories.recall(ANYBODY, memory.id, "en", "fr", 50, exact_only))
+        recall = asyncio.run(Recall.of(memories, ANYBODY, memory.id, ("en", "fr"), 50, exact_only))
         began_at, busy_at = time.perf_counter(), time.process_time()
         found = recall.look_up([text]).get(text)
         times.append(time.perf_counter() - began_at)

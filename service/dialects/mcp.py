@@ -6,6 +6,7 @@ Each request is answered alone, in JSON: there are no sessions and no streams. V
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Request, Response
@@ -29,6 +30,7 @@ PATH = "/mcp"
 STATELESS = "2026-07-28"
 WITH_HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26")
 """Versions that begin with `initialize`, the newest first."""
+VERSIONS = [STATELESS, *WITH_HANDSHAKE]
 VERSION_HEADER, VERSION_KEY = "mcp-protocol-version", "io.modelcontextprotocol/protocolVersion"
 SERVER = {"name": "attend", "version": __version__}
 CAPABILITIES: dict[str, Any] = {"tools": {}}
@@ -37,8 +39,10 @@ CODES = LanguageCodes()
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
 OTHER_HEADER, UNKNOWN_VERSION, REFUSED = -32020, -32022, -32000
-STATUSES = {NO_METHOD: 404, INVALID_REQUEST: 400, OTHER_HEADER: 400, UNKNOWN_VERSION: 400, INVALID_PARAMS: 400}
-"""HTTP statuses of errors. A version with a handshake has 200 for requests that can be read."""
+WRONG_REQUESTS = (INVALID_REQUEST, OTHER_HEADER, UNKNOWN_VERSION)
+"""Errors with the status 400. Versions with a handshake have 200 for all others, such as unknown methods."""
+NOT_KEPT = {"ttlMs": 0, "cacheScope": "private"}
+"""Clients of the version without sessions may keep nothing of these results."""
 
 Result = dict[str, Any]
 
@@ -66,8 +70,6 @@ class _RpcError(Exception):
 
 
 class TextToTranslate(SentJson):
-    """Translate a text, or each text of a list. Numbers, names, links and placeholders come back as they were."""
-
     text: str | list[str]
     target: str = Field(description="Code of the language to translate into, such as fr.")
     source: str | None = Field(default=None, description="Code of the text's language; left out: detected.")
@@ -77,8 +79,6 @@ class TextToTranslate(SentJson):
 
 
 class FileToTranslate(SentJson):
-    """Translate a file, such as .docx, .pptx, .xlsx, .pdf, .html, .md, .srt or .po. Its layout stays."""
-
     name: str = Field(description="Name of the file; its ending tells the kind.")
     content: str = Field(description="The file in base64.")
     target: str = Field(description="Code of the language to translate into, such as fr.")
@@ -86,75 +86,66 @@ class FileToTranslate(SentJson):
 
 
 class TextToDetect(SentJson):
-    """Detect the language of a text."""
-
     text: str
 
 
 class TextToClassify(SentJson):
-    """Label a text, as the classifier of this server was trained: the one that is shipped says whether it is positive
-    or negative."""
-
     text: str
     model: str | None = Field(default=None, description="Name of a classifier.")
 
 
-class LanguagesToList(SentJson):
-    """List the languages that are translated, each with those into which it is."""
-
-
-class GlossariesToList(SentJson):
-    """List the stored glossaries, without their terms."""
-
-
-class MemoriesToList(SentJson):
-    """List the translation memories, without their segments."""
-
-
 class GlossaryToGet(SentJson):
-    """Return the terms of a glossary."""
-
     glossary_id: str
 
 
-class Tool(NamedTuple):
-    arguments: type[SentJson]
-    """Its docstring describes the tool."""
-    call: Callable[[Any, Context], Awaitable[Result]]
+class NoArguments(SentJson):
+    pass
 
-    def described(self, name: str) -> Result:
-        """Return what an agent reads of the tool."""
-        schema = self.arguments.model_json_schema()
-        description = schema.pop("description")
-        return {"name": name, "description": description, "inputSchema": schema, "annotations": READS_ALONE}
+
+class Tool(NamedTuple):
+    """A function that an agent calls.
+
+    Attributes:
+        arguments: the model of its arguments.
+        call: takes the arguments and the context of the request, and returns an object. Its docstring describes the
+            tool to agents.
+    """
+
+    arguments: type[SentJson]
+    call: Callable[[Any, Context], Awaitable[Result]]
 
 
 def tools_of(backend: Backend) -> dict[str, Tool]:
-    """Return the tools by name. Each takes its arguments and the request's context, and returns an object."""
+    """Return the tools by name."""
     models, glossaries = backend.models, backend.stores.glossaries
 
     async def translate(request: TextToTranslate, context: Context) -> Result:
+        """Translate a text, or each text of a list. Numbers, names, links and placeholders come back as they were."""
         texts = [request.text] if isinstance(request.text, str) else request.text
         options = request.model_dump(include={"format", "glossary_id", "memory_id"}, exclude_none=True)
         translated = await translate_texts(models, CODES, texts, request.source, request.target, context, **options)
         return {"translations": [{"text": text.text, "source": text.source} for text in translated]}
 
     async def translate_document(request: FileToTranslate, context: Context) -> Result:
+        """Translate a file, such as .docx, .pptx, .xlsx, .pdf, .html, .md, .srt or .po. Its layout stays."""
         source, content = await translated_content(
             backend, "content", request.content, name_of(request.name), request.source, request.target, context
         )
         return {"source": source, "content": content}
 
-    async def detect(request: TextToDetect, context: Context) -> Result:
+    async def detect_language(request: TextToDetect, context: Context) -> Result:
+        """Detect the language of a text."""
         [ranked] = await detect_texts(models, CODES, [request.text], context)
         return {"languages": [language.model_dump() for language in ranked]}
 
     async def classify(request: TextToClassify, context: Context) -> Result:
+        """Label a text as a classifier of this server was trained to: the shipped one tells positive from negative."""
         native = validate(ClassifyRequest, request.model_dump(exclude_none=True))
         [prediction] = (await models.classify(native, context)).predictions
         return {"label": prediction.label, "scores": prediction.scores}
 
-    async def list_languages(_: LanguagesToList, __: Context) -> Result:
+    async def list_languages(_: NoArguments, __: Context) -> Result:
+        """List the languages, each with those into which it is translated."""
         return {
             "languages": [
                 {"code": language.language, "name": language.name, "targets": language.all_targets}
@@ -162,7 +153,8 @@ def tools_of(backend: Backend) -> dict[str, Tool]:
             ]
         }
 
-    async def list_glossaries(_: GlossariesToList, context: Context) -> Result:
+    async def list_glossaries(_: NoArguments, context: Context) -> Result:
+        """List the stored glossaries, without their terms."""
         stored = await in_thread(glossaries.all, context.requester)
         return {
             "glossaries": [
@@ -175,7 +167,8 @@ def tools_of(backend: Backend) -> dict[str, Tool]:
             ]
         }
 
-    async def list_memories(_: MemoriesToList, context: Context) -> Result:
+    async def list_memories(_: NoArguments, context: Context) -> Result:
+        """List the translation memories, without their segments."""
         stored = await in_thread(backend.stores.memories.all, context.requester)
         return {
             "memories": [
@@ -185,6 +178,7 @@ def tools_of(backend: Backend) -> dict[str, Tool]:
         }
 
     async def get_glossary(request: GlossaryToGet, context: Context) -> Result:
+        """Return the terms of a glossary."""
         glossary, entries = await in_thread(glossaries.get_with_entries, context.requester, request.glossary_id)
         terms = {
             f"{dictionary.source}-{dictionary.target}": its_terms
@@ -192,101 +186,93 @@ def tools_of(backend: Backend) -> dict[str, Tool]:
         }
         return {"name": glossary.name, "terms": terms}
 
-    return {
-        "translate": Tool(TextToTranslate, translate),
-        "translate_document": Tool(FileToTranslate, translate_document),
-        "detect_language": Tool(TextToDetect, detect),
-        "classify": Tool(TextToClassify, classify),
-        "list_languages": Tool(LanguagesToList, list_languages),
-        "list_glossaries": Tool(GlossariesToList, list_glossaries),
-        "list_memories": Tool(MemoriesToList, list_memories),
-        "get_glossary": Tool(GlossaryToGet, get_glossary),
-    }
+    tools = (
+        Tool(TextToTranslate, translate),
+        Tool(FileToTranslate, translate_document),
+        Tool(TextToDetect, detect_language),
+        Tool(TextToClassify, classify),
+        Tool(NoArguments, list_languages),
+        Tool(NoArguments, list_glossaries),
+        Tool(NoArguments, list_memories),
+        Tool(GlossaryToGet, get_glossary),
+    )
+    return {tool.call.__name__: tool for tool in tools}
 
 
-class _Message(NamedTuple):
-    """A request that has been read."""
-
-    id: str | int
-    method: str
-    params: Result
-    is_stateless: bool
+def described(name: str, tool: Tool) -> Result:
+    """Return what an agent reads of a tool."""
+    schema = tool.arguments.model_json_schema()
+    return {"name": name, "description": tool.call.__doc__, "inputSchema": schema, "annotations": READS_ALONE}
 
 
 def routers(backend: Backend) -> list[APIRouter]:
     router, tools = MCP.router(backend.access.guards()), tools_of(backend)
 
-    async def result_of(message: _Message, context: Context) -> Result:
-        match message.method:
+    @cache
+    def listed() -> list[Result]:
+        return [described(name, tool) for name, tool in tools.items()]
+
+    async def result_of(method: str, params: Result, context: Context) -> Result:
+        match method:
             case "initialize":
-                wanted = message.params.get("protocolVersion")
+                wanted = params.get("protocolVersion")
                 version = wanted if wanted in WITH_HANDSHAKE else WITH_HANDSHAKE[0]
                 return {"protocolVersion": version, "capabilities": CAPABILITIES, "serverInfo": SERVER}
             case "server/discover":
-                versions = [STATELESS, *WITH_HANDSHAKE]
-                return {
-                    "supportedVersions": versions,
-                    "capabilities": CAPABILITIES,
-                    "ttlMs": 0,
-                    "cacheScope": "private",
-                }
+                return {"supportedVersions": VERSIONS, "capabilities": CAPABILITIES} | NOT_KEPT
             case "ping":
                 return {}
             case "tools/list":
-                listed = {"tools": [tool.described(name) for name, tool in tools.items()]}
-                return listed | ({"ttlMs": 0, "cacheScope": "private"} if message.is_stateless else {})
+                return {"tools": listed()} | NOT_KEPT
             case "tools/call":
-                return await _called(tools, message.params, context)
-        raise _RpcError(NO_METHOD, f"There is no method {message.method}")
+                return await _called(tools, params, context)
+        raise _RpcError(NO_METHOD, f"There is no method {method}")
 
     @router.post(PATH)
     async def answer(http: Request) -> Response:
         """Answer a message of JSON-RPC."""
-        content, number = parse_json(await http.body()), None
+        message = parse_json(await http.body())
+        if not isinstance(message, dict):
+            message = {"id": None}
+        number = message.get("id") if type(message.get("id")) in (str, int) else None
+        status = 200
         try:
-            message = _read(content, http)
-            if message is None:
+            is_stateless = _check(message, number, http)
+            if "id" not in message:
                 return Response(status_code=202)
-            number = message.id
-            result = await result_of(message, http.state.context)
+            result = await result_of(message["method"], message.get("params", {}), http.state.context)
         except _RpcError as error:
-            if isinstance(content, dict) and isinstance(content.get("id"), str | int):
-                number = content["id"]
-            is_plain = number is not None and http.headers.get(VERSION_HEADER, "") != STATELESS
-            status = 200 if is_plain else STATUSES[error.code]
-            return ascii_json({"jsonrpc": "2.0", "id": number, "error": error.body}, status, {}, "application/json")
-        if message.is_stateless:
-            result |= {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": SERVER}}
-        return ascii_json({"jsonrpc": "2.0", "id": number, "result": result}, 200, {}, "application/json")
+            answered: Result = {"error": error.body}
+            if error.code in WRONG_REQUESTS:
+                status = 400
+            elif http.headers.get(VERSION_HEADER) == STATELESS:
+                status = 404 if error.code == NO_METHOD else 400
+        else:
+            if is_stateless:
+                result |= {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": SERVER}}
+            answered = {"result": result}
+        return ascii_json({"jsonrpc": "2.0", "id": number} | answered, status, {}, "application/json")
 
     return [router]
 
 
-def _read(content: Any, http: Request) -> _Message | None:
-    """Return a request; None for a notification, which has no id. Raises _RpcError: it is neither, its version is
-    unknown, or its headers say something else."""
-    if not isinstance(content, dict) or not isinstance(content.get("method"), str):
+def _check(message: Result, number: str | int | None, http: Request) -> bool:
+    """Return whether a message is of the version without sessions. Raises _RpcError: it is neither a request nor a
+    notification, which has no id; its version is unknown; or its headers say something else."""
+    method, params = message.get("method"), message.get("params", {})
+    if not isinstance(method, str) or not isinstance(params, dict) or ("id" in message and number is None):
         raise _RpcError(INVALID_REQUEST, "The body must be one request or notification of JSON-RPC")
-    params, number = content.get("params") or {}, content.get("id")
-    if not isinstance(params, dict) or not isinstance(number, str | int | None) or isinstance(number, bool):
-        raise _RpcError(INVALID_REQUEST, "`params` must be an object, and `id` a string or an integer")
-    if "id" not in content:
-        return None
-    if number is None:
-        raise _RpcError(INVALID_REQUEST, "`id` must be a string or an integer")
-    meta = params.get("_meta")
+    meta, header = params.get("_meta"), http.headers.get(VERSION_HEADER)
     version = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
-    header = http.headers.get(VERSION_HEADER)
     for named in (header, version):
-        if named not in (None, STATELESS, *WITH_HANDSHAKE):
-            versions = [STATELESS, *WITH_HANDSHAKE]
-            raise _RpcError(UNKNOWN_VERSION, f"Version {named} is not supported", supported=versions, requested=named)
-    if header == STATELESS or version == STATELESS:
-        said = {VERSION_HEADER: version, "mcp-method": content["method"], "mcp-name": params.get("name")}
-        for name, value in said.items():
-            if value is not None and http.headers.get(name) != value:
-                raise _RpcError(OTHER_HEADER, f"The header {name} must be {value}, as in the message")
-    return _Message(number, content["method"], params, STATELESS in (header, version))
+        if named is not None and named not in VERSIONS:
+            raise _RpcError(UNKNOWN_VERSION, f"Version {named} is not supported", supported=VERSIONS, requested=named)
+    if STATELESS not in (header, version):
+        return False
+    for name, value in ((VERSION_HEADER, version), ("mcp-method", method), ("mcp-name", params.get("name"))):
+        if value is not None and "id" in message and http.headers.get(name) != value:
+            raise _RpcError(OTHER_HEADER, f"The header {name} must be {value}, as in the message")
+    return True
 
 
 async def _called(tools: dict[str, Tool], params: Result, context: Context) -> Result:
@@ -305,7 +291,6 @@ async def _called(tools: dict[str, Tool], params: Result, context: Context) -> R
 
 
 def _told(error: RequestError) -> str:
-    """Return what an agent reads of an error."""
     fields = {path[0] for path, _ in error.fields if path}
     return f"{error}; the tool list_languages has the languages" if fields & {"source", "target"} else str(error)
 

@@ -32,7 +32,8 @@ from service.front.directions import AUTO, Directions, PlannedRoute, some
 from service.front.serving import Serving
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
-from service.memories.store import Memories, Recall
+from service.memories.recall import Recall
+from service.memories.store import Memories
 from service.pool.pool import admission_of
 from service.schemas.answers import (
     ClassificationUsage,
@@ -331,9 +332,8 @@ class Models:
         UnknownMemory: no memory has this id. Raises MemoryMismatch: a memory is of other languages."""
         if request.memory_id is None:
             return None
-        threshold, exact_only = request.memory_threshold, context.background
-        named = context.requester, request.memory_id, source, target
-        return await self._memories.recall(*named, threshold, exact_only)
+        named = self._memories, context.requester, request.memory_id
+        return await Recall.of(*named, (source, target), request.memory_threshold, exact_only=context.background)
 
 
 async def planned_route(directions: Directions, request: TranslateRequest, timeout_s: float) -> PlannedRoute:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Collection
 from hashlib import blake2b
 from itertools import pairwise
 from zlib import crc32
@@ -53,3 +54,13 @@ def grams_of(text: str, seed: int) -> set[int]:
     if len(words) <= FEW_WORDS:
         grams += {f" {text} "[i : i + 3] for i in range(min(len(text), N_TRIGRAMS))}
     return {crc32(gram.encode(), seed) for gram in grams}
+
+
+def fts5_words(grams: Collection[int]) -> str:
+    """Return grams as words of SQLite's FTS5."""
+    return ("%x " * len(grams)) % (*grams,)
+
+
+def signed(gram: int) -> int:
+    """Return a gram as an integer of PostgreSQL, which has a sign."""
+    return gram - 2**31

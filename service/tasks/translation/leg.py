@@ -19,7 +19,7 @@ from service.engine.search import Search
 from service.glossaries.terms import Terms, TermTable
 from service.markup import plain
 from service.markup.passages import ParsedText, Passage
-from service.memories.store import Recall
+from service.memories.recall import Recall
 from service.passes.attention import AttentionPass
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest

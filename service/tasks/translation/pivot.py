@@ -8,7 +8,7 @@ from bisect import bisect_left
 
 from service.base.errors import UnsupportedOption
 from service.glossaries.terms import TermTable
-from service.memories.store import Recall
+from service.memories.recall import Recall
 from service.schemas.answers import Segment, Translation
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context

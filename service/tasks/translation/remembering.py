@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from service.markup.passages import ParsedText, Passage
 from service.memories.likeness import alike
-from service.memories.store import MAX_MATCHES, Recalled
+from service.memories.recall import MAX_MATCHES, Recalled
 from service.schemas.answers import MemoryMatch, Translation
 from service.tasks.translation.reading import PreparedText
 from service.text.sentences import sentence_spans, strip_span

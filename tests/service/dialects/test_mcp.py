@@ -106,11 +106,11 @@ async def test_what_a_tool_refuses_is_told_to_the_agent(
         (request("resources/list"), {}, 200, -32601),
         (request("resources/list"), {"mcp-protocol-version": STATELESS, "mcp-method": "resources/list"}, 404, -32601),
         (request("tools/call", name="rm"), {}, 200, -32602),
-        (request("ping"), {"mcp-protocol-version": "1999-01-01"}, 200, -32022),
+        (request("ping"), {"mcp-protocol-version": "1999-01-01"}, 400, -32022),
         (request("ping"), {"mcp-protocol-version": STATELESS, "mcp-method": "tools/list"}, 400, -32020),
         ([request("ping")], {}, 400, -32600),
         ({"jsonrpc": "2.0", "id": None, "method": "ping"}, {}, 400, -32600),
-        ({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": [1]}, {}, 200, -32600),
+        ({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": [1]}, {}, 400, -32600),
     ],
 )
 def test_wrong_messages_are_named(address: str, message: Any, headers: Any, status: int, code: int) -> None:

@@ -6,7 +6,8 @@ import pytest
 from service.access.ownership import ANYBODY, Requester
 from service.base.errors import InvalidMemory, LimitExceeded, MemoryMismatch, NotOwner, UnknownMemory
 from service.memories import store
-from service.memories.store import Memories, Memory, Recalled, Segment
+from service.memories.recall import Recall, Recalled
+from service.memories.store import Memories, Memory, Segment
 from service.storage.database import Database
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ def memory(memories: Memories) -> Memory:
 
 
 async def recalled(memories: Memories, ids: str, text: str, threshold: float = 75) -> Recalled:
-    recall = await memories.recall(ANYBODY, ids, "en", "fr", threshold, exact_only=False)
+    recall = await Recall.of(memories, ANYBODY, ids, ("en", "fr"), threshold, exact_only=False)
     return (await recall.find([text]))[text]
 
 
@@ -124,15 +125,15 @@ def test_segments_are_listed_in_pages_and_by_what_they_have(memories: Memories, 
 async def test_a_memory_of_other_languages_is_refused(memories: Memories, memory: Memory) -> None:
     for source, target in (("fr", "en"), ("en", "de")):
         with pytest.raises(MemoryMismatch, match="is from en to fr"):
-            await memories.recall(ANYBODY, memory.id, source, target, 75, exact_only=False)
-    await memories.recall(ANYBODY, memory.id, "en-GB", "fr-CA", 75, exact_only=False)
+            await Recall.of(memories, ANYBODY, memory.id, (source, target), 75, exact_only=False)
+    await Recall.of(memories, ANYBODY, memory.id, ("en-GB", "fr-CA"), 75, exact_only=False)
     with pytest.raises(InvalidMemory, match="two languages"):
         memories.create(ANYBODY, "x", "en", "en-GB")
 
 
 async def test_memories_have_limits(memories: Memories, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LimitExceeded, match="names 6 memories"):
-        await memories.recall(ANYBODY, ",".join("abcdef"), "en", "fr", 75, exact_only=False)
+        await Recall.of(memories, ANYBODY, ",".join("abcdef"), ("en", "fr"), 75, exact_only=False)
     monkeypatch.setattr(store, "MAX_SEGMENTS", 4)
     with pytest.raises(LimitExceeded, match="more than 4 segments"):
         memories.put(ANYBODY, memory.id, [Segment("a", "b"), Segment("c", "d")])
@@ -156,7 +157,7 @@ async def test_what_a_key_stored_is_read_and_changed_by_whom_it_is_shared_with(m
         with pytest.raises(UnknownMemory):
             call(other, memory.id, *([""] if call == memories.delete_segment else []))
     with pytest.raises(UnknownMemory):
-        await memories.recall(other, memory.id, "en", "fr", 75, exact_only=False)
+        await Recall.of(memories, other, memory.id, ("en", "fr"), 75, exact_only=False)
     assert memories.all(other) == []
 
 
