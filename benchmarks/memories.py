@@ -4,7 +4,6 @@ lengths and ranks."""
 import asyncio
 import lzma
 import random
-import resource
 import string
 import time
 from collections.abc import Iterator
@@ -47,14 +46,13 @@ def measure(place: Path | str, n_segments: int, data: Path | None) -> Iterator[s
         memory = memories.create(ANYBODY, "benchmark", "en", "fr")
         units = tmx_units(memory, (Segment(source, target) for source, target in pairs))
         file = MemoryFile("a.tmx", f"{tmx_head(memory)}{units}{TMX_END}".encode(), "en", "fr")
-        began_at, busy_at, peak = time.monotonic(), time.process_time(), _peak_mb()
+        began_at, busy_at = time.monotonic(), time.process_time()
         segments = file.segments()
         while batch := [*islice(segments, BATCH)]:
             memories.put(ANYBODY, memory.id, batch)
         busy_s, seconds = time.process_time() - busy_at, time.monotonic() - began_at
         yield (
-            f"import: {n_segments / seconds:,.0f} segments/s, {busy_s / n_segments * 1e6:.0f} µs of the processor "
-            f"each, {_peak_mb() - peak:.0f} MB more than the file at most"
+            f"import: {n_segments / seconds:,.0f} segments/s, {busy_s / n_segments * 1e6:.0f} µs of the processor each"
         )
         chance = random.Random(2)
         known = [source for source, _ in chance.sample(pairs, N_LOOKUPS) if len(source.split()) > 2]
@@ -90,7 +88,3 @@ def _look_up(
         matches = [] if found is None else [*found.matches, *([found.used] if found.used else [])]
         n_found += any(match.source.split() == source.split() for match in matches)
     return times, busy / len(texts), n_found
-
-
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -2,7 +2,7 @@
 
 The service runs with a translator and a classifier in one worker, and sys.setprofile logs every function of `service/`
 that is entered in either process, with the time. A function counts if it was entered between the arrival of the body
-(headers were sent before) and the answer, in each of several requests, and never while nobody asked; so the periodic
+(headers were sent before) and the end of the request, in each of several, and never while nobody asked; so the periodic
 reports of the worker do not count. Lambdas are functions; comprehensions are listed apart, because later Pythons do not
 call them.
 """
@@ -30,8 +30,9 @@ REQUESTS = {
 """Path and body of each request."""
 TIMES = 9
 PAUSE_S = 0.3
-IDLE_S = 0.5
-"""How long it is observed, after each answer, what is entered while nobody asks."""
+IDLE_S = 1.2
+"""How long it is observed, after each request, what is entered while nobody asks: the loader looks after its workers
+once a second."""
 READY_S = 180
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
@@ -116,6 +117,7 @@ def _running_service(folder: Path) -> Iterator[int]:
         "ATTEND_PROVIDER": "cpu",
         "ATTEND_CACHE": "0",
         "ATTEND_THREADS": "1",
+        "ATTEND_PROBE_INTERVAL_S": "3600",  # a probe in an idle moment enters what requests do
     }
     said = folder / "said"
     with said.open("wb") as file:
@@ -155,13 +157,14 @@ def _functions(port: int, path: str, request: dict[str, str], folder: Path) -> t
         connection.send(body)
         response = connection.getresponse()
         response.read()
-        ended = time.monotonic()
+    time.sleep(PAUSE_S)  # the server ends the request after the client has its answer
+    ended = time.monotonic()
     assert response.status == 200, response.status
-    time.sleep(PAUSE_S + IDLE_S)
+    time.sleep(IDLE_S)
     lines = [line for log in (folder / "logs").iterdir() for line in log.read_text().splitlines()]
     calls = [(float(at), tuple(function)) for at, *function in (line.rstrip("\t").split("\t") for line in lines)]
     during = [function for at, function in calls if began <= at <= ended]
-    return during, {function for at, function in calls if at > ended + PAUSE_S}
+    return during, {function for at, function in calls if at > ended}
 
 
 if __name__ == "__main__":

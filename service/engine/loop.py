@@ -267,12 +267,12 @@ class Loop:
         """Queue a request. Raises QueueFull: too much is before it, for the queue or for its deadline."""
         served = request.served
 
-        def refuse(n_before: int) -> None:
+        def backlog_of(n_before: int) -> Backlog:
             backlog = served.backlog(n_before)
             backlog.refuse_late(request.deadline - self.clock(), request.work)
-            backlog.refuse_beyond(scheduler.max_waiting)
+            return backlog
 
-        scheduler.add(request.sequences, refuse)
+        scheduler.add(request.sequences, backlog_of)
         request.unfinished_work = request.work
         served.unfinished_work += request.work
 

@@ -91,19 +91,19 @@ class Scheduler(Generic[Output]):
         self._due: dict[str, int] = {}
         """The turn at which each client has its whole burst again."""
 
-    def add(self, sequences: SequenceOf[Sequence[Output]], refuse: Callable[[int], None] | None = None) -> None:
+    def add(self, sequences: SequenceOf[Sequence[Output]], backlog_of: Callable[[int], Backlog] = Backlog) -> None:
         """Queue the sequences of one request, all or none. Sequences of other requests count if they would be before
         its last one. So a request of one sequence is accepted while a request of thousands waits, and a large request
         is not refused for ever. Raises QueueFull: too many sequences would be before the last one.
 
         Args:
-            refuse: is called with the number of waiting sequences before the last one, unless the request was accepted
-                before, and may raise; by default it refuses at `max_waiting`.
+            backlog_of: returns the backlog ahead of the last sequence, by the number of waiting sequences in front. It
+                may refuse the request.
         """
         sequences = sorted(sequences, key=_BACKGROUND)
         turns = self._turns(sequences)
         if not any(sequence.accepted for sequence in sequences):
-            (refuse or self._refuse_beyond)(self._n_before(turns))
+            backlog_of(self._n_before(turns)).refuse_beyond(self.max_waiting)
         for sequence, turn in zip(sequences, turns, strict=True):
             sequence.turn = turn
             insort(self.waiting, sequence, key=_TURN)
@@ -120,9 +120,6 @@ class Scheduler(Generic[Output]):
 
     def _n_before(self, turns: list[int]) -> int:
         return bisect_right(self.waiting, turns[-1] if turns else self._virtual_time, key=_TURN)
-
-    def _refuse_beyond(self, n_before: int) -> None:
-        Backlog(n_before).refuse_beyond(self.max_waiting)
 
     def _turns(self, sequences: SequenceOf[Sequence[Output]]) -> list[int]:
         """Return the turn of each sequence of a request; background sequences come last."""

@@ -107,10 +107,6 @@ class Models:
         """Return why each GPU takes no requests, of the chosen GPUs that take none."""
         return {device: reason for device, reason in self._serving.devices().items() if reason is not None}
 
-    def proof_ages(self) -> dict[str, float]:
-        """Return how many seconds ago a forward pass of each loaded model succeeded last."""
-        return self.catalog.proof_ages()
-
     def refuse_unready_model(self, name: str) -> None:
         """Raises UnknownModel, NotReady: the model takes no requests."""
         self.catalog.named(name)

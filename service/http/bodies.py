@@ -1,16 +1,17 @@
-"""Reads the bodies of dialects: JSON under any content type, and forms."""
+"""Reads bodies: forms, and JSON under any content type."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from fastapi import Request
+from fastapi import Request, UploadFile
 from starlette.formparsers import MultiPartException
 
 from service.base.errors import BadRequest, NotStored, UnsupportedMediaType
 from service.http.form_parser import FormParser
-from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validate
+from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, read_json, validate
+from service.schemas.requests import Input
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +19,41 @@ ReadBody = Callable[[type[Any], Request], Awaitable[Any]]
 
 MAX_FORM_FIELDS = 1000
 """Limit of one form, repeated fields included."""
+
+
+class FileForm(Input):
+    """A form with a file."""
+
+    file: UploadFile
+    _data: bytes = b""
+
+    @property
+    def data(self) -> bytes:
+        """Content of the file."""
+        return self._data
+
+    @classmethod
+    def value_of(cls, name: str, sent: Any) -> Any:  # noqa: ARG003  forms of files with options look at it
+        """Return the value of a field. Raises InvalidFields."""
+        return sent
+
+
+async def file_or_json(model: type[Body], request: Request) -> Body:
+    """Read a form with a file, or JSON for other models. The headers must declare either.
+
+    Raises:
+        UnsupportedMediaType, BadRequest, NotStored: the body cannot be read.
+        InvalidFields: fields are not valid in the model.
+    """
+    if not issubclass(model, FileForm):
+        return await read_json(model, request)
+    try:
+        fields = await form_fields(request)
+        form = validate(model, {name: model.value_of(name, sent) for name, sent in fields.items()})
+        form._data = await form.file.read()
+    finally:
+        await request.close()
+    return form
 
 
 async def json_body(model: type[Body], request: Request) -> Body:

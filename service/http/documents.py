@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 from service.access.guards import Guards
 from service.base.errors import InvalidFields, NotStored, UnknownDocument
 from service.base.settings import Settings
-from service.http.bodies import form_fields
+from service.http.bodies import FileForm, file_or_json
 from service.http.files import FILE_ANSWER, TRANSLATE_FILE, file_response, name_of, translated_name
-from service.http.json_route import json_route, validate
+from service.http.json_route import json_route
 from service.http.problems import document_errors
 from service.jobs.job import Job, Status
 from service.jobs.worker import DocumentJobs
@@ -24,7 +24,7 @@ STRINGS = {"source", "target", "model", "glossary_id", "memory_id"}
 """Fields of the form that are plain strings; others are JSON."""
 
 
-class DocumentForm(TranslationOptions, DocumentOptions):
+class DocumentForm(TranslationOptions, DocumentOptions, FileForm):
     """The file, and options as in /translate. Options that are not strings there are JSON here."""
 
     file: UploadFile = Field(description="The document; the ending of its name tells its kind.")
@@ -40,8 +40,17 @@ class DocumentForm(TranslationOptions, DocumentOptions):
     timeout_s: float | None = Field(
         default=None, gt=0, description="Seconds until the translation is given up, waiting included."
     )
-    _data: bytes = b""
-    """Content of the file."""
+
+    @classmethod
+    def value_of(cls, name: str, sent: Any) -> Any:
+        if name in STRINGS or name not in cls.model_fields or not isinstance(sent, str):
+            return sent
+        if name == "file":
+            raise InvalidFields([((name,), "must be a file, with its name, not text")])
+        try:
+            return json.loads(sent)
+        except (ValueError, RecursionError):
+            raise InvalidFields([((name,), f"must be JSON, not {sent[:40]}")]) from None
 
 
 class DocumentCard(BaseModel):
@@ -63,7 +72,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
     """Return the routes. A client needs the id and the key of a document, which only its sender receives."""
     router = APIRouter(
         tags=["documents"],
-        route_class=json_route(guards, _read_form),
+        route_class=json_route(guards, file_or_json),
         dependencies=guards.described,
         responses=document_errors(*guards.statuses, 404, 500),
     )
@@ -82,7 +91,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         of_document = form.model_dump(include={*DocumentOptions.model_fields}, exclude_unset=True)
         job, key = await jobs.submit(
             name_of(form.file.filename),
-            form._data,
+            form.data,
             TranslateRequest(text=["-"], **options),
             timeout_s,
             http.state.context,
@@ -118,28 +127,6 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         return Response(status_code=204)
 
     return router
-
-
-async def _read_form(_: type[Any], request: Request) -> DocumentForm:
-    """Raises UnsupportedMediaType, BadRequest, InvalidFields."""
-    try:
-        fields = await form_fields(request)
-        form = validate(DocumentForm, {name: _value(name, value) for name, value in fields.items()})
-        form._data = await form.file.read()
-    finally:
-        await request.close()
-    return form
-
-
-def _value(name: str, value: Any) -> Any:
-    if name in STRINGS or name not in DocumentForm.model_fields or not isinstance(value, str):
-        return value
-    if name == "file":
-        raise InvalidFields([((name,), "must be a file, with its name, not text")])
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise InvalidFields([((name,), f"must be JSON, not {value[:40]}")]) from None
 
 
 def _timeout_s(form: DocumentForm, settings: Settings) -> float:

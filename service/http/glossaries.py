@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import Field
@@ -12,9 +12,9 @@ from service.access.guards import Guards, requester_of
 from service.base.errors import InvalidGlossary
 from service.glossaries.entries import Entries, check_entries, read_file
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
-from service.http.bodies import form_fields
+from service.http.bodies import FileForm, file_or_json
 from service.http.files import name_of
-from service.http.json_route import json_route, read_json, validate
+from service.http.json_route import json_route
 from service.http.problems import document_errors
 from service.schemas.glossaries import (
     Code,
@@ -26,13 +26,12 @@ from service.schemas.glossaries import (
     GlossaryUpdate,
     Name,
 )
-from service.schemas.requests import Input
 from service.storage.database_threads import in_thread
 
 GLOSSARY_FILE_PATH = "/glossaries/file"
 
 
-class GlossaryForm(Input):
+class GlossaryForm(FileForm):
     """A file with the terms of two languages."""
 
     file: UploadFile = Field(description="The terms, as .csv, .tsv, .tbx or .tmx.")
@@ -42,15 +41,13 @@ class GlossaryForm(Input):
     glossary_id: str | None = Field(
         default=None, description="Id of a glossary whose dictionary of these languages is replaced."
     )
-    _data: bytes = b""
-    """Content of the file."""
 
 
 def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     """Return the routes. They access the disk in threads."""
     router = APIRouter(
         tags=["glossaries"],
-        route_class=json_route(guards, _read_body),
+        route_class=json_route(guards, file_or_json),
         dependencies=guards.described,
         responses=document_errors(*guards.statuses, 404, 500),
     )
@@ -66,7 +63,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     async def upload_glossary(form: Annotated[GlossaryForm, Form()], http: Request) -> GlossaryCard:
         """Store the terms of a file, in a new glossary or in one that exists."""
         name = name_of(form.file.filename)
-        entries = await asyncio.to_thread(read_file, name, form._data, form.source, form.target)
+        entries = await asyncio.to_thread(read_file, name, form.data, form.source, form.target)
         pair, requester = (form.source, form.target), requester_of(http)
         if form.glossary_id is None:
             title = form.name or PurePath(name).stem
@@ -114,18 +111,6 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
         return Response(status_code=204)
 
     return router
-
-
-async def _read_body(model: type[Any], request: Request) -> Any:
-    """Raises UnsupportedMediaType, BadRequest, InvalidFields."""
-    if model is not GlossaryForm:
-        return await read_json(model, request)
-    try:
-        form = validate(GlossaryForm, await form_fields(request))
-        form._data = await form.file.read()
-    finally:
-        await request.close()
-    return form
 
 
 def by_pair(dictionaries: Iterable[tuple[Pair, Entries]]) -> dict[Pair, Entries]:

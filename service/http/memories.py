@@ -12,9 +12,9 @@ from service.access.guards import Guards, requester_of
 from service.access.ownership import Requester
 from service.base.errors import InvalidFields, RequestError
 from service.documents.memory_files import TMX, TMX_END, MemoryFile, tmx_head, tmx_units
-from service.http.bodies import form_fields
+from service.http.bodies import FileForm, file_or_json
 from service.http.files import name_of
-from service.http.json_route import json_route, read_json, validate, whole_number
+from service.http.json_route import json_route, whole_number
 from service.http.problems import document_errors
 from service.jobs.imports import import_file
 from service.jobs.worker import DocumentJobs
@@ -28,7 +28,6 @@ from service.schemas.memories import (
     SegmentsRequest,
     SegmentsResponse,
 )
-from service.schemas.requests import Input
 from service.storage.database_threads import in_thread
 
 MEMORY_FILE_PATH = "/memories/file"
@@ -37,7 +36,7 @@ LARGE = 1_000_000
 """Files of more bytes are read in the background."""
 
 
-class MemoryForm(Input):
+class MemoryForm(FileForm):
     """A file with texts in two languages."""
 
     file: UploadFile = Field(description="The texts, as .tmx, .xlf, .xliff, .po, .csv or .tsv.")
@@ -45,15 +44,13 @@ class MemoryForm(Input):
     target: Code | None = Field(default=None, description="Language code; required for a new memory.")
     name: Name | None = Field(default=None, description="Name of a new memory; by default the name of the file.")
     memory_id: str | None = Field(default=None, description="Id of a memory that receives the segments.")
-    _data: bytes = b""
-    """Content of the file."""
 
 
 def memory_routes(memories: Memories, jobs: DocumentJobs, guards: Guards) -> APIRouter:
     """Return the routes. They access the database in threads."""
     router = APIRouter(
         tags=["memories"],
-        route_class=json_route(guards, _read_body),
+        route_class=json_route(guards, file_or_json),
         dependencies=guards.described,
         responses=document_errors(*guards.statuses, 404, 500),
     )
@@ -74,16 +71,16 @@ def memory_routes(memories: Memories, jobs: DocumentJobs, guards: Guards) -> API
             missing = [field for field in ("source", "target") if getattr(form, field) is None]
             if missing:
                 raise InvalidFields([((field,), "is required for a new memory") for field in missing])
-            MemoryFile(name, form._data, "", "")  # refuses other kinds of files before a memory is made
+            MemoryFile(name, form.data, "", "")  # refuses other kinds of files before a memory is made
             title = form.name or PurePath(name).stem
             memory = await in_thread(memories.create, requester, title, form.source, form.target)
         else:
             memory = await in_thread(memories.get, requester, form.memory_id)
             requester.refuse_writing(memory.owner, f"Memory {memory.name!r}")
-        file = MemoryFile(name, form._data, memory.source, memory.target)
+        file = MemoryFile(name, form.data, memory.source, memory.target)
         try:
-            if len(form._data) > LARGE:
-                job = await jobs.submit_import(name, form._data, memory.id, (memory.source, memory.target))
+            if len(form.data) > LARGE:
+                job = await jobs.submit_import(name, form.data, memory.id, (memory.source, memory.target))
                 await in_thread(memories.note_job, requester, memory.id, job.id)
                 skipped = None
             else:
@@ -159,18 +156,6 @@ def tmx_response(memories: Memories, requester: Requester, memory: Memory) -> Re
 
     headers = {"content-disposition": f'attachment; filename="{memory.id}.tmx"', "x-content-type-options": "nosniff"}
     return StreamingResponse(pieces(), media_type=TMX, headers=headers)
-
-
-async def _read_body(model: type[Any], request: Request) -> Any:
-    """Read a form with a file, or JSON. Raises UnsupportedMediaType, BadRequest, InvalidFields."""
-    if model is not MemoryForm:
-        return await read_json(model, request)
-    try:
-        form = validate(MemoryForm, await form_fields(request))
-        form._data = await form.file.read()
-    finally:
-        await request.close()
-    return form
 
 
 async def _card(memory: Memory, jobs: DocumentJobs, skipped: int | None = None) -> MemoryCard:

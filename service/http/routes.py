@@ -104,7 +104,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
         """Answer 200 if every model's last forward pass succeeded, every worker had one recently, and requests are
         taken."""
         models.refuse_unready()
-        ages = {name: round(age_s, 1) for name, age_s in models.proof_ages().items()}
+        ages = {name: round(age_s, 1) for name, age_s in models.catalog.proof_ages().items()}
         return Readiness(status="ready", proof_ages_s=ages, lost_devices=models.lost_devices() or None)
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

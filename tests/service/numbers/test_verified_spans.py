@@ -31,4 +31,4 @@ def test_amounts_with_the_code_of_a_currency_are_known(text: str, expected: bool
 @pytest.mark.parametrize("piece", ["1,", "1,,", "a", "aB", "1 ", "1:", "1.1.", "千", "1千,", "$", "A-", "1-"])
 def test_a_long_text_takes_time_in_proportion(piece: str) -> None:
     forms = forms_of("ja")
-    check_linear(lambda n: [*verified_spans(piece * n, forms)], 5_000)
+    check_linear(lambda n: [*verified_spans(piece * n, forms)], 20_000)
