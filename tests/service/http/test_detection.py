@@ -94,19 +94,19 @@ async def test_two_languages_without_a_model_are_refused_as_before(client: Clien
         (
             {"text": SPANISH, "target": "en"},
             LanguageNotDetected,
-            ["in Spanish (es)", "to en", "`source`", "de, fr, ru"],
+            ["in Spanish (es)", "to English", "`source`", "de, fr, ru"],
         ),
         (
             {"text": ["a dog", "Hola, ¿cómo estás?"], "target": "en"},
             LanguageNotDetected,
             ["Text 1 of 2", "Spanish (es)"],
         ),
-        ({"text": "Grazie mille", "target": "fr"}, LanguageNotDetected, ["in Italian (it)", "to fr"]),
-        ({"text": "ᏣᎳᎩ", "target": "en"}, LanguageNotDetected, ["letters", "to en", "`source`", "de, fr, ru"]),
+        ({"text": "Grazie mille", "target": "fr"}, LanguageNotDetected, ["in Italian (it)", "to French"]),
+        ({"text": "ᏣᎳᎩ", "target": "en"}, LanguageNotDetected, ["letters", "to English", "`source`", "de, fr, ru"]),
         (
             {"text": RUSSIAN, "target": "en", "model": "de-en"},
             LanguageNotDetected,
-            ["in Russian (ru)", "to en", "`source`", "de"],
+            ["in Russian (ru)", "to English", "`source`", "de"],
         ),
         ({"text": FRENCH}, TargetRequired, ["`target`", "en, fr"]),
         (
