@@ -111,6 +111,26 @@ class Protected:
         new = tuple(span.moved(-start) for span in self.edits.new[edits])
         return Protected(original.of(self.original), self.text[start:end], placeholders, Edits(old, new)), numbers.start
 
+    def set_apart_in(self, span: Span) -> list[str]:
+        """Return the signs in a part of the protected text that touch words in the original, with their blanks."""
+        first, last = overlapping(self._set_apart, span)
+        return [sign.of(self.text) for sign in self._set_apart[first:last]]
+
+    @cached_property
+    def added_blanks(self) -> set[int]:
+        """The positions of blanks in the protected text between which signs touch words in the original."""
+        return {at for span in self._set_apart for at in range(*span.pair) if self.text[at] == " "}
+
+    @cached_property
+    def _set_apart(self) -> list[Span]:
+        pairs = zip(self.edits.old, self.edits.new, strict=True)
+        return [
+            new
+            for old, new in pairs
+            if new.of(self.text) != old.of(self.original) == new.of(self.text).strip(" ") != ""
+            and len({*overlapping(self.places, new)}) == 1
+        ]
+
     @cached_property
     def places(self) -> list[Span]:
         return [placeholder.place for placeholder in self.placeholders]

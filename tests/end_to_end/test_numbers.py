@@ -47,6 +47,25 @@ def test_nothing_is_lost_in_a_sentence(server: httpx.Client, text: str, directio
     assert len(re.findall(r"\d", found)) == len(re.findall(r"\d", text)), found
 
 
+@pytest.mark.parametrize("direction", ["en-fr", "en-de", "en-ru"])
+@pytest.mark.parametrize(
+    ("text", "spaced"),
+    [
+        ("Open the door/window.", "Open the door / window."),
+        ("red,green", "red, green"),
+        ("The dog\u2014the old one\u2014sleeps.", "The dog \u2014 the old one \u2014 sleeps."),
+        ("Color:red", "Color: red"),
+        ("-It sleeps.", "- It sleeps."),
+    ],
+)
+def test_a_word_that_touches_a_sign_is_translated_as_with_blanks(
+    server: httpx.Client, direction: str, text: str, spaced: str
+) -> None:
+    beside = r"\s*([-/,:\u2013\u2014])\s*"
+    expected = re.sub(beside, r"\1", translated(server, direction, spaced)["text"])
+    assert translated(server, direction, text)["text"] == expected
+
+
 def test_amounts_with_a_currency_have_one_form_in_a_column(server: httpx.Client) -> None:
     amounts = [f"${300 + 10 * i}.75 USD" for i in range(12)]
     cells = "".join(f"<tr><td>Price</td><td>{amount}</td></tr>" for amount in amounts)

@@ -44,6 +44,7 @@ from service.text.sentences import (
 from service.text.spans import NO_EDITS, Edits, Span, overlapping
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
+from service.text.touching_signs import together
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
 MIN_NAME_SCORE = -0.45
@@ -88,7 +89,8 @@ def renderings(
         decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in sentences])
         spans = [sentence.span for sentence in sentences]
         translated = [_edited(text, s, rank, protected, target) for s, text in zip(sentences, decoded, strict=True)]
-        written, targets = join_sentences(protected.text, spans, translated, source, target, before)
+        blanks = protected.added_blanks if protected.edits.old else ()
+        written, targets = join_sentences(protected.text, spans, translated, source, target, before, blanks)
         attended = []
         if rank == 0 and any(sentence.attention_pass is not None for sentence in sentences):
             attended = _aligned_sentences(passage, targets, tokenizer, direction.source_prefix)
@@ -128,6 +130,8 @@ def _edited(target: str, sentence: Sentence, rank: int, protected: Protected, la
     source, hypothesis = sentence.span.of(protected.text), sentence.hypothesis(rank)
     if sentence.is_capitals:
         target = in_capitals(target)
+    if protected.edits.old and (signs := protected.set_apart_in(sentence.span)):
+        target = together(target, source, signs)
     if sentence.is_speaker:
         is_sure = hypothesis.log_prob >= MIN_NAME_SCORE * max(1, len(hypothesis.token_ids))
         return (speaker_name(target, source) if is_sure else None) or source

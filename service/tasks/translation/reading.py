@@ -28,6 +28,7 @@ from service.text.languages import Direction
 from service.text.sentences import ends_of, is_speaker, sentence_spans, strip_span
 from service.text.spans import NO_EDITS, Span, merge_spans, overlapping, replace_spans
 from service.text.tokenization import Tokenizer
+from service.text.touching_signs import TOUCHING, apart
 
 NewSearch = Callable[[], Search]
 MAX_INLINE = 500
@@ -227,6 +228,10 @@ class Reader:
         if CAPITALS.search(text):
             small = [*small_words(text, [item.span for item in kept], self.tokenizer.n_tokens)]
         read_as = [*read_as_other(text), *hidden(text, self.tokenizer.has), *small]
+        if TOUCHING.search(text):
+            signs = [*apart(text)]
+            spans = [span for span, _ in signs]
+            read_as = [*(item for item in read_as if len({*overlapping(spans, item[0])}) == 1), *signs]
         if not kept and not read_as:
             protected = Protected(text, text, (), NO_EDITS)
             return PreparedPassage(parsed, protected, self._sentences(protected, parsed))
