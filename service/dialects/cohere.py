@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from service.base.errors import RequestError
 from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import validate
-from service.schemas.answers import RerankResponse
+from service.schemas.answers import RerankResponse, Score
 from service.schemas.requests import NonEmptyText, RerankRequest
 from service.schemas.sent import SentJson
 
@@ -44,7 +44,7 @@ class CohereDocument(BaseModel):
 
 class CohereResult(BaseModel):
     index: int = Field(description="Number of the document in the request, from 0.")
-    relevance_score: float = Field(description="From 0 to 1.")
+    relevance_score: Score = Field(description="From 0 to 1.")
     document: CohereDocument | None = None
 
 

@@ -13,7 +13,7 @@ from service.front.models import Models
 from service.http.compression import compressed_response
 from service.http.dialect import Backend, Dialect, ErrorBody
 from service.http.json_route import validate
-from service.schemas.answers import EmbedResponse, Prediction, Ranked, Status
+from service.schemas.answers import EmbedResponse, Prediction, Ranked, Score, Status
 from service.schemas.requests import (
     AnyTexts,
     ClassifyRequest,
@@ -145,7 +145,7 @@ class Translated(BaseModel):
 
 class Scored(BaseModel):
     label: str
-    score: float
+    score: Score
 
 
 PipelineAnswer: TypeAlias = list[Translated] | list[list[Scored]] | list[list[float]] | list[float]

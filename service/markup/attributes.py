@@ -116,7 +116,7 @@ class HeldAttributes:
             if not attributes[name]:
                 continue
             if READ_ATTRIBUTES.get(name, _never)(tag, attributes):
-                value = self._held(raw[start:end], match["quote"] or "")
+                value = self._held(raw[start:end], NOTATIONS[match["quote"] or ""])
             elif self._languages and is_translated and LANGUAGE_ATTRIBUTES.get(name, _never)(tag, attributes):
                 value = self._languages.translated(raw[start:end])
             else:
@@ -124,6 +124,10 @@ class HeldAttributes:
             pieces += [raw[position:start], value]
             position = end
         return "".join([*pieces, raw[position:]])
+
+    def hold_text(self, raw: str) -> str:
+        """Return an anchor for a text inside an untranslated element, or the text if nobody can read it."""
+        return raw if self._character is None else self._held(raw, HTML)
 
     def beside(self, parts: list[str | Passage]) -> list[str | Passage]:
         """Put each passage of a value before the part that has its anchor."""
@@ -136,8 +140,8 @@ class HeldAttributes:
             placed.append(part)
         return placed
 
-    def _held(self, raw: str, quote: str) -> str:
-        (part,) = assemble([*read_texts(raw, unescape(raw))], NOTATIONS[quote])
+    def _held(self, raw: str, notation: Notation) -> str:
+        (part,) = assemble([*read_texts(raw, unescape(raw))], notation)
         if isinstance(part, str) or not any(map(str.isalpha, part.text)):
             return raw
         anchor = f"{self._character}{len(self._passages)}{self._character}"

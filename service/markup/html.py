@@ -46,22 +46,22 @@ INLINE = _names(
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start and end tags that formats for translators (XLIFF, Angular's) write as empty elements."""
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
-Hold = Callable[[str, str, bool], str]
-"""Returns the source of a start tag with anchors for attributes. Arguments: the source, the name of the tag, and
-whether the text in the element is translated."""
+DRAWN = _names("desc text textpath title tspan")
+"""Elements of a drawing (svg) with text that people read."""
 
 
 def parse(html: str, rules: TagRules = NO_RULES, languages: MarkedLanguages | None = None) -> ParsedText:
     """Read HTML: a document, a fragment or any other text. Nothing is refused. With `languages`, marks of the source's
     language become marks of the target's."""
     attributes = HeldAttributes(html, languages)
-    return ParsedText(attributes.beside(assemble(read_pieces(html, rules, attributes.hold))))
+    return ParsedText(attributes.beside(assemble(read_pieces(html, rules, attributes))))
 
 
-def read_pieces(html: str, rules: TagRules = NO_RULES, hold: Hold = lambda raw, *_: raw) -> list[Piece]:
-    """Return the pieces of a text. Nothing is lost; some end tags may have no start tag."""
-    items = _with_overrides(_Reader(html, rules, hold).items)
-    return split_neighbours(with_words(_with_opaque(html, items)))
+def read_pieces(html: str, rules: TagRules = NO_RULES, held: HeldAttributes | None = None) -> list[Piece]:
+    """Return the pieces of a text. Nothing is lost; some end tags may have no start tag. With `held`, anchors stand for
+    values of attributes and the texts of drawings."""
+    items = _with_overrides(_Reader(html, rules, held).items)
+    return split_neighbours(with_words(_with_opaque(html, items, held)))
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,17 @@ class _HtmlItem:
     """Whether its attributes ask for a translation; None if they do not say."""
     is_page_break: bool = False
     """Whether it is the number of a page of the printed book, which stands anywhere in a sentence."""
+    is_drawing: bool = False
+    """Whether it begins a drawing (svg) whose texts are translated."""
 
 
 class _Reader(HTMLParser):
     """Reads a whole text. The parser is not closed: unfinished text stays unchanged."""
 
-    def __init__(self, html: str, rules: TagRules, hold: Hold) -> None:
+    def __init__(self, html: str, rules: TagRules, held: HeldAttributes | None) -> None:
         super().__init__(convert_charrefs=True)
         self.items: list[_HtmlItem] = []
-        self._hold = hold
+        self._held = held
         self._unchanged = _lower(rules.keep)
         self._blocks = (BLOCKS | _lower(rules.blocks)) - _lower(rules.inline)
         self._kept = KEPT | self._unchanged
@@ -100,10 +102,12 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
-        raw, translate = self._source_of_tag(tag, attrs), None if tag in self._kept else _translate_attribute(attrs)
+        raw, translate = self._source_of_tag(tag, attrs), _translate_attribute(attrs)
+        is_drawing = tag == "svg" and translate is not False and tag not in self._unchanged
+        translate = None if tag in self._kept else translate
         kept = tag in self._kept or translate is False
         kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in self._blocks else PieceKind.MARK
-        self._add(kind, raw, tag, kept and kind is PieceKind.START, translate, _is_page_break(attrs))
+        self._add(kind, raw, tag, kept and kind is PieceKind.START, translate, _is_page_break(attrs), is_drawing)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
@@ -131,7 +135,7 @@ class _Reader(HTMLParser):
     def _source_of_tag(self, tag: str, attributes: list[tuple[str, str | None]]) -> str:
         raw = self.get_starttag_text() or ""
         is_read = tag not in self._unchanged and _translate_attribute(attributes) is not False
-        return self._hold(raw, tag, tag not in self._kept) if is_read else raw
+        return self._held.hold(raw, tag, tag not in self._kept) if is_read and self._held else raw
 
     def _add(
         self,
@@ -141,10 +145,11 @@ class _Reader(HTMLParser):
         opaque: bool = False,
         translate: bool | None = None,
         is_page_break: bool = False,
+        is_drawing: bool = False,
     ) -> None:
         line, column = self.getpos()
-        start = self._lines[line - 1] + column
-        self.items.append(_HtmlItem(kind, start, raw, tag, opaque, tag in self._blocks, translate, is_page_break))
+        start, is_block = self._lines[line - 1] + column, tag in self._blocks
+        self.items.append(_HtmlItem(kind, start, raw, tag, opaque, is_block, translate, is_page_break, is_drawing))
 
 
 def _lower(names: Iterable[str]) -> frozenset[str]:
@@ -193,7 +198,7 @@ def _with_overrides(items: list[_HtmlItem]) -> list[_HtmlItem]:
     return read if overrides else items
 
 
-def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
+def _with_opaque(html: str, items: list[_HtmlItem], held: HeldAttributes | None) -> list[Piece]:
     pieces = []
     ends, letters = _ends_by_name(items), _next_letters(items)
     i, last = 0, len(items) - 1
@@ -205,7 +210,9 @@ def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
             i = ends.get(first, first) + 1
             while first not in ends and not items[i].is_block and items[i].kind is not PieceKind.BREAK:
                 i += 1
-            pieces.append(_opaque(html, items[first : i + 1], is_closed=first in ends, is_note=is_note))
+            element = items[first : i + 1]
+            raw = _drawing(html, element, held) if held and item.is_drawing else _source(html, element)
+            pieces.append(_opaque(raw, element, is_closed=first in ends, is_note=is_note))
         else:
             i += 1
             raw = html[item.start : items[i].start]
@@ -220,12 +227,26 @@ def _with_opaque(html: str, items: list[_HtmlItem]) -> list[Piece]:
     return pieces
 
 
-def _opaque(html: str, items: list[_HtmlItem], is_closed: bool, is_note: bool) -> Piece:
-    """Make a piece of all items but the last, which follows the element. A missing end tag is added."""
-    tag, inside = items[0].tag, items[:-1]
+def _source(html: str, items: list[_HtmlItem]) -> str:
+    """Return the source of all items but the last."""
     raw = html[items[0].start : items[-1].start]
     if not raw.startswith(items[0].raw):  # the start tag has anchors for attributes
         raw = items[0].raw + html[items[1].start : items[-1].start]
+    return raw
+
+
+def _drawing(html: str, items: list[_HtmlItem], held: HeldAttributes) -> str:
+    """Return the source of all items but the last, with anchors for the texts that people read."""
+    pieces = [items[0].raw]
+    for before, item, after in zip(items, items[1:], items[2:], strict=False):
+        raw = html[item.start : after.start]
+        pieces.append(held.hold_text(raw) if item.kind is PieceKind.TEXT and before.tag in DRAWN else raw)
+    return "".join(pieces)
+
+
+def _opaque(raw: str, items: list[_HtmlItem], is_closed: bool, is_note: bool) -> Piece:
+    """Make a piece of all items but the last, which follows the element. A missing end tag is added."""
+    tag, inside = items[0].tag, items[:-1]
     if items[0].is_block:
         return Piece(PieceKind.BREAK, raw, tag)
     if not is_closed:

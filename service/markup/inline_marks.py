@@ -12,7 +12,7 @@ from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 
 from service.kept.kept_kinds import OPEN
-from service.markup.containers import container
+from service.markup.containers import container, module
 from service.markup.flanking import EMPHASIS, SIGNS
 from service.markup.pieces import PieceKind
 from service.text.scripts import LETTER
@@ -42,6 +42,11 @@ MATH = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 """Mathematics in a sentence. Words without a sign of TeX are not mathematics, nor are prices, ${name} and $NAME."""
+_BRACES = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}"
+JSX = re.compile(
+    rf"""<[A-Za-z][\w.:-]*+(?:\s++[\w:-]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|{_BRACES}))?+|\s*+{_BRACES})*+\s*+/?>"""
+)
+"""A tag of MDX, whose attributes may have expressions in braces."""
 DOUBLED = re.compile(
     rf"(?![%#@]{{2}}[A-Za-z_][\w.-]*[%#@]{{2}})([{SIGNS}])(?<!\1\1)\1+(?!(?<=!)\[)|(\()\((?=[^()]*\)\))|\)\)"
 )
@@ -251,11 +256,13 @@ def _parser() -> MarkdownIt:
         ruler.at(name, _record_span(getattr(rules_inline, "backtick" if name == "backticks" else name)))
     ruler.at("emphasis", _record_delimiters(rules_inline.emphasis.tokenize))
     ruler.at("strikethrough", _record_delimiters(rules_inline.strikethrough.tokenize))
+    parser.block.ruler.before("reference", "module", module, {"alt": ["paragraph", "reference", "blockquote"]})
     parser.block.ruler.before("reference", "container", container, {"alt": ["paragraph", "reference", "blockquote"]})
     ruler.before("newline", "title", _record_span(_end_of_title))
     ruler.before("emphasis", "doubled", _doubled)
     ruler.before("link", "note", _record_span(_note))
     ruler.before("escape", "fence", _record_span(_matching(FENCE, "hardbreak")))
+    ruler.before("html_inline", "jsx", _record_span(_matching(JSX, "html_inline")))
     ruler.before("escape", "math", _record_span(_matching(MATH, "math")))
     return parser
 

@@ -31,6 +31,7 @@ READ = [
     '<input type=button value="A red bus"><input type=RESET value="A red bus"><input type=submit value="A red bus">',
     '<iframe title="A red bus" src=x></iframe><code title="A red bus">x</code>',
     '<ul><li title="A red bus">X</ul>',
+    "<svg><title>A red bus</title><path d='m0 0'/><text>A red bus <tspan>12</tspan></text><style>a</style></svg>",
 ]
 LEFT = [
     "<img translate=no alt='a red bus'><p class='x notranslate' title='a red bus'>x</p>",
@@ -39,7 +40,8 @@ LEFT = [
     "<option value='a red bus'><input type=hidden value='a red bus'><input value='a red bus'>",
     "<input type=submit name=do value='a red bus'><button value='a red bus'></button>",
     "<link rel=stylesheet title='a red bus' href=x><style title='a red bus'></style>",
-    "<svg title='a red bus'><title>a red bus</title></svg><iframe srcdoc='a red bus'></iframe>",
+    "<svg title='a red bus'><metadata>a red bus</metadata></svg><svg translate=no><text>a red bus</text></svg>",
+    "<iframe srcdoc='a red bus'></iframe>",
     "<meta name=viewport content='a red bus'><meta charset=x content='a red bus'><a download='a red bus'></a>",
     "<img alt='' title=\"12\"><img alt><a title='https://a.example/b'></a>",
 ]

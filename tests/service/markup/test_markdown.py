@@ -78,6 +78,10 @@ from tests.service.markup.documents import aligned, rendered, unchanged
         (r"\(see below\) \(optional\)", ["(see below) (optional)"]),
         ("a &amp; b &lt;c&gt; &copy;\n", ["a & b <c> ©"]),
         ("One\r\ntwo\r\n\r\n* three\r\n", ["One two", "three"]),
+        ('import A from "a";\nimport {\n  B,\n} from \'b\'\n\nexport const c = {\n  d: "one",\n};\n\nOne\n', ["One"]),
+        ("import taxes\n\nexport goods\n", ["import taxes", "export goods"]),
+        ('<Tabs>\n\n# One\n\n</Tabs>\n\n<Go onClick={() => go("home")} />\n', ["One", "\ufffc"]),
+        ('One <Go to={{a: 1}} {...b} x="y">two</Go> 3 < 5\n', ["One two 3 < 5"]),
     ],
 )
 def test_passages_are_paragraphs_headings_and_cells(markdown: str, passages: list[str]) -> None:
